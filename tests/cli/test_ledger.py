@@ -198,7 +198,7 @@ def test_steps_that_are_late_or_too_close_are_refused(traces, message, code, day
             "a correlation is estimated from a history",
         ),
         (("--alpha", "0", "--ledger", "x.db", "--history", "past.csv"), 2, "alpha"),
-        ((*KNOWN[:-1], "past.csv"), 4, "it is no ledger"),
+        ((*KNOWN[:-1], "past.csv"), 4, "if it is a ledger, say: chmod 600"),
         ((*KNOWN[:-1], "mysql://me:secret@host/db"), 2, "postgresql:// URL"),
         ((*KNOWN[:-1], "missing/release.db"), 4, "No such file"),
     ],

@@ -15,16 +15,13 @@ Every: TypeAlias = Literal["steps", "daily", "weekly", "monthly", "yearly"]
 STEPS: Literal["steps"] = "steps"
 """A new epoch after so many steps, whenever they were."""
 
-PERIODS: dict[str, Callable[[datetime], str]] = {
-    "daily": lambda when: when.isoformat()[:10],
-    "weekly": lambda when: "{:04}-{:02}".format(*when.isocalendar()),
-    "monthly": lambda when: when.isoformat()[:7],
-    "yearly": lambda when: when.isoformat()[:4],
+PERIODS: dict[str, tuple[int, Callable[[datetime], str]]] = {
+    "daily": (1, lambda when: when.isoformat()[:10]),
+    "weekly": (7, lambda when: "{:04}-{:02}".format(*when.isocalendar())),
+    "monthly": (31, lambda when: when.isoformat()[:7]),
+    "yearly": (366, lambda when: when.isoformat()[:4]),
 }
-"""Which day, week (from Monday), month or year a moment is in. Later ones are greater, as text."""
-
-LONGEST = {"daily": 1, "weekly": 7, "monthly": 31, "yearly": 366}
-"""Days."""
+"""Days of the longest, and which day, week (from Monday), month or year a moment is in. Later ones are greater, as text."""
 
 
 def checked_every(every: object) -> Every:
@@ -106,12 +103,12 @@ class Epochs(NamedTuple):
                 f"expected a date for a step of a level that is renewed {self.every}, got {time!r}: without a calendar, renew "
                 "it after so many steps"
             )
-        return PERIODS[self.every](when)
+        return PERIODS[self.every][1](when)
 
 
 def require_enough_steps(every: Every, most: int, step: str | None) -> None:
     """`InputError` where a plan is too short for a whole epoch of the calendar, if one knows how long a step is."""
-    longest = None if step is None or every == STEPS else longest_in_steps(step, LONGEST[every])
+    longest = None if step is None or every == STEPS else longest_in_steps(step, PERIODS[every][0])
     if longest is not None and longest > most:
         raise InputError(
             f"expected a plan of at least {longest} steps for a level that is renewed {every} (one step is {step}), got one of "

@@ -23,9 +23,6 @@ from temporaldp.release.snapshots import release_snapshots
 from temporaldp.release.stream import ContinualRelease
 from temporaldp.values import FloatArray, IntArray
 
-GAP = 1.5
-"""A distance of more steps than this is a hole."""
-
 
 def release_histograms(
     traces: Traces | Any,
@@ -190,7 +187,7 @@ def gap_before(trajectories: Traces, stream: ContinualRelease[Any, Any]) -> str 
     before = stream.ledger[-1].time
     step = stream.step or trajectories.step
     between = None if step is None else steps_between(step, before, new[0])
-    if between is None or between < GAP:
+    if between is None or between < 1.5:
         return None
     return (
         f"{new[0]} is {between:.4g} steps after {before}, the last one released (one step is {step}): the times between "

@@ -290,7 +290,7 @@ class Ledger:
             Something is there already, the copy cannot be written, or the ledger is a database (`pg_dump` copies that).
         """
         try:
-            self.store.back_up(Path(place))
+            self.store.database.back_up(Path(place))
         except OSError as error:
             if isinstance(error, LedgerError):
                 raise

@@ -39,18 +39,14 @@ def as_text(output: Any) -> str:
     return text
 
 
-FILTERED = "filtered"
-"""Where the text of an output keeps what a filter made of it and of those before."""
-
-
 def with_filtered(text: str, filtered: dict[str, Any]) -> str:
     """The text of an output, with JSON values beside it that `from_text` leaves alone."""
-    return json.dumps(json.loads(text) | {FILTERED: filtered}, separators=(",", ":"), allow_nan=False)
+    return json.dumps(json.loads(text) | {"filtered": filtered}, separators=(",", ":"), allow_nan=False)
 
 
 def filtered_of(text: str) -> dict[str, Any] | None:
     """What stands beside an output; None if nothing does."""
-    found: dict[str, Any] | None = json.loads(text).get(FILTERED)
+    found: dict[str, Any] | None = json.loads(text).get("filtered")
     return found
 
 

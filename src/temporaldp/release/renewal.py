@@ -26,9 +26,6 @@ from temporaldp.release.ledger import ADOPT, Ledger
 RENEWAL = "renewal"
 """The kind of event that says, before the first step, what a renewed level promises for ever."""
 
-ROUNDED = 1e-9
-"""Relative: by which a plan may miss its level as it is counted again, on another machine."""
-
 
 def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:
     """What is spent again and again at most: the plan; by the calendar, where epochs have any number of steps, its largest."""
@@ -44,7 +41,7 @@ def require_renewable(plan: BudgetPlan, every: Every, people: Population, accoun
         The plan does not hold its level against these people, or renewing it leaks without end.
     """
     alone = temporal_leakage(people, plan.epsilons, accounting=accounting).worst
-    if alone > plan.alpha * (1.0 + ROUNDED):
+    if alone > plan.alpha * (1.0 + 1e-9):  # another machine may have rounded otherwise
         raise PlanError(
             f"the plan's {plan.horizon} steps leak {alone:.6g} nats by themselves against this correlation, more "
             f"than its alpha = {plan.alpha:g}: plan with the correlation, and by the bound, that the release is counted by"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from temporaldp.release.database import Database, connect
@@ -86,18 +85,10 @@ class Store:
         """Keep something beside the release; see `Database`."""
         return self.database.write_private(self.release, name, content, replace=replace)
 
-    def back_up(self, place: Path) -> None:
-        """A copy of the whole database; see `Database`."""
-        self.database.back_up(place)
-
     def close(self) -> None:
         """Close the database, unless others use it too."""
         if not self._is_shared:
             self.database.close()
-
-    def require_open(self) -> None:
-        """`LedgerError` once the database was closed."""
-        self.database.require_open()
 
     def _has_steps(self) -> bool:
         steps = tables().steps

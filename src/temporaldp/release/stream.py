@@ -328,7 +328,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
     def _publish(self, request: StepRequest) -> LedgerRow:
         """The row of a step, taken unless it was taken before; a step that is there needs no right to write."""
         with self._lock:
-            self.ledger.store.require_open()
+            self.ledger.store.database.require_open()
             self._steps.replay()  # an interrupt may have come between a step and its being counted
             if self._steps.is_drawing or self._steps.calendar.position(request.time or "") is None:
                 self._steps.take(request)
