@@ -36,6 +36,7 @@ ROOMS = (
     "accounting",
     "verification",
     "planning",
+    "correlated_noise",
     "smoothing",
     "files",
     "release",

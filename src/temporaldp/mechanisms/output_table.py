@@ -66,7 +66,7 @@ class OutputTable(Mechanism):
     probabilities: FloatArray
 
     def __post_init__(self) -> None:
-        table = _checked_table(self.probabilities)
+        table = checked_table(self.probabilities)
         table.flags.writeable = False
         object.__setattr__(self, "probabilities", table)
 
@@ -105,7 +105,8 @@ class OutputTable(Mechanism):
         return tuple(probabilities_of(np.maximum(one, 0.0).sum(axis=1)) for one in (under, over))  # type: ignore[return-value]
 
 
-def _checked_table(probabilities: ArrayLike) -> FloatArray:
+def checked_table(probabilities: ArrayLike) -> FloatArray:
+    """The table of probabilities, shape (n, m) with n >= 2; `InputError` for anything else."""
     try:
         table = np.array(probabilities, dtype=np.float64)
     except (TypeError, ValueError):
