@@ -33,7 +33,6 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import kernel, summing_kernel
 from temporaldp.kernels.hull import upper_hull
@@ -41,7 +40,7 @@ from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread as spread_over
 from temporaldp.kernels.witness import Witness
 from temporaldp.values import ULP as U
-from temporaldp.values import FloatArray
+from temporaldp.values import FloatArray, IntArray
 
 Bounds: TypeAlias = tuple[FloatArray, FloatArray]
 """Bounds of a matrix: low and high, shape (n, n) each."""
@@ -491,8 +490,8 @@ def _root(
     matrices: Sequence[Bounds],
     epsilons: Sequence[float],
     spread: float,
-    i: NDArray[np.int64],
-    j: NDArray[np.int64],
+    i: IntArray,
+    j: IntArray,
     ceiling: FloatArray,
     halvings: int,
 ) -> FloatArray:
@@ -509,8 +508,8 @@ def _largest_value(
     matrices: Sequence[Bounds],
     epsilons: Sequence[float],
     spread: float,
-    i: NDArray[np.int64],
-    j: NDArray[np.int64],
+    i: IntArray,
+    j: IntArray,
     rho: FloatArray,
 ) -> FloatArray:
     """Upper bounds of ``N - (1 + rho) D`` for each pair, in units of the smallest likelihood furthest away."""

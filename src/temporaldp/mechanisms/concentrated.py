@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 ORDERS = 1.0 + np.logspace(-3.0, 5.0, 900)
 """Orders of the Renyi divergence that are tried: each gives a bound that holds, and the best of these is within a hundredth."""

@@ -7,13 +7,10 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of, require_positive, require_whole
-from temporaldp.values import ULP, whole_number
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray, whole_number
 
 MOST_ATOMS = 4_000_000
 """Values of discrete noise that are looked at one by one: a scale of some 200,000."""

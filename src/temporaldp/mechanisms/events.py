@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
@@ -17,8 +16,7 @@ from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.output_table import RandomizedResponse
 from temporaldp.mechanisms.protocol import Mechanism, Mechanisms
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 
 def epsilon_of(event: Any) -> float:

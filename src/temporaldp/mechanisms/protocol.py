@@ -11,12 +11,9 @@ import math
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray
 
 LARGEST_EPSILON = 1e6
 """Nats. Larger losses are not evaluated."""

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError, StateError
 from temporaldp.mechanisms.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from temporaldp.mechanisms.noise import GaussianNoise, LaplaceNoise
 from temporaldp.mechanisms.output_table import OutputTable, RandomizedResponse
 from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.values import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-Values: TypeAlias = NDArray[np.int64]
+Values: TypeAlias = IntArray
 
 HISTOGRAM = 2
 """Counts that move when one person's value is replaced."""

@@ -18,11 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.planning.arrivals import EARLIER, LATER, Arrival
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import BoolArray, FloatArray
 
 GAP = 1e-10
 """Relative loss that the last barrier may cost: number of constraints times mu, as a share of the loss."""
@@ -58,7 +56,7 @@ class Program:
         return len(self.weights)
 
     @property
-    def published(self) -> NDArray[np.bool_]:
+    def published(self) -> BoolArray:
         """Which steps have a weight; the others get no budget."""
         return self.weights > 0.0
 
@@ -114,7 +112,7 @@ def minimise(program: Program, start: FloatArray) -> Solution:
     return Solution(np.where(program.published, z[:, 0], 0.0), [part * scale for part in y])
 
 
-def _inside(program: Program, start: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _inside(program: Program, start: FloatArray) -> tuple[FloatArray, BoolArray]:
     """A strictly feasible z above `start`, and which of its entries cannot move."""
     z = np.zeros((program.horizon, 1 + len(program.arrivals)))
     fixed = np.zeros(z.shape, dtype=bool)
@@ -139,7 +137,7 @@ def _system(
     y: list[FloatArray],
     mu: float,
     scale: float,
-    fixed: NDArray[np.bool_],
+    fixed: BoolArray,
 ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
     """Negative gradient of the barrier function, the Newton matrix in banded form, and the slopes of the losses."""
     w, p, on = program.weights, program.power, program.published
@@ -178,7 +176,7 @@ def _system(
     return descent, _banded(own, next_), slopes
 
 
-def _pin(own: FloatArray, next_: FloatArray, descent: FloatArray, fixed: NDArray[np.bool_]) -> None:
+def _pin(own: FloatArray, next_: FloatArray, descent: FloatArray, fixed: BoolArray) -> None:
     """Rows and columns of entries that cannot move become those of the identity."""
     own[fixed[:, :, None] | fixed[:, None, :]] = 0.0
     rows, columns = np.nonzero(fixed)

@@ -20,12 +20,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.planning.arrivals import Arrival
 from temporaldp.planning.barrier import Program
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 CELLS = 1500
 """Cells of the grid on [0, alpha]; the error falls with their square."""

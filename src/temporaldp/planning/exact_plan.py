@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.exact.incoming import SLACK
@@ -22,8 +21,7 @@ from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.search import levelled, stretched
 from temporaldp.planning.within_level import plan_within_level, sustainable_plan
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 ENLARGEMENTS, ROUGH, NEARLY = 4, 0.02, 0.995
 """Factors by which a start is enlarged, at most; how close to the largest one is close enough; and the share aimed at."""

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries
 from temporaldp.accounting.exact.arrivals import ordered_matrices, pair_values
@@ -27,9 +26,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.kernels.exact import Chain, derivatives
 from temporaldp.planning.optimal import POWERS, Measure
 from temporaldp.progress import progressed
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import BoolArray, FloatArray, IntArray
 
 GAP = 1e-7
 """Relative loss that the last barrier may cost."""
@@ -202,7 +199,7 @@ def worst_pairs(series: LeakageSeries, alpha: float, *, share: float) -> Constra
 
 
 def _shrunk(
-    epsilons: FloatArray, free: NDArray[np.bool_], accounted: Callable[[FloatArray], LeakageSeries], alpha: float
+    epsilons: FloatArray, free: BoolArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float
 ) -> FloatArray:
     """The largest share of free budgets that holds, roughly: leakage grows at least in proportion to its excess."""
     share = 1.0
@@ -216,7 +213,7 @@ def _shrunk(
 
 
 def _minimise(
-    program: PairProgram, at: Constraints, alpha: float, by: Measure, start: FloatArray, free: NDArray[np.bool_]
+    program: PairProgram, at: Constraints, alpha: float, by: Measure, start: FloatArray, free: BoolArray
 ) -> FloatArray:
     """The interior-point method over the given items, from `start`."""
     from scipy.sparse import diags_array
@@ -265,7 +262,7 @@ def _minimise(
     return e
 
 
-def _loss(w: FloatArray, e: FloatArray, free: NDArray[np.bool_], p: int) -> float:
+def _loss(w: FloatArray, e: FloatArray, free: BoolArray, p: int) -> float:
     return float((w[free] / e[free] ** p).sum())
 
 
@@ -277,7 +274,7 @@ def _search(
     now: tuple[FloatArray, FloatArray, FloatArray],
     move: FloatArray,
     decrease: float,
-    free: NDArray[np.bool_],
+    free: BoolArray,
 ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
     """Backtrack until all slacks are positive and the barrier function falls; step, budgets, leakage, ratios."""
     w, p, scale, mu = barrier

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
@@ -30,8 +29,8 @@ from temporaldp.planning.noise_shape import least_shape
 from temporaldp.planning.plan import Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.verified_noise import Simulating, least_verified, verified_series
+from temporaldp.values import FloatArray
 
-FloatArray = NDArray[np.float64]
 Worst: TypeAlias = Callable[[FloatArray], float]
 
 CLOSE = 1e-5

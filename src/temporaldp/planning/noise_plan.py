@@ -15,9 +15,9 @@ from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.planning.measurement import Measurement, require_noise_mechanism
-from temporaldp.planning.plan import FloatArray, Optimality, Plan
+from temporaldp.planning.plan import Optimality, Plan
 from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
-from temporaldp.values import compared_by_value, copy_in
+from temporaldp.values import FloatArray, compared_by_value, copy_in
 
 GRID = 2048.0
 """Points of the grid of privacy losses up to alpha: the same for every scale, so that leakage falls as noise grows."""

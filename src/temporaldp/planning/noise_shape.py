@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve.arrivals import SingleCurve, arriving_curves
 from temporaldp.accounting.curve.grid import raised_by
 from temporaldp.correlation import Adversary
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 COARSE = 256.0
 """Points of the grid up to alpha."""

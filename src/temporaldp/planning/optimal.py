@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.paper.online import PaperFilter
 from temporaldp.correlation import Adversary
@@ -15,8 +15,7 @@ from temporaldp.planning.arrivals import arrivals, undominated
 from temporaldp.planning.barrier import Program, minimise
 from temporaldp.planning.bound import lower_bound
 from temporaldp.planning.plan import Objective
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 POWERS: dict[str, int] = {"mean_absolute_error": 1, "mean_squared_error": 2}
 

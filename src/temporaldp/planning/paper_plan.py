@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import fsum, nextafter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.paper.online import PaperSteps, largest_reserve
 from temporaldp.accounting.paper.supremum import ConstantBudget, constant_budget, merged_profile
@@ -17,9 +16,7 @@ from temporaldp.planning.optimal import Measure, optimise
 from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level
-from temporaldp.values import SMALLEST, ULP
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import SMALLEST, ULP, FloatArray
 
 SMALLEST_SHARE = 64.0 * ULP
 """A budget below this share of alpha is lost in the rounding of a step, and makes no sustainable plan."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant
 from temporaldp.accounting.accountant import account_of
@@ -19,8 +19,8 @@ from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure, measure, optimise
 from temporaldp.planning.plan import Objective, Optimality
 from temporaldp.planning.request import Request
+from temporaldp.values import FloatArray
 
-FloatArray = NDArray[np.float64]
 Whole: TypeAlias = Callable[[FloatArray], LeakageSeries]
 Admitted: TypeAlias = Callable[[FloatArray], FloatArray]
 

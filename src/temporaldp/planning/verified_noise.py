@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.curve.method import Verified
@@ -22,10 +21,8 @@ from temporaldp.correlation.population import Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.progress import part
-from temporaldp.values import whole_number
+from temporaldp.values import FloatArray, whole_number
 from temporaldp.verification.leakage import verify_leakage
-
-FloatArray = NDArray[np.float64]
 
 ATTEMPTS = 5
 """Amounts of noise that are simulated: half of what is left of the range is ruled out by each."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 COVERAGE = 0.95
 """Share of counts that the intervals are to hold."""

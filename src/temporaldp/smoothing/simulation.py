@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.errors import MatrixError
@@ -13,8 +12,7 @@ from temporaldp.planning.histogram_noise import Noise, noise_variance
 from temporaldp.smoothing.count_filter import StepRelease
 from temporaldp.smoothing.public_correlation import PublicCorrelation
 from temporaldp.smoothing.smoother import smooth_steps
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 MOST_PEOPLE = 2_000_000_000
 """Beyond, one more person changes nothing that is shown."""

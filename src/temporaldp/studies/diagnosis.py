@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
@@ -16,9 +15,7 @@ from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.errors import EstimationError, MatrixError
 from temporaldp.progress import part
 from temporaldp.studies.lifted_leakage import lifted_leakage
-from temporaldp.values import positive
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, positive
 
 LONGEST = 6
 """Steps from which on a value counts as old."""

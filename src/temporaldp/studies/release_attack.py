@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting import temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
@@ -29,10 +29,7 @@ from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.progress import progressed
 from temporaldp.release import ReleasedHistograms
 from temporaldp.studies.likelihoods import of_all_releases, of_one_release
-from temporaldp.values import compared_by_value, copy_in, whole_number
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray, compared_by_value, copy_in, whole_number
 
 MOST_PEOPLE = 2_000
 """More are not attacked, but some of them, evenly spaced: the noise is the same for all, so that more say little more."""

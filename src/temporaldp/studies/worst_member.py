@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.evidence import Observation
 from temporaldp.accounting.protocol import budgets
@@ -25,9 +25,7 @@ from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.errors import InputError
 from temporaldp.progress import progressed
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value
 
 STRIDES = (1.0, 0.5, 0.25, 0.1, 0.03)
 """Shares of the way to the extreme matrix that are tried."""

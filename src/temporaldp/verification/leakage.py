@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve.arrivals import checked_delta
 from temporaldp.accounting.curve.evidence import LeakageCurves
@@ -20,7 +19,7 @@ from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import releases_of
 from temporaldp.mechanisms.simulation import require_simulated
 from temporaldp.progress import part
-from temporaldp.values import compared_by_value, positive, whole_number
+from temporaldp.values import FloatArray, IntArray, compared_by_value, positive, whole_number
 from temporaldp.verification.draws import simulated
 from temporaldp.verification.values import (
     ABOVE,
@@ -30,8 +29,6 @@ from temporaldp.verification.values import (
     mean_at_most,
     values_of_steps,
 )
-
-FloatArray = NDArray[np.float64]
 
 SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
 """Shares of the certified leakage at which a simulation tests whether the release leaks more, or less."""
@@ -67,7 +64,7 @@ class VerifiedLeakage:
     upper: FloatArray
     lower: FloatArray
     certified: FloatArray
-    draws: NDArray[np.int64]
+    draws: IntArray
 
     @property
     def holds(self) -> bool:
@@ -218,7 +215,7 @@ def bounded(
     steps: Sequence[StepValues],
     which: int,
     sums: FloatArray,
-    drawn: NDArray[np.int64],
+    drawn: IntArray,
 ) -> VerifiedLeakage:
     """What sums of shape (ABOVE + BELOW, T, n, n) say of delta at one of the epsilons."""
     rest, certified, stakes = (
