@@ -22,12 +22,6 @@ LEAST_RHO, LARGEST_RHO = 1e-8, 1e4
 HULL_POINTS = 4096
 """Epsilons at which the profile is looked at before straight lines are drawn between them."""
 
-NEGLIGIBLE = 1e-40
-"""A delta below which the hull need not reach."""
-
-FARTHEST = 600.0
-"""Nats up to which e^epsilon is a double that can be multiplied."""
-
 
 @dataclass(frozen=True, slots=True)
 class ConcentratedGuarantee(Mechanism):
@@ -96,7 +90,8 @@ def _by_orders(rho: float, losses: FloatArray) -> FloatArray:
 @lru_cache(maxsize=64)
 def _hull(rho: float) -> tuple[FloatArray, FloatArray]:
     """Corners (epsilon, delta) of the convex hull in e^epsilon of what is known at many epsilons."""
-    reach = min(rho + 2.0 * math.sqrt(-rho * math.log(NEGLIGIBLE)), FARTHEST)
+    # The hull need not reach below a delta of 1e-40, nor above 600 nats, where e^epsilon leaves the range of doubles
+    reach = min(rho + 2.0 * math.sqrt(-rho * math.log(1e-40)), 600.0)
     epsilons = np.linspace(0.0, reach, HULL_POINTS)
     deltas = _by_orders(rho, epsilons)
     deltas[0] = min(deltas[0], math.sqrt(0.5 * rho) * (1.0 + ROUNDED))

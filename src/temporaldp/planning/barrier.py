@@ -25,10 +25,7 @@ from temporaldp.values import BoolArray, FloatArray
 GAP = 1e-10
 """Relative loss that the last barrier may cost: number of constraints times mu, as a share of the loss."""
 
-MOST_ITERATIONS = 400
 FRACTION_TO_BOUNDARY = 0.99
-SMALLEST_DECREASE = 1e-14
-"""Decrease of the barrier function, as a share of the loss, below which rounding alone is left."""
 
 SMALLEST_STEP = 1e-12
 CENTRING = 1e10
@@ -95,7 +92,7 @@ def minimise(program: Program, start: FloatArray) -> Solution:
     count = sum(part.size for part in g)
     mu = 0.1 / count
     y = [mu / part for part in g]
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(400):
         gradient, matrix, slopes = _system(program, z, g, y, mu, scale, fixed)
         move = _solve(matrix, gradient)
         decrease = float((move * gradient).sum())
@@ -105,7 +102,8 @@ def minimise(program: Program, start: FloatArray) -> Solution:
         y = [np.clip(a, mu / (CENTRING * b), CENTRING * mu / b) for a, b in zip(y, g, strict=True)]
         if step <= SMALLEST_STEP:
             break
-        if decrease <= max(0.1 * mu, SMALLEST_DECREASE):
+        # Decrease of the barrier function, as a share of the loss, below which rounding alone is left
+        if decrease <= max(0.1 * mu, 1e-14):
             if mu * count <= GAP:
                 break
             mu = max(0.2 * mu, 0.5 * GAP / count)

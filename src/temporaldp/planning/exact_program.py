@@ -31,21 +31,12 @@ from temporaldp.values import BoolArray, FloatArray, IntArray
 GAP = 1e-7
 """Relative loss that the last barrier may cost."""
 
-MOST_ITERATIONS = 120
 MOST_ROUNDS = 12
 """Times that items join; three to six are usual."""
 
 CLOSE = 2e-7
 """Relative: a plan that leaks no more than this above the level needs no more items."""
 
-NEAR = 0.03
-"""Share of alpha: at a step that leaks so little below the level, the pair that leaks most joins."""
-
-NEGLIGIBLE = 1e-9
-"""Derivatives below are left out."""
-
-INSIDE = 0.97
-"""Share of the level at which the method starts, so that no constraint is tight."""
 
 FRACTION_TO_BOUNDARY = 0.99
 
@@ -103,7 +94,8 @@ class PairProgram:
         for user, side, members, pairs in self._groups(at):
             each = np.zeros((len(members), horizon - 1))
             derivatives(self._chain(user, side, epsilons), *pairs, rho[members, side], each)
-            item, back = np.nonzero(each > NEGLIGIBLE)
+            # Derivatives below are left out
+            item, back = np.nonzero(each > 1e-9)
             rows.append(members[item])
             step = pairs[0][item] - 1 - back
             columns.append(horizon - 1 - step if side else step)
@@ -175,7 +167,8 @@ def least_noise(
         if over <= CLOSE:
             break
         known = len(at)
-        at = at.joined(worst_pairs(series, alpha, share=NEAR))
+        # Share of alpha: at a step that leaks so little below the level, the pair that leaks most joins
+        at = at.joined(worst_pairs(series, alpha, share=0.03))
         if len(at) == known:
             break
     return best
@@ -222,7 +215,8 @@ def _minimise(
     p, w = POWERS[by.objective], by.weights
     e = start
     rho = np.full((len(at), 2), np.expm1(0.25 * alpha))
-    inside = INSIDE
+    # Share of the level at which the method starts, so that no constraint is tight
+    inside = 0.97
     while True:
         tried = np.where(free, inside * e, e)
         g, rho = program.leakage(tried, at, rho)
@@ -235,7 +229,7 @@ def _minimise(
     mu = 0.1 / len(at)
     y = mu / slack
     columns = np.flatnonzero(free)
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(120):
         jacobian = program.jacobian(e, at, rho)[:, columns]
         x = e[columns]
         gradient = -p * w[columns] / x ** (p + 1) / scale + jacobian.T @ (mu / slack)

@@ -42,17 +42,10 @@ LARGEST_SCALE = 50_000.0
 NEAR = 1e-3
 """Relative distance at which a search with a curve for each pair of values ends, which takes seconds for each scale."""
 
-EVALUATIONS = 12
-"""Scales that such a search looks at, about."""
 
 COARSER = 4, 8
 """How much coarser the two grids are by which such a search guesses where to look."""
 
-SHAPED = 2
-"""Times at most that scales are shaped again, by what each pair leaks at every step."""
-
-ROUGH = 3e-3
-"""Relative distance within which a shape that was found on a coarse grid holds the level, mostly."""
 
 SMALLEST_SCALE = 0.05
 """Counts. Less noise than this is none: a count is right with all but a probability of e^-20."""
@@ -214,7 +207,8 @@ class _Calibration:
         if self.pairwise is not None:
             return self.pairwise
         made = [(histogram_profile(self.noise, self.alone()),)] * (self.request.horizon or 1)
-        steps = EVALUATIONS * (self.request.horizon or SETTLING)
+        # Scales that such a search looks at, about
+        steps = 12 * (self.request.horizon or SETTLING)
         if not affordable(self.request.users, made, self.pair_grid, self.delta, steps=steps, settling=steps):
             return False
         if self.request.horizon is not None:
@@ -292,7 +286,8 @@ def _least_scales(sought: _Calibration) -> FloatArray:
     if shape is None or shape.mean() >= scales[0]:
         return scales
     with suppress(PlanError):
-        shape = shape * _least(shape, sought.worst, request.alpha, 1.0, CLOSE, low=1.0 - ROUGH)
+        # Relative distance within which a shape that was found on a coarse grid holds the level, mostly
+        shape = shape * _least(shape, sought.worst, request.alpha, 1.0, CLOSE, low=1.0 - 3e-3)
         return min(shape, scales, key=lambda one: float(one.mean()))
     return scales
 
@@ -301,7 +296,8 @@ def _tightened(sought: _Calibration, scales: FloatArray) -> FloatArray:
     """Less of the same noise, as much less as a curve for each pair allows; the search begins at what one curve says."""
     request = sought.request
     best = min(_least_by_pairs(sought, scales), scales, key=lambda one: float(one.mean()))
-    for _ in range(SHAPED if request.n_shares > 1 else 0):
+    # Times at most that scales are shaped again, by what each pair leaks at every step
+    for _ in range(2 if request.n_shares > 1 else 0):
         leaks = sought.temporal_by_pairs(best)
         shape = least_shape(request.users, sought.noise, best, alpha=request.alpha, delta=sought.delta, tighter=leaks)
         if shape is None or shape.mean() >= best.mean():

@@ -18,9 +18,6 @@ from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level
 from temporaldp.values import SMALLEST, ULP, FloatArray
 
-SMALLEST_SHARE = 64.0 * ULP
-"""A budget below this share of alpha is lost in the rounding of a step, and makes no sustainable plan."""
-
 
 def paper_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method; with a measure, the optimal one."""
@@ -64,7 +61,8 @@ def _upper_bound(request: Request, user: int) -> float:
     """Algorithm 2. Budget e with ``L(a) + e <= a`` in both directions, so that no step of any horizon exceeds alpha."""
     alpha = request.alpha
     found = _constant_budget(request, user)
-    if found.budget < max(SMALLEST_SHARE * alpha, SMALLEST):
+    # A budget below this share of alpha is lost in the rounding of a step, and makes no sustainable plan
+    if found.budget < max(64.0 * ULP * alpha, SMALLEST):
         raise request.nothing_lasts(user)
     # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
     return found.budget - 4.0 * ULP * alpha

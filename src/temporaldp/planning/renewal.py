@@ -57,8 +57,6 @@ MOST_ARRIVING = 40.0
 MOST_ROUNDS, CLOSE = 30, 1e-9
 """Of putting in again what arrives; and the share of it that is given to rounding, or not worth another round. Each holds."""
 
-FEWEST_STEPS = 32
-"""Of what is taken for one epoch: several short ones together are one."""
 
 ROUNDED = 1e-11
 """Relative: by which series and odometers of the same releases may differ, each of them being rounded up."""
@@ -153,7 +151,8 @@ def leakage_going_on(
 
 def _long_enough(one: FloatArray) -> FloatArray:
     """An epoch that is not short, or several of one that is: what a stand-in for a whole past says too much of is forgotten."""
-    return np.tile(one, -(-FEWEST_STEPS // len(one)))
+    # Several short epochs together count as one
+    return np.tile(one, -(-32 // len(one)))
 
 
 def _going_on(user: Adversary, then: Adversary, spent: FloatArray, one: FloatArray) -> float:

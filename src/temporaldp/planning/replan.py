@@ -25,10 +25,6 @@ Whole: TypeAlias = Callable[[FloatArray], LeakageSeries]
 Admitted: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
-HALVINGS = 30
-"""Of the bracket for a constant start, which need not be exact."""
-
-
 def replan(
     accountant: TemporalAccountant,
     *,
@@ -135,7 +131,8 @@ def _constant(accountant: TemporalAccountant, by: Measure, admitted: Admitted) -
     level = accountant.remaining(len(published), last=True) if published.all() else 0.0
     if level <= 0.0:
         high = accountant.alpha or 0.0
-        for _ in range(HALVINGS):
+        # Halvings of the bracket for a constant start, which need not be exact
+        for _ in range(30):
             middle = 0.5 * (level + high)
             if accountant.admits(np.where(published, middle, 0.0), last=True):
                 level = middle

@@ -18,9 +18,6 @@ from temporaldp.smoothing.public_correlation import PublicCorrelation
 from temporaldp.smoothing.state_space import observe
 from temporaldp.values import BoolArray, FloatArray, compared_by_value
 
-DROPPED = 30.0
-"""Nats below the best model's density from which on a model is left out: it would count for less than 1e-13."""
-
 
 @dataclass(frozen=True, slots=True)
 class StepRelease:
@@ -75,7 +72,8 @@ class FilterState:
     @property
     def kept(self) -> BoolArray:
         """Which models are not far worse than the best."""
-        return np.asarray(self.fit > self.fit.max() - DROPPED)
+        # Nats below the best model's density from which on a model is left out: it would count for less than 1e-13
+        return np.asarray(self.fit > self.fit.max() - 30.0)
 
     def only(self, kept: BoolArray) -> FilterState:
         """Some of the models."""

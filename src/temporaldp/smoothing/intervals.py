@@ -15,9 +15,6 @@ SMALLEST_DEVIATION = 1e-9
 FARTHEST = 6.0
 """Deviations. A mean that is further outside of 0 to the total is taken to be there: the noise alone does not explain it."""
 
-SMALLEST_MASS = 1e-12
-"""Of a normal number's probability between 0 and the total, at that distance 1e-9: no division by zero."""
-
 
 def intervals(
     mean: FloatArray, variance: FloatArray, total: FloatArray | float, *, widened: FloatArray | float = 1.0
@@ -38,7 +35,8 @@ def _ends(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) ->
     centre = np.clip(mean, -FARTHEST * deviation, total + FARTHEST * deviation)
     low, high = -centre / deviation, (total - centre) / deviation
     below, above = ndtr(low), ndtr(-high)
-    return centre, low, high, below, above, np.maximum(1.0 - below - above, SMALLEST_MASS)
+    # Probability of a normal number between 0 and the total, at least, against division by zero
+    return centre, low, high, below, above, np.maximum(1.0 - below - above, 1e-12)
 
 
 def _mean_inside(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) -> FloatArray:

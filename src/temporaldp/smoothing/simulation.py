@@ -14,9 +14,6 @@ from temporaldp.smoothing.public_correlation import PublicCorrelation
 from temporaldp.smoothing.smoother import smooth_steps
 from temporaldp.values import FloatArray
 
-MOST_PEOPLE = 2_000_000_000
-"""Beyond, one more person changes nothing that is shown."""
-
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCounts:
@@ -57,7 +54,8 @@ def simulated_counts(
     shares = _first_shares(correlation.matrix(0) if horizon > 1 else None, n)
     counts = np.empty((repetitions, horizon, n))
     for one in counts:
-        one[0] = generator.multinomial(min(n_people, MOST_PEOPLE), shares)
+        # More people change nothing that is shown
+        one[0] = generator.multinomial(min(n_people, 2_000_000_000), shares)
         for t in range(1, horizon):
             rows = correlation.matrix(t - 1).dense()
             moves = [

@@ -20,11 +20,6 @@ from temporaldp.values import FloatArray, positive
 LONGEST = 6
 """Steps from which on a value counts as old."""
 
-MOST_HIDDEN = 100
-"""Hidden states up to which a longer memory is accounted for here: a minute. `lifted_leakage` takes more."""
-
-MOST_PEOPLE, MOST_ENTRIES = 200, 1 << 21
-"""People whose own matrices are accounted for, and n^3 entries of all of them; of more, some are taken at equal distances."""
 
 REJECTED = 1e-3
 """P-value below which a model counts as rejected: with thousands of transitions a larger one says little."""
@@ -135,7 +130,8 @@ def _first_order(trajectories: Traces, spent: FloatArray, prior: float) -> tuple
 def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float, float]:
     n = trajectories.n_states
     hidden = n**2 if memory == "words" else n * LONGEST
-    if hidden > MOST_HIDDEN:
+    # Hidden states up to which a longer memory is accounted for here: a minute. `lifted_leakage` takes more.
+    if hidden > 100:
         raise EstimationError(
             f"{hidden} hidden states are accounted for in minutes or hours; call lifted_leakage for them, or group values into "
             "fewer"
@@ -147,7 +143,9 @@ def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float
 
 
 def _n_people(trajectories: Traces) -> int:
-    return min(trajectories.n_users, MOST_PEOPLE, max(1, MOST_ENTRIES // trajectories.n_states**3))
+    # People whose own matrices are accounted for, and n^3 entries of all of them; of more, some are taken at equal
+    # distances
+    return min(trajectories.n_users, 200, max(1, (1 << 21) // trajectories.n_states**3))
 
 
 def _people_named(trajectories: Traces) -> str:

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-PEOPLE_AT_ONCE = 1 << 13
-"""Whose matrices are in memory together."""
-
-
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageDistribution:
@@ -196,7 +192,8 @@ def leakage_distribution(
         raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
     names: list[str] = []
     waiting, parts = iter(adversaries), []
-    while some := list(islice(waiting, PEOPLE_AT_ONCE)):
+    # Whose matrices are in memory together
+    while some := list(islice(waiting, 1 << 13)):
         names += [str(len(names) + k) if one.name is None else one.name for k, one in enumerate(some)]
         parts.append(_leakage(some, budget, horizon, accounting))
         progressed("leakage of every person", 0.0)

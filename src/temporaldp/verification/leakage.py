@@ -30,12 +30,6 @@ from temporaldp.verification.values import (
     values_of_steps,
 )
 
-SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-"""Shares of the certified leakage at which a simulation tests whether the release leaks more, or less."""
-
-FAILURE_SHARE = 1e-3
-"""Default failure probability, as a share of delta."""
-
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -300,10 +294,12 @@ def own_leakage(
     >>> found.lower < found.upper <= found.certified, found.ratio < 1.5
     (True, True)
     """
-    chance = FAILURE_SHARE * delta if failure is None else failure
+    # Default failure probability, as a share of delta
+    chance = 1e-3 * delta if failure is None else failure
 
     def looked_at(certified: float) -> list[float]:
-        return [share * certified for share in (*SHARES, 1.0)]
+        # Shares of the certified leakage at which a simulation tests whether the release leaks more, or less
+        return [share * certified for share in (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)]
 
     found = verified_at(
         adversary, mechanisms, delta, looked_at, failure=chance, draws=draws, seconds=seconds, seed=seed
