@@ -213,17 +213,16 @@ def _minimise(
     from scipy.sparse.linalg import splu
 
     p, w = POWERS[by.objective], by.weights
-    e = start
-    rho = np.full((len(at), 2), np.expm1(0.25 * alpha))
-    # Share of the level at which the method starts, so that no constraint is tight
+    # Share of the free budgets from which the method starts, so that no constraint is tight
     inside = 0.97
-    while True:
-        tried = np.where(free, inside * e, e)
-        g, rho = program.leakage(tried, at, rho)
-        if (g < alpha).all() or inside < 1e-6:
-            break
+    e = np.where(free, inside * start, start)
+    g, rho = program.leakage(e, at, np.full((len(at), 2), np.expm1(0.25 * alpha)))
+    while not (g < alpha).all():
         inside *= 0.9
-    e = tried
+        if inside < 1e-6:  # the steps that cannot change use the whole level
+            return start
+        e = np.where(free, inside * start, start)
+        g, rho = program.leakage(e, at, rho)
     scale = _loss(w, e, free, p)
     slack = alpha - g
     mu = 0.1 / len(at)
