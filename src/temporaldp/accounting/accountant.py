@@ -162,10 +162,16 @@ class TemporalAccountant:
         ----------
         following : float or mechanism, optional
             What the next step would publish: the total with it. Nothing is spent.
+
+        Raises
+        ------
+        BudgetError
+            `following` is given, and all T steps are over.
         """
         with self._lock:
             if following is None:
                 return self._account.worst()[0]
+            self._account.require_steps(1)
             release = self._account.counted(following)
             return max(odometer.worst_with(release)[0] for odometer in self._account.odometers(release))
 

@@ -6,12 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
-from temporaldp.values import ULP, whole_number
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray, whole_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE
 from temporaldp.errors import InputError, StateError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
-from temporaldp.values import compared_by_value, whole_number
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value, whole_number
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.protocol import Accounting
@@ -19,7 +18,7 @@ from temporaldp.errors import BudgetError
 from temporaldp.planning.histogram_noise import Noise, mean_absolute_noise
 from temporaldp.planning.measurement import Measurement
 from temporaldp.planning.source import Source
-from temporaldp.values import read_only
+from temporaldp.values import FloatArray, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 NOWHERE = Source()
 """Of a plan that does not say where its correlation comes from."""
 
-FloatArray = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
 Objective: TypeAlias = Literal["mean_absolute_error", "mean_squared_error"]
 

@@ -20,9 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from temporaldp.values import BoolArray, FloatArray
 
 WIDENINGS = (1.0, 1.7, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 2500.0, 10000.0, np.inf)
 """What the models multiply the chain's covariance with. With 2 between neighbours, intervals differ by no more than a fifth in
@@ -42,7 +41,7 @@ class Belief:
     mean: FloatArray
     covariance: FloatArray
 
-    def only(self, kept: NDArray[np.bool_]) -> Belief:
+    def only(self, kept: BoolArray) -> Belief:
         """Under some of the models."""
         return Belief(self.mean[kept], self.covariance[kept])
 

@@ -20,7 +20,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.protocol import SIDES, budgets
@@ -28,9 +28,7 @@ from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.lifted_chain import LiftedChain
 from temporaldp.kernels.lifting import lifted, no_trees
 from temporaldp.progress import progressed
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import BoolArray, FloatArray, IntArray, compared_by_value
 
 MOST_SWEEPS, LEAST_GAIN = 30, 1e-9
 """Sweeps over all steps of one pair, three to six being usual, and the gain after which another is made."""
@@ -130,15 +128,15 @@ def _ascent(chain: LiftedChain, spent: FloatArray, t: int) -> tuple[float, tuple
 class _Side:
     """The past or the future of a step: outputs by rising distance, and the chain that leads away from it."""
 
-    def __init__(self, rows: FloatArray, labels: NDArray[np.int64], spent: FloatArray) -> None:
+    def __init__(self, rows: FloatArray, labels: IntArray, spent: FloatArray) -> None:
         self.rows, self.labels, self.lifts = rows, labels, np.exp(spent)
         self.values = np.eye(int(labels.max()) + 1)[labels]  # from hidden states to values, shape (m, n)
 
-    def start(self) -> NDArray[np.bool_]:
+    def start(self) -> BoolArray:
         """No output says anything yet."""
         return np.zeros((len(self.lifts), self.values.shape[1]), dtype=bool)
 
-    def likelihoods(self, high: NDArray[np.bool_]) -> list[FloatArray]:
+    def likelihoods(self, high: BoolArray) -> list[FloatArray]:
         """What outputs from each distance on say about the hidden state one step nearer; the first about the step itself."""
         x = [np.ones(len(self.rows))]
         for lift, raised in zip(self.lifts[::-1], high[::-1], strict=True):
@@ -146,7 +144,7 @@ class _Side:
             x.append(self.rows @ (factors * x[-1]))
         return x[::-1]
 
-    def improve(self, high: NDArray[np.bool_], weights: FloatArray) -> float:
+    def improve(self, high: BoolArray, weights: FloatArray) -> float:
         """One sweep from near to far, which changes `high`; `weights` (2, m) are those of N and D at the step itself.
 
         Returns the ratio N / D that is reached.
@@ -162,7 +160,7 @@ class _Side:
         return ratio
 
 
-def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) -> tuple[float, NDArray[np.bool_]]:
+def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) -> tuple[float, BoolArray]:
     """The set of values to raise that makes the ratio of two linear functions largest: a threshold, by Dinkelbach."""
     raised = alpha > ratio * beta
     for _ in range(MOST_SWEEPS):
