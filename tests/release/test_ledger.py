@@ -258,7 +258,8 @@ def test_a_truncated_file_is_refused_and_left_alone(left, tmp_path):
 def test_something_else_is_no_ledger(tmp_path):
     place = tmp_path / "release.db"
     place.write_text("user,time,state\n" * 300)
-    with pytest.raises(LedgerError, match="no ledger"):
+    place.chmod(0o600)
+    with pytest.raises(LedgerError, match="not a database; it is no ledger"):
         opened(place)
     empty = tmp_path / "empty.db"
     sqlite3.connect(empty).execute("CREATE TABLE other (x)").connection.close()

@@ -16,8 +16,6 @@ from temporaldp.release.outputs import from_text
 from temporaldp.release.renewal import RENEWAL
 from temporaldp.release.shared_account import TABLE
 
-SUFFIXES = (".parquet", ".csv", ".json")
-
 
 def export_ledger(ledger: Ledger, path: str | Path) -> None:
     """Write every step of a ledger to a Parquet, CSV or JSON file, whole or not at all.
@@ -47,7 +45,7 @@ def export_ledger(ledger: Ledger, path: str | Path) -> None:
 
 def export_suffix(path: str | Path) -> str:
     """The suffix of a place for an export, if it is one that can be written."""
-    return suffix_of(path, SUFFIXES, "a ledger's export")
+    return suffix_of(path, (".parquet", ".csv", ".json"), "a ledger's export")
 
 
 def columns_of(ledger: Ledger) -> dict[str, list[Any]]:

@@ -27,9 +27,6 @@ from temporaldp.values import FloatArray
 
 Mechanism = Callable[[Any, float], Any]
 
-LESS_THAN_PLANNED = 1e-6
-"""Relative shortfall of what was spent from what was planned, from which on the rest is planned anew."""
-
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
@@ -276,7 +273,7 @@ class AccountantGuard(Guard):
         if accountant.horizon is None or accountant.reserve > 0.0 or len(accountant) >= accountant.horizon:
             return self._plan
         planned = 0.0 if self._plan is None else self._plan.epsilons[: len(accountant)].sum()
-        if self._plan is None or accountant.spent.sum() < planned * (1.0 - LESS_THAN_PLANNED):
+        if self._plan is None or accountant.spent.sum() < planned * (1.0 - 1e-6):  # less than roundings explain
             self._plan = replan(accountant)
         return self._plan
 

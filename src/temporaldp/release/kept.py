@@ -28,11 +28,6 @@ from temporaldp.release.store import Store
 if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger
 
-MISSING = (
-    "the matrices that {place} was accounted with are not kept beside it (it was copied without "
-    "its folder .private): run the release once more with the correlation that it had, which keeps them, and then again this"
-)
-
 
 def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None) -> dict[str, Any]:
     """Salted digests of every adversary's matrices, sorted; users are not named."""
@@ -87,7 +82,10 @@ def kept_correlations(store: Store, users: Sequence[str], salt: str) -> Populati
     """
     text = store.read_private(_name("correlations", sorted(users)))
     if text is None:
-        raise LedgerError(MISSING.format(place=store.place))
+        raise LedgerError(
+            f"the matrices that {store.place} was accounted with are not kept beside it (it was copied without its folder "
+            ".private): run the release once more with the correlation that it had, which keeps them, and then again this"
+        )
     try:
         found = json.loads(text)
         known = tuple(Adversary(*(_matrix(one[side]) for side in ("backward", "forward"))) for one in found)

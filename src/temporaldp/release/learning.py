@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin
 from temporaldp.correlation.confidence import checked_confidence, clopper_pearson
@@ -28,10 +27,7 @@ from temporaldp.errors import BudgetError, EstimationError
 from temporaldp.release.histogram import granted_scale, with_noise
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
-from temporaldp.values import positive, whole_number
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray, positive, whole_number
 
 MOST_STATES = 2_000
 """States up to which a noisy table of transitions is drawn: beyond, nearly all of it would be noise."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
@@ -21,15 +20,13 @@ from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file, suffix_of
 from temporaldp.files.columns import METADATA_KEY, save_columns, unguarded, with_names
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
-from temporaldp.values import REPLACE_ONE, compared_by_value, copy_in
+from temporaldp.values import REPLACE_ONE, FloatArray, IntArray, compared_by_value, copy_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from temporaldp.release.smoothed import SmoothedHistograms
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 COLUMNS = ("time", "state", "count", "epsilon")
 
