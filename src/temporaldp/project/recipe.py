@@ -35,8 +35,6 @@ def recipe_of(command: str, settings: Settings, origin: Provenance | Source, *hi
 
     `histories` are files of the correlation that the settings do not name.
     """
-    from temporaldp import __version__
-
     if isinstance(origin, Source):
         is_learnt = origin.learning_epsilon > 0.0
         text, epsilon = origin.provenance or "", origin.learning_epsilon
@@ -46,7 +44,7 @@ def recipe_of(command: str, settings: Settings, origin: Provenance | Source, *hi
     paths = (history, *histories, known.file, known.backward, known.forward, settings.release.plan)
     chosen = settings.model_dump(mode="json", include=SECTIONS, exclude=OF_ONE_RUN, exclude_defaults=True)
     inputs = {path.name: _sha256(path) for path in paths if path is not None}
-    return Recipe(__version__, command, {name: keys for name, keys in chosen.items() if keys}, inputs, origin)
+    return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, origin)
 
 
 def note_recipe(ledger: Ledger, recipe: Recipe) -> None:

@@ -98,14 +98,18 @@ class Provenance:
         )
 
 
+def _version() -> str:
+    from temporaldp import __version__
+
+    return __version__
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """From what a release was computed.
 
     Parameters
     ----------
-    version : str
-        Of this package.
     command : str
     settings : dict of dict
         The keys that were set, by section of the project file.
@@ -113,13 +117,15 @@ class Recipe:
         SHA-256 of each file of the correlation and of the plan, by its name; never of protected traces.
     provenance : Provenance
         Origin of the correlation.
+    version : str
+        Of this package.
     """
 
-    version: str
     command: str
     settings: dict[str, dict[str, Any]]
     inputs: dict[str, str]
     provenance: Provenance
+    version: str = field(default_factory=_version)
 
     @property
     def project_file(self) -> str:
