@@ -54,7 +54,7 @@ PURE = ROOMS[: ROOMS.index("files")]
 # correlation/relations.py asks tables.
 ALLOWED = {
     "kernels/threads.py": {"os"},
-    "arrow.py": {"pyarrow"},
+    "arrow.py": {"pandas", "polars", "pyarrow"},
     "correlation/relations.py": {"duckdb", "pyarrow"},
 }
 HEAVY = {
