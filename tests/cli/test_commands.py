@@ -85,7 +85,7 @@ def test_audit_from_matrices_alone(tmp_path):
         "--json",
     ]
     found = json.loads(temporaldp("audit", "--epsilon", "0.5", *both).stdout)
-    assert found["supremum"]["backward"] == "inf"
+    assert found["supremum"]["backward"] == "Infinity"
     assert float(found["supremum"]["backward"]) == math.inf
     assert found["states"] == ["a", "b"]
 

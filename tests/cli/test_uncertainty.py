@@ -75,7 +75,7 @@ def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
 
 @pytest.mark.long
 def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
-    learnt, again, ledger = (tmp_path / name for name in ("a.npz", "b.npz", "learnt.db"))
+    learnt, again, ledger = (tmp_path / name for name in ("a.json", "b.json", "learnt.db"))
     for place in (learnt, again):
         result = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 2, "--ledger", ledger, "-o", place)
         assert result.returncode == 0, result.stderr
@@ -144,7 +144,7 @@ def test_a_diagnosis_is_a_table_a_verdict_and_a_picture(tmp_path, walks):
         (("--set", "correlation.period=24"), "does not divide the 47 steps"),
         (("--set", "correlation.phase=1"), "correlation.period"),
         (("--set", "correlation.period=24", "--set", "correlation.phase=24"), "phase from 0 to 23"),
-        (("--set", "correlation.file=nowhere.npz"), "does not exist"),
+        (("--set", "correlation.file=nowhere.json"), "does not exist"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path, options, message):

@@ -25,7 +25,7 @@ from temporaldp.accounting.protocol import (
     weakest,
 )
 from temporaldp.accounting.sequence import SequenceMechanism
-from temporaldp.arrow import arrow_stream
+from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LeakageSeries:
+class LeakageSeries(Table):
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.
 
     The paper's Definitions 5 to 7: the supremum over every mechanism with these epsilons, exact by default; then these are the
@@ -238,10 +238,13 @@ class LeakageSeries:
         """
         return draw(self, ax=ax, times=times, alpha=alpha, paper=paper)
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A row for each step, for any library that reads Arrow: step, epsilon, backward, forward, temporal."""
-        columns = {"step": np.arange(len(self)), "epsilon": self.epsilons}
-        return arrow_stream(columns | {name: getattr(self, name) for name in DIRECTIONS}, requested_schema)
+    def columns(self) -> dict[str, Any]:
+        """A row for each step: step, epsilon, backward, forward, temporal."""
+        return {
+            "step": np.arange(len(self)),
+            "epsilon": self.epsilons,
+            **{name: getattr(self, name) for name in DIRECTIONS},
+        }
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""

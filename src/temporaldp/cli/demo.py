@@ -85,7 +85,7 @@ def demo(
         learnt = learn_correlation(
             data, epsilon=LEARNING, contributed=data.n_times - 1, ledger=output / "correlation.db"
         )
-        save_correlation(learnt, output / "correlation.npz")
+        save_correlation(learnt, output / "correlation.json")
     assert isinstance(learnt.backward, IntervalMatrix)
     origin = learnt.backward.origin
     provenance = Provenance("learnt", text=origin.sentence, epsilon=origin.epsilon, states_given=True)

@@ -16,7 +16,6 @@ from temporaldp.deployment.question import Question, stay_probability
 from temporaldp.deployment.record import Deployment, Misfit
 from temporaldp.deployment.unit import PrivacyUnit
 from temporaldp.errors import InputError, StateError
-from temporaldp.files.plans import json_number
 from temporaldp.report.sentences import at_delta
 from temporaldp.values import compared_by_value
 
@@ -166,7 +165,7 @@ class DeploymentCard:
         return explanation.to_publisher(self)
 
     def row(self) -> dict[str, Any]:
-        """What the record states and the suprema, as JSON values; infinity as the string "inf"."""
+        """What the record states and the suprema, by name."""
         record, fits = self.deployment.record, self.misfit is None
         promised = self._leaking(PrivacyUnit.replace_one()).alone if fits else None
         if not fits and not self.promise.default_delta:
@@ -187,28 +186,28 @@ class DeploymentCard:
             "states": list(self.question.states),
             "unit_of_change": self.unit.name,
             "stays": list(self.stays),
-            "lasting": [json_number(value) for value in self.lasting],
+            "lasting": list(self.lasting),
             "horizon": self.horizon or None,
             "kind": self.remark.partition(" at ")[0] if fits else None,
             "unit": "nats",
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The card as JSON values; infinity as the string "inf"."""
+        """The card, by name."""
         found = self.leakage
         known = self.row() | {"limits": list(self.limits), "assumptions": list(self.assumptions)}
         if found is None:
             return known
         return known | {
-            "alone": json_number(found.alone),
+            "alone": found.alone,
             "at": found.at,
-            "lasting_at": json_number(found.limit.temporal),
+            "lasting_at": found.limit.temporal,
             "kind": found.limit.kind,
             "settles": found.settles,
-            "within_horizon": json_number(found.within),
-            "user_level": json_number(found.together),
+            "within_horizon": found.within,
+            "user_level": found.together,
             "holding_promise": None if found.held is None else found.held.sentence,
-            "lasting_if_both_values_contribute": None if found.doubled is None else json_number(found.doubled),
+            "lasting_if_both_values_contribute": found.doubled,
             "sentences": list(self.sentences),
             "to_publisher": self.to_publisher,
         }

@@ -83,7 +83,7 @@ def release_from(given: Any) -> Mechanisms:
 
 
 def release_of(mechanism: Any) -> Mechanisms:
-    """What is published at one step: nothing, a mechanism, an event, a privacy loss distribution, or several of them.
+    """What is published at one step: nothing, a mechanism, an event, or several of them.
 
     Gaussian events are relative to the largest contribution of one person; replacing a value moves the result by two of them
     (as in dp-accounting under the same relation). Laplace events count by their pure epsilon alone: what they say of vectors
@@ -99,14 +99,15 @@ def release_of(mechanism: Any) -> Mechanisms:
         return (mechanism,)
     if not type(mechanism).__module__.startswith("dp_accounting."):
         raise InputError(
-            "expected a mechanism (GaussianNoise, PrivacyGuarantee, ...), an event or a privacy loss distribution of "
-            f"dp_accounting, or None, got {type(mechanism).__name__}"
+            "expected a mechanism (GaussianNoise, PrivacyGuarantee, ...), an event of dp_accounting, or None, got "
+            f"{type(mechanism).__name__}"
         )
     if hasattr(mechanism, "get_delta_for_epsilon"):
-        # Which way it was rounded, it does not tell in public.
-        if getattr(getattr(mechanism, "_pmf_remove", None), "_pessimistic_estimate", True) is False:
-            raise InputError("expected a pessimistic privacy loss distribution, got an optimistic one: a lower bound")
-        return (LossDistribution(mechanism),)
+        raise InputError(
+            "a privacy loss distribution does not state its neighbouring relation, and one for adding or removing a "
+            "contribution is too small here: make it for replacement (NeighborRel.REPLACE_ONE, or twice the sensitivity), and "
+            "give temporaldp.adapters.loss_distribution(distribution, neighboring_relation='replace_one')"
+        )
     return _of_event(mechanism)
 
 
@@ -133,7 +134,7 @@ def _of_event(mechanism: Any) -> Mechanisms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossDistribution(Mechanism):
-    """A privacy loss distribution of dp-accounting, made pessimistically under replacement: believed as it is."""
+    """A privacy loss distribution of dp-accounting, made pessimistically for replacement; from `adapters.loss_distribution`."""
 
     distribution: Any
 

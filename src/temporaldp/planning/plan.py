@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -11,7 +11,7 @@ import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.arrow import arrow_stream
+from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError
@@ -53,7 +53,7 @@ class Optimality:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Plan(ABC):
+class Plan(Table):
     """What budget plans and noise plans have in common.
 
     Parameters
@@ -88,13 +88,9 @@ class Plan(ABC):
         """
         return draw(self, ax=ax, times=times)
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A row for each step, with the columns step, epsilon and scale (of a count's noise), for any library that reads Arrow.
-
-        Without a horizon, the one row that holds for every step.
-        """
-        columns = {"step": np.arange(len(self.epsilons)), "epsilon": self.epsilons, "scale": self.scales}
-        return arrow_stream(columns, requested_schema)
+    def columns(self) -> dict[str, Any]:
+        """A row for each step: step, epsilon and scale (of a count's noise). Without a horizon, the one row of every step."""
+        return {"step": np.arange(len(self.epsilons)), "epsilon": self.epsilons, "scale": self.scales}
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""

@@ -15,12 +15,14 @@ from temporaldp.files import load_plan
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import NoisePlan, Plan, Source
 from temporaldp.project.inputs import Inputs, gather, phase_at, read, read_data
+from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger, NoisyHistogram
 from temporaldp.release.database import file_of
 from temporaldp.release.epochs import Every
 from temporaldp.release.histogram import histogram_mechanism
 from temporaldp.release.released import release_suffix
 from temporaldp.release.store import Store, store_at
+from temporaldp.report import Recipe
 from temporaldp.smoothing import PublicCorrelation
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class ReleaseSetup:
     data : Traces
     source : Source
         Description of the correlation.
+    recipe : Recipe
+        From what the release is computed; the ledger notes it.
     renewed : str, optional
         When the plan begins again.
     """
@@ -46,6 +50,7 @@ class ReleaseSetup:
     accountant: TemporalAccountant | None
     data: Traces
     source: Source
+    recipe: Recipe
     renewed: Every | None = None
 
     @property
@@ -55,8 +60,8 @@ class ReleaseSetup:
         return DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states)
 
     def opened(self, ledger: str | Store, public: PublicCorrelation | None) -> ContinualRelease[Any, Any]:
-        """Open the release on a ledger."""
-        return ContinualRelease(
+        """Open the release on a ledger, which notes from what its next steps are computed."""
+        stream = ContinualRelease(
             self.mechanism,
             ledger=ledger,
             accountant=self.accountant,
@@ -66,6 +71,8 @@ class ReleaseSetup:
             correlation=public,
             renewed=self.renewed,
         )
+        note_recipe(stream.ledger, self.recipe)
+        return stream
 
 
 def setup_of(settings: Settings) -> ReleaseSetup:
@@ -117,7 +124,8 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if planned is not None:
         source = source.with_learning_of(planned.source)
         source = replace(source, warning=planned.source.warning or source.warning)
-    return ReleaseSetup(planned, accountant, found.trajectories, source, privacy.renew)
+    recipe = recipe_of("temporaldp release", settings, found.provenance)
+    return ReleaseSetup(planned, accountant, found.trajectories, source, recipe, privacy.renew)
 
 
 def _setup_without_correlation(planned: Plan | None, settings: Settings) -> ReleaseSetup:
@@ -169,7 +177,8 @@ def loaded_plan(settings: Settings) -> Plan | None:
 
 def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     """Return the setup of a plan that satisfies the level by itself."""
-    return ReleaseSetup(plan, None, read_data(settings.traces, plan.source.states), plan.source)
+    recipe = recipe_of("temporaldp release", settings, plan.source)
+    return ReleaseSetup(plan, None, read_data(settings.traces, plan.source.states), plan.source, recipe)
 
 
 def _require_renewable(planned: Plan | None, settings: Settings) -> None:

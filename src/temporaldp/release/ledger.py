@@ -47,6 +47,9 @@ ROWS_AT_ONCE = 256
 ADOPT = "adopt"
 """The kind of event that says from which step on another correlation is valid."""
 
+SOURCE = "source"
+"""The kind of event that says from what the steps after it were computed."""
+
 Describe: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
 
 

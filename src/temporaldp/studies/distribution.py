@@ -14,7 +14,7 @@ from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.supremum import leakage_supremum
-from temporaldp.arrow import arrow_stream
+from temporaldp.arrow import Table
 from temporaldp.correlation import Adversary
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LeakageDistribution:
+class LeakageDistribution(Table):
     """Who is leaked about how much, worst first.
 
     Parameters
@@ -128,10 +128,9 @@ class LeakageDistribution:
         """
         return draw(self, ax=ax, level=level, groups=groups)
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The columns name, leakage and people, worst first, for any library that reads Arrow."""
-        columns = {"name": list(self.names), "leakage": self.leakage, "people": self.people}
-        return arrow_stream(columns, requested_schema)
+    def columns(self) -> dict[str, Any]:
+        """A row for each person or group, worst first: name, leakage, people."""
+        return {"name": list(self.names), "leakage": self.leakage, "people": self.people}
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
