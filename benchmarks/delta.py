@@ -45,7 +45,7 @@ HEAD = """# What a delta gains, and what it costs
 
 Made by `make bench-delta`, in one run on one machine; the data sets are those of the tests (a folder `shared/data` beside the checkout;
 `TEMPORALDP_SHARED` names another place for `shared`). Leakage is in nats, an upper bound, here rounded to the nearest; delta = 1e-6 and neighbours differ in
-one person's value. [The theory](../theory.md), section 9, has the proofs.
+one person's value. [The theory](../theory/index.md), section 9, has the proofs.
 
 {machine}
 """

@@ -309,7 +309,7 @@ HEAD = """# The exact leakage, the paper's bound, and the bound pair by pair
 Made by `make bench-exact`, in one run on one machine; the data sets are those of the tests (a folder `shared/data` beside the
 checkout; `TEMPORALDP_SHARED` names another place for `shared`). All leakage is in nats. The exact value is the supremum of the
 paper's Definitions 5 to 7 over every mechanism with these epsilons; the paper's recursion and the bound pair by pair are never
-below it. [The theory](../theory.md) has the proofs: section 2 for the paper's recursion, section 8 for the bound pair by pair,
+below it. [The theory](../theory/index.md) has the proofs: section 2 for the paper's recursion, section 8 for the bound pair by pair,
 section 10 for the exact value. For a histogram with Laplace noise the exact value is the leakage of that release.
 
 {machine} Times vary from run to run, by a factor of two where other work shares the cores.

@@ -1,4 +1,4 @@
-"""Upper bounds of the leakage of matrix mechanisms by couplings of paths (theory, section 21).
+"""Upper bounds of the leakage of matrix mechanisms by couplings of paths (Theory, section 23).
 
 Notation
 --------

@@ -34,7 +34,7 @@ class MatrixMechanism(SequenceMechanism):
     With C the identity this is fresh noise at every step. Other matrices spread the value of one step over several outputs, so
     that running counts have less error at the same event-level guarantee (Li et al., VLDB Journal 2015; Denisov et al., NeurIPS
     2022). `temporal_leakage` with ``ApproximateDP(delta)`` gives an upper bound of the leakage of every step by couplings of
-    paths (theory, section 21).
+    paths (Theory, section 23).
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def simulate_leakage(
     """Leakage of a matrix mechanism about one step at a delta, between confidence bounds.
 
     The likelihoods of drawn outputs are summed over all paths, or over all words of as many states as the matrix has bands
-    (theory, section 22). The upper bound is never above that by couplings.
+    (Theory, section 24). The upper bound is never above that by couplings.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Memoised responses: a permanent answer for each state, reported at every step through a second randomisation.
 
 Given the table of permanent answers the reports are those of a hidden Markov chain, so that their likelihood is a mean over all
-tables (theory, section 23).
+tables (Theory, section 25).
 """
 
 from __future__ import annotations

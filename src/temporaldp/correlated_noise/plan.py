@@ -78,7 +78,7 @@ def plan_matrix(
     """Plan the Toeplitz matrix mechanism of least error whose temporal leakage is at most alpha at every step.
 
     The search covers up to 8 coefficients and starts from independent noise and from the square root. Leakage is bounded by
-    couplings (theory, section 21); that of independent noise by the smaller of that bound and privacy curves. The result
+    couplings (Theory, section 23); that of independent noise by the smaller of that bound and privacy curves. The result
     satisfies alpha whatever the search finds; it need not be optimal.
 
     Parameters

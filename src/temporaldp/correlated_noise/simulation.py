@@ -1,4 +1,4 @@
-"""Leakage of shared noise at a delta by simulation, between confidence bounds (theory, section 22).
+"""Leakage of shared noise at a delta by simulation, between confidence bounds (Theory, section 24).
 
 Outputs are drawn given each state at a step, and ``max(0, 1 - e^(epsilon - s))`` is averaged, with s the log likelihood ratio
 to another state: its mean is the hockey-stick divergence. The bounds of the mean are those of `temporaldp.verification`.

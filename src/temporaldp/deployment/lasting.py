@@ -168,7 +168,7 @@ class Leaking:
 
 
 def _symmetric(adversary: Adversary) -> bool:
-    """Whether the two states are interchangeable: then the paper's recursion is exact (docs/theory.md, section 10)."""
+    """Whether the two states are interchangeable: then the paper's recursion is exact (Theory, section 10)."""
     return all(
         matrix is None
         or (

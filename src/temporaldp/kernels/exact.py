@@ -22,7 +22,7 @@ before no longer matters.
 Rounding is bounded in two ways, and the better bound is used. *Backward:* what is computed is exactly F for matrices and
 factors whose entries differ by at most gamma a step, so that a computed sign proves K to ``2 gamma`` a step. *Sums:* where all
 factors are near 1, `total` keeps its digits however small budgets are, and `drift` bounds what all entries of c together can
-be wrong by. Proofs: docs/theory.md, section 10.
+be wrong by. Proofs: Theory, sections 10 and 22.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Interval matrices: the profile of all matrices between two bounds, and incoming leakage pair by pair; upper bounds.
 
 The loss over all such matrices is the maximum over points (dmin(S), qmax(S)) of all sets S of states at the other time and all
-ordered pairs of rows (docs/theory.md, section 12): two rows vary independently, so one step attains it.
+ordered pairs of rows (Theory, section 12): two rows vary independently, so one step attains it.
 
 Given everything before, the likelihoods of one step lie in a product of intervals, ``x'_k in [L_k(x), e^e U_k(x)]``, whatever
 the mechanism and the matrix. ``N - r D`` is linear in each of them, so that each is at one of its ends. `by_sets` tries every

@@ -8,7 +8,7 @@ p, w      sums of the positive and of the negative entries of c, both >= 0
 F         largest value of c times those likelihoods, as in `temporaldp.kernels.exact`; F <= 0 if and only if K <= log r
 
 A rollout need not start again when one more release follows: its coefficients are kept, and take that step. Rounding is
-bounded as in `exact` (docs/theory.md, section 10), backward and by sums; plain releases only.
+bounded as in `exact` (Theory, section 22), backward and by sums; plain releases only.
 """
 
 from __future__ import annotations

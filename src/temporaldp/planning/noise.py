@@ -64,7 +64,7 @@ def plan_noise(
     """Choose the least noise on a histogram whose temporal leakage at a delta stays at or below alpha at every step.
 
     The scale is constant or, with a horizon, less at the ends. It is an upper bound of the least one, by rounding and by the
-    accounting (docs/theory.md, section 9): the release is (alpha, delta)-DP_T.
+    accounting (Theory, section 9): the release is (alpha, delta)-DP_T.
 
     Parameters
     ----------

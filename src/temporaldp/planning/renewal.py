@@ -116,7 +116,7 @@ def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, accounting:
 
     What all epochs before one release says about the value at their last step is no more than a release of some C nats at
     that step would; the same of those after it and the first one's value. If with C on both sides of an epoch no more than C
-    arrives at its other ends, that holds for every epoch, by induction (docs/theory.md, section 19). C shrinks as it is put
+    arrives at its other ends, that holds for every epoch, by induction (Theory, section 19). C shrinks as it is put
     in again. inf where no C is found.
     """
     people = Population.of(adversary)
@@ -131,7 +131,7 @@ def leakage_going_on(
 ) -> float:
     """An upper bound of the leakage about any step, in nats, where such epochs follow on other releases; exact way only.
 
-    For a correlation that has changed (docs/theory.md, section 19). inf where no bound is found.
+    For a correlation that has changed (Theory, section 19). inf where no bound is found.
 
     Parameters
     ----------

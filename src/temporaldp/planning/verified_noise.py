@@ -1,7 +1,7 @@
 """Less noise than accounting certifies, where simulation shows that it holds; the probability that draws deceive is in delta.
 
 What is tried next depends on what was seen before. So every attempt, about every user, has its share of the failure
-probability, whether it is made or not: that any of them deceives has at most that probability (docs/theory.md, section 16).
+probability, whether it is made or not: that any of them deceives has at most that probability (Theory, section 16).
 """
 
 from __future__ import annotations

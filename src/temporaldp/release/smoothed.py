@@ -114,7 +114,7 @@ def smooth(
 ) -> SmoothedHistograms:
     """What released counts say about the true ones, given how values follow one another; at no privacy cost.
 
-    Counts of people who move independently by a chain are a linear state space (docs/theory.md, section 15): a Kalman filter
+    Counts of people who move independently by a chain are a linear state space (Theory, section 15): a Kalman filter
     forward and a smoother back, with the public total as an exact observation. How wrong the chain is is estimated from the
     releases alone; where it does not fit, what comes out falls back to the released counts, made consistent with the total.
 

@@ -12,7 +12,7 @@ Notation: K models, n states.
 =========  ==========================================================================================
 
 People who move independently by P have counts with mean ``c P`` and covariance ``diag(c P) - P' diag(c) P``, given the counts
-c before (docs/theory.md, section 15). It is linear in c, so that its mean is taken at the mean of c. Real people are not alike
+c before (Theory, section 15). It is linear in c, so that its mean is taken at the mean of c. Real people are not alike
 and do not move by one chain: the models multiply this covariance, and the last one forgets the past altogether. Where people
 move otherwise at some times or in some states alone, as in a rush hour, predictions are off in one direction for several steps:
 what ``b^2`` has beyond ``B`` is added to the variance of the state's next count.

@@ -4,7 +4,7 @@ Notation
 --------
 u        hidden state; its value is ``label[u]``, and releases say nothing else: the metric of one release is e where the
          values of two hidden states differ, and 0 elsewhere
-K_B, K_F what arrives about pairs of hidden states from the past and from the future: the lifting of docs/theory.md, section 8
+K_B, K_F what arrives about pairs of hidden states from the past and from the future: the lifting of Theory, section 8
 Q        ``Pr(u | value)``, shape (n, m)
 X        likelihoods of past and future together, one a hidden state: ``X_u <= exp((K_B + K_F)(u, u')) X_u'``
 m_s      what the output of step s says about each value: 1 or e^e
@@ -78,7 +78,7 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
     """Bounds of the temporal privacy leakage against an adversary whose model of values has a longer memory, in nats.
 
     From above pair by pair, with the pseudo-metric that sets hidden states apart by their values only; from below by coordinate
-    ascent over observations (docs/theory.md, section 13).
+    ascent over observations (Theory, section 13).
 
     Parameters
     ----------

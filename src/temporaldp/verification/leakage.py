@@ -111,7 +111,7 @@ def verify_leakage(
 
     Values are drawn from the chains and outputs from the mechanisms; likelihood ratios are exact, by the recursion
     ``x <- P m x``. Means are bounded by bets on them, and a union bound over bets, sides, steps and pairs: all of it holds with
-    a probability of at least ``1 - failure`` (docs/theory.md, section 16).
+    a probability of at least ``1 - failure`` (Theory, section 16).
 
     Parameters
     ----------

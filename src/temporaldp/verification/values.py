@@ -1,6 +1,6 @@
 """What is averaged to verify leakage at a delta: values of likelihood ratios, and what the average leaves out.
 
-Notation (docs/theory.md, section 16)
+Notation (Theory, section 16)
 --------
 s        log likelihood ratio of two values by everything before a step and after it, drawn given the first value
 own      the release's curve at that step, ``E_g`` of its outputs: known in closed form, and not simulated

@@ -5,7 +5,7 @@ Notation
 D        shape (n, n, K + 1): ``D[a, b, k]`` is an upper bound of the hockey-stick divergence of a against b at ``e^(k h)``;
          beyond K the last value stays. Below 0 by symmetry: ``D[a, b](-x) = 1 - e^-x + e^-x D[b, a](x)``. Zeros for a = b.
          Shape (1, 1, K + 1) where all pairs have one curve, (1,) where nothing is said
-(docs/theory.md, section 16)
+(Theory, section 16)
 """
 
 from __future__ import annotations

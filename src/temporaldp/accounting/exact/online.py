@@ -25,7 +25,7 @@ A budget up to rho needs no check: the one before was admitted with rho after it
 of one another raise a step, it is final. Likelihoods beyond the ceiling, which is at least W, belong to later steps that leak
 more than the final one.
 
-The proofs are in docs/theory.md, section 11.
+The proofs are in Theory, section 11.
 """
 
 from __future__ import annotations
