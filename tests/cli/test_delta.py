@@ -50,7 +50,7 @@ def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
         f"largest leakage (upper bound) {number(found['worst_leakage'], up=True)}, " in words
         and "times epsilon" in words
     )
-    assert "of the release itself, by simulation between" in words and "1e-05 that the draws deceive" in words
+    assert "of the release itself, by simulation between" in words and "except with probability 1e-05" in words
     assert "no two states are distinguished better" in words and found["accounting"]["pairwise"] is True
     found = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--delta", "1e-2", "--json").stdout)
     pure = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--json").stdout)
