@@ -57,5 +57,7 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}
+smartquotes = True
+smartquotes_action = "qe"  # no dashes: options of commands begin with two
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -51,8 +51,9 @@ def shell_blocks(document):
         if language == "sh":
             shown = found[k + 1][2] if k + 1 < len(found) and found[k + 1][0] == "text" else ""
             yield lines, bool(fails), shown
-        elif language == "python" and document == OWN_DATA:  # the doctests run those of other documents
-            yield f"python - <<'END'\n{lines}END\n", bool(fails), ""
+    script = "".join(lines for language, _, lines in found if language == "python")
+    if document == OWN_DATA:  # the doctests run the Python lines of other documents
+        yield f"python - <<'END'\n{script}END\n", False, ""
 
 
 def in_a_shell(lines, folder):

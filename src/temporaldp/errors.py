@@ -7,7 +7,7 @@
     │   ├── MatrixError                    a matrix that is not a transition matrix
     │   ├── StateError                     state names that are missing, repeated, unknown or do not match
     │   ├── BudgetError                    an epsilon, alpha or horizon that is not admissible
-    │   │   └── SpentError                 a step held back: the plan, the horizon or what can be spent for ever is used up
+    │   │   └── SpentError                 a refused step: the plan, the horizon or the sustainable budget is used up
     │   ├── LateDataError                  a step held back: its time comes before one that was released
     │   ├── TraceError                     traces that cannot be read as one state per user and time
     │   └── EstimationError                a correlation that the traces do not determine
@@ -72,7 +72,7 @@ class BudgetError(InputError):
 
 
 class SpentError(BudgetError):
-    """A step that is held back: the plan, the horizon, or what can be spent for ever, is used up. Nothing was drawn."""
+    """A step is refused: the plan, the horizon or the sustainable budget is used up. Nothing was drawn."""
 
 
 class LateDataError(InputError):

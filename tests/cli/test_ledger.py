@@ -288,7 +288,7 @@ def test_showing_and_verifying_a_ledger(days):
     shown = run(days, "ledger", "show", "release.db").stdout
     for word in (
         "25, from 2024-01-01T00:00 to 2024-01-01T02:00",
-        "at most 1 nats",
+        "at most 1 nat",
         "largest leakage so far",
         "accountant",
     ):
@@ -359,7 +359,7 @@ def test_a_noise_plan_goes_on_in_a_ledger_and_is_shown(days):
     assert everything.counts[:4].tolist() == first.counts.tolist()
     assert everything.scales.tolist() == plan.scales.tolist()
     shown = " ".join(run(days, "ledger", "show", "release.db").stdout.split())
-    assert "at most 1 nats at delta 1e-06 about any step ((1, 1e-06)-DP_T)" in shown
+    assert "at most 1 nat at delta 1e-06 about any step ((1, 1e-06)-DP_T)" in shown
     assert (
         "discrete Gaussian noise (OpenDP), fixed before the first release, scale" in shown
         and "step time scale epsilon" in shown

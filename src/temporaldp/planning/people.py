@@ -46,11 +46,11 @@ class SharePlan:
     def sentence(self) -> str:
         """What the plan does not promise, in words."""
         if not self.names:
-            return f"nobody leaks more than {self.alpha:g} nats"
+            return f"no person leaks more than {self.alpha:g} nat{'' if self.alpha == 1.0 else 's'}"
         left = math.ceil(1e6 * (1.0 - self.share)) / 1e4
         return (
-            f"{left:g} % of people ({len(self.names)}) leak more than {self.alpha:g} nats about some step: for them, this plan "
-            "holds no level"
+            f"{left:g} % of people ({len(self.names)}) leak more than {self.alpha:g} nat{'' if self.alpha == 1.0 else 's'} "
+            "about some step: the plan does not satisfy the level for them"
         )
 
 
@@ -84,7 +84,7 @@ def plan_for_share(
     >>> people = list(estimate_adversaries(walks, prior=1.0, per_user=True))
     >>> plan = plan_for_share(people, alpha=1.0, share=0.5)
     >>> plan.names, plan.sentence
-    (('Ann',), '50 % of people (1) leak more than 1 nats about some step: for them, this plan holds no level')
+    (('Ann',), '50 % of people (1) leak more than 1 nat about some step: the plan does not satisfy the level for them')
     """
     if not 0.0 < share <= 1.0:
         raise InputError(f"expected a share of people above 0 and at most 1, got {share}")

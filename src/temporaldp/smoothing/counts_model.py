@@ -65,7 +65,7 @@ class PredictionErrors:
         """Before anything was predicted."""
         return cls(np.zeros((n_models, n_states)), np.zeros((n_models, n_states)))
 
-    def only(self, kept: NDArray[np.bool_]) -> PredictionErrors:
+    def only(self, kept: BoolArray) -> PredictionErrors:
         """Under some of the models."""
         return PredictionErrors(self.mean[kept], self.variance[kept])
 

@@ -71,7 +71,7 @@ class LeakageDistribution(Table):
         values = np.array(leakage, dtype=np.float64)
         counts = np.ones(len(values), np.int64) if people is None else np.array(people, dtype=np.int64)
         if not len(values) or not len(names) == len(values) == len(counts) or np.isnan(values).any():
-            raise InputError(f"expected a leakage of everybody, got {len(names)} names and {len(values)} numbers")
+            raise InputError(f"expected one leakage for each name, got {len(names)} names and {len(values)} numbers")
         order = np.argsort(-values, kind="stable")
         values, counts = values[order], counts[order]
         for array in (values, counts):
@@ -82,7 +82,7 @@ class LeakageDistribution(Table):
 
     @property
     def worst(self) -> float:
-        """The largest leakage of anybody."""
+        """The largest leakage of any person or group."""
         return float(self.leakage[0])
 
     @property
@@ -216,9 +216,9 @@ def _leakage(
             return np.array([exact.limits([one], releases).temporal for one in people])
         return np.array([leakage.temporal.max() for leakage in exact.series(people, releases)])
     if horizon is None:
-        return np.array([_for_ever(one, epsilon, accounting) for one in people])
+        return np.array([_supremum(one, epsilon, accounting) for one in people])
     return np.array([temporal_leakage(one, spent, accounting=accounting).worst for one in people])
 
 
-def _for_ever(one: Adversary, epsilon: float, accounting: Accounting[Any, Any]) -> float:
+def _supremum(one: Adversary, epsilon: float, accounting: Accounting[Any, Any]) -> float:
     return leakage_supremum(one, epsilon, accounting=accounting).temporal

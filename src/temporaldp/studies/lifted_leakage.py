@@ -4,10 +4,10 @@ Notation
 --------
 u        hidden state; its value is ``label[u]``, and releases say nothing else: the metric of one release is e where the
          values of two hidden states differ, and 0 elsewhere
-K_B, K_F what arrives about pairs of hidden states from the past and from the future: the lifting of Theory, section 8
+K_B, K_F incoming leakage about pairs of hidden states from the past and from the future: Theory, section 8
 Q        ``Pr(u | value)``, shape (n, m)
 X        likelihoods of past and future together, one a hidden state: ``X_u <= exp((K_B + K_F)(u, u')) X_u'``
-m_s      what the output of step s says about each value: 1 or e^e
+m_s      likelihood of the output of step s for each value: 1 or e^e
 
 Given the hidden state, past and future are independent. What is leaked about two values v and w is
 ``e + log max Q_v X / Q_w X`` over the X of that cone: one more lifting, through Q. It is at most the largest over hidden
@@ -47,7 +47,7 @@ class LiftedLeakage:
     attained : float
         What an observation reaches at the step `worst_time`: a lower bound of the largest TPL.
     pair : tuple of two str
-        The values that it tells apart.
+        The two values that the observation distinguishes.
     """
 
     epsilons: FloatArray
@@ -133,7 +133,7 @@ class _Side:
         self.values = np.eye(int(labels.max()) + 1)[labels]  # from hidden states to values, shape (m, n)
 
     def start(self) -> BoolArray:
-        """No output says anything yet."""
+        """Return likelihoods before the first output: all equal."""
         return np.zeros((len(self.lifts), self.values.shape[1]), dtype=bool)
 
     def likelihoods(self, high: BoolArray) -> list[FloatArray]:

@@ -88,7 +88,7 @@ class ReleaseAttack:
 
     @property
     def right(self) -> float:
-        """How often the attack on the release itself tells which of two values somebody has, at its best threshold."""
+        """Probability that the attack on the release itself decides correctly between two values, at its best threshold."""
         return float(np.max(0.5 * (1.0 + self.true_positives - self.false_positives), initial=0.5))
 
     @property
@@ -101,24 +101,24 @@ class ReleaseAttack:
         """What was found, in words."""
         level = f"{math.ceil(1e4 * self.epsilon) / 1e4:g} nats" + (f" at delta {self.delta:g}" if self.delta else "")
         at, found, most = 0.05, float(self.recognised(0.05)), float(self.allowed(0.05))
-        told = [
-            f"Somebody who knows everybody else's values, and asks of a person whether it was one value or another at a step, "
+        sentences = [
+            f"An attacker who knows the values of all other people, and asks which of two values a person had at a step, "
             f"is right in {_percent(self.right)} of cases by all {self.n_steps} published histograms. Guessing is right in "
             f"50 %; the guarantee of {level} allows {_percent(self.most_right, up=True)}.",
             f"With {_percent(at)} false alarms the attack recognises {_percent(found)} of the true values: guessing would "
             f"recognise {_percent(at)}, and the guarantee allows {_percent(most, up=True)}.",
         ]
         if self.repeats:
-            told.append(self._verdict())
-        return told
+            sentences.append(self._verdict())
+        return sentences
 
     def _verdict(self) -> str:
         drawn = f"over {self.repeats} other draws of the same noise"
         if self.exceeds:
             return (
                 f"The guarantee is exceeded {drawn}: if it held, draws like these would come up with a probability of at most "
-                f"{1.0 / self.evidence:.2g}. These people do not move as the correlation says (so few may do so by chance), or "
-                "the noise is not the one that is said."
+                f"{1.0 / self.evidence:.2g}. These people do not follow the correlation (so few may do so by chance), or "
+                "the noise is not the stated one."
             )
         return f"The guarantee is not exceeded {drawn}. One release may be luckier or unluckier for the attacker than the mean."
 
@@ -144,7 +144,7 @@ def attack_release(
     repeats: int = 50,
     seed: int = 0,
 ) -> ReleaseAttack:
-    """Attack a release of one's own: who was where, for somebody who knows everybody else's values, by likelihood ratios.
+    """Attack one's own release by likelihood ratios, as an adversary who knows the values of all other people.
 
     By the lemma of Neyman and Pearson no test of one value against another recognises more, at any rate of false alarms, than
     the likelihood ratio, which is exact here. The rates are those of this one release, whose noise is shared by all people; for
@@ -202,8 +202,8 @@ def attack_release(
     _require_different([part for _, part in groups])
 
     def scored(noise: FloatArray) -> tuple[FloatArray, FloatArray]:
-        told = of_one_release(released.noise, scales, noise)
-        return _scores(codes[chosen], _joined(groups, told))
+        likelihoods = of_one_release(released.noise, scales, noise)
+        return _scores(codes[chosen], _joined(groups, likelihoods))
 
     at, means = THRESHOLDS * (epsilon if 0.0 < epsilon < math.inf else 1.0), []
     false, true = _rates(*scored(drawn), at)
@@ -256,11 +256,11 @@ def _guarantee(one: Adversary, released: ReleasedHistograms, scales: FloatArray,
 def _require_different(codes: list[IntArray]) -> None:
     everyone = np.concatenate(codes)
     if not any(np.unique(column[column >= 0]).size > 1 for column in everyone.T):
-        raise InputError("expected two people with different values at some step: nobody can be told from anybody")
+        raise InputError("expected two people with different values at some step: no two people can be distinguished")
 
 
-def _joined(groups: list[tuple[Adversary, IntArray]], told: FloatArray) -> FloatArray:
-    return np.concatenate([of_all_releases(one, codes, told) for one, codes in groups], axis=1)
+def _joined(groups: list[tuple[Adversary, IntArray]], likelihoods: FloatArray) -> FloatArray:
+    return np.concatenate([of_all_releases(one, codes, likelihoods) for one, codes in groups], axis=1)
 
 
 def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -2,13 +2,13 @@
 
 Notation
 --------
-P        a matrix of the set, the same at every step;  K(i, j) = log N / D, what arrives at a step about a pair of values
+P        a matrix of the set, the same at every step;  K(i, j) = log N / D, incoming leakage at a step about a pair of values
 x_s      likelihoods of everything up to step s for the observation that gives most away, ``x_s = m_s (P x_{s-1})``
 w_s      row vector with ``N = w_s P x_s``: e_i at the step itself, then ``(w P) m``;  v_s the same for D and j
 
 K is a maximum over observations, so that (envelope) its derivative by the entry P[k, l] is that of the best observation,
 ``sum over s of (w_s[k] / N - v_s[k] / D) x_s[l]``. The row of the set that is best for these derivatives is an extreme one; the
-exact leakage at several points on the way there says how far to go. Every number found is attained by a matrix of the set.
+exact leakage at several points in between determines the step length. Every number found is attained by a matrix of the set.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def worst_member(
 ) -> WorstMember:
     """The worst matrices between an adversary's bounds that ascent on the exact leakage finds; a lower bound, in nats.
 
-    Beside `temporal_leakage` of the same adversary, which holds for every matrix of the set, this says how much of that
+    Beside `temporal_leakage` of the same adversary, which holds for every matrix of the set, this shows how much of that
     guarantee some matrix attains. One matrix a direction, the same at every step.
 
     Parameters
@@ -149,7 +149,7 @@ def entry_derivatives(P: FloatArray, factors: FloatArray, i: int, j: int) -> Flo
     ----------
     P : array, shape (n, n)
     factors : array, shape (s, n)
-        What the output of each step says for each value, in the order of steps, up to the one before that of the pair.
+        Likelihood of the output of each step for each value, in the order of steps, up to the one before that of the pair.
     i, j : int
         The value that N is about, and that of D.
     """

@@ -90,10 +90,10 @@ def batch(
 def _drawn(
     correlation: Correlation, releases: Sequence[Mechanisms], n: int, count: int, rng: np.random.Generator
 ) -> list[Any]:
-    """[values, log likelihoods of what arrives], one array a step each, for `count` trajectories.
+    """[values, log likelihoods of the incoming releases], one array a step each, for `count` trajectories.
 
     Values are drawn from the last step back, the last of them uniformly: given the value at a step, those before it are then
-    as the chain says, whatever comes later.
+    by the chain, whatever comes later.
     """
     T = len(releases)
     values = np.empty((T, count), np.int64)

@@ -44,7 +44,7 @@ class VerifiedLeakage:
     epsilon, delta, failure : float
         What was asked for; epsilon in nats.
     upper, lower : array, shape (T, n, n)
-        Bounds of delta for each step, value, and value that it is told from; `upper` is no more than `certified`.
+        Bounds of delta for each step and ordered pair of values; `upper` is at most `certified`.
     certified : array, shape (T, n, n)
         Upper bounds by the curves of all pairs, which no draw can deceive.
     draws : array of int, shape (T, n)
@@ -175,9 +175,7 @@ def verified_at(
         raise InputError("expected one Adversary with a correlation: without one, values cannot be drawn")
     level = checked_delta(delta)
     if not 0.0 < failure < level:
-        raise BudgetError(
-            f"expected failure between 0 and delta = {level:g}, got {failure!r}: it is added to delta by whoever relies on it"
-        )
+        raise BudgetError(f"expected failure between 0 and delta = {level:g}, got {failure!r}: it adds to delta")
     if seconds is not None and not seconds > 0.0:
         raise InputError(f"expected seconds > 0, got {seconds!r}")
     releases = releases_of(mechanisms)
@@ -257,10 +255,10 @@ class OwnLeakage:
     def sentence(self) -> str:
         """The bounds as a sentence."""
         low, high = math.floor(1e3 * self.lower) / 1e3, math.ceil(1e3 * self.upper) / 1e3
-        told = f"between {low:g} and {high:g}, but with a probability of {self.failure:g} that the draws deceive"
+        bounds = f"between {low:g} and {high:g}, except with probability {self.failure:g}"
         if math.isinf(self.ratio):
-            return f"{told}; too few draws to say how far the bound is from it"
-        return f"{told}; the bound is at most {math.ceil(100.0 * self.ratio) / 100.0:g} times as much"
+            return f"{bounds}; too few draws to compare the bound with it"
+        return f"{bounds}; the bound is at most {math.ceil(100.0 * self.ratio) / 100.0:g} times as much"
 
 
 def own_leakage(

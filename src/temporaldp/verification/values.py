@@ -175,7 +175,7 @@ def _from_below(lower: SingleCurve, release: Mechanisms, a: int, b: int, epsilon
 
 
 def _tails(value: FloatArray, s: FloatArray, arrived: FloatArray, h: float) -> FloatArray:
-    """For each s as the cut: the most that ratios beyond it add to the mean, by the certified curve of what arrives.
+    """For each s as the cut: the most that ratios beyond it add to the mean, by the certified curve of incoming leakage.
 
     In r = e^-s the value is convex, so that its chords lie above; they are a sum of ``weight (r_k - r)^+``, whose means are the
     curve at ``1 / r_k``. Beyond the last point, up to r = 0, the chord to 1.
