@@ -33,6 +33,9 @@ MOST_ENUMERATED = 1 << 22
 MOST_TABLES = 4_000
 """Tables of permanent answers; 5 states with 5 answers have 3,125."""
 
+LEAST_LIKELIHOOD = 1e-200
+"""Of scaled reports, given the most likely state. Smaller ones are refused, since the other states' may underflow."""
+
 LEAST_DRAWS = 100.0
 """Times 1 / delta: outputs that a simulation draws given each state."""
 
@@ -128,7 +131,7 @@ class MemoizedResponse(SequenceMechanism):
 
     def event_level(self, n_steps: int, delta: float) -> FloatArray:
         """Epsilon of the instantaneous randomisation for each step, shape (T,): with all else known, a step has one report."""
-        return np.full(n_steps, epsilon_of_one(OutputTable(self.reports), delta=delta))
+        return np.full(n_steps, _leakage(OutputTable(self.reports), delta))
 
     def own_leakage(self, user: Adversary, n_steps: int, delta: float) -> Leakage:
         """Leakage of every step: exact where all reports are enumerated, else confidence bounds at the delta.
@@ -225,8 +228,16 @@ class _Reports:
         limits = self.emitted.cumsum(axis=2)[table[None, :], states][:, :, :-1]
         reports = (rng.random((T, draws))[:, :, None] >= limits).sum(axis=2).T
         likelihoods = np.zeros((3, draws, self.emitted.shape[1]))
-        add_likelihoods(reports, self.emitted, self.chances, self.backward, self.forward, step, likelihoods)
-        return np.log(likelihoods)
+        # A factor for each report changes no ratio, and fewer products underflow.
+        scaled = self.emitted / np.maximum(self.emitted.max(axis=(0, 1)), LEAST_LIKELIHOOD)
+        add_likelihoods(reports, scaled, self.chances, self.backward, self.forward, step, likelihoods)
+        if likelihoods.max(axis=2).min() < LEAST_LIKELIHOOD:
+            raise InputError(
+                f"expected a horizon whose likelihoods are within the range of doubles, got {T} steps; take a shorter one, or "
+                "MarkovQuilt(), an upper bound for any horizon"
+            )
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(likelihoods))
 
 
 def _extended(known: FloatArray, emitted: FloatArray) -> FloatArray:
@@ -238,6 +249,10 @@ def _epsilon(likelihoods: FloatArray, delta: float) -> float:
     """The leakage at a delta of observing one of finitely many outputs, given likelihoods of shape (n, K)."""
     observed = likelihoods.sum(axis=0) > 0.0
     table = OutputTable(likelihoods[:, observed] / likelihoods.sum(axis=1, keepdims=True))
+    return _leakage(table, delta)
+
+
+def _leakage(table: OutputTable, delta: float) -> float:
     return epsilon_of_one(table, delta=delta) if delta else table.pure_epsilon
 
 
