@@ -106,7 +106,7 @@ class LiftedChain:
     def adversary(self) -> Adversary:
         """The adversary about the hidden states: its leakage is no less than that about the values, by every method.
 
-        Planning and accounting functions take the chain itself for it. A release also needs the names of the values (``states=``).
+        Planning and accounting functions take the chain itself for it. A release also needs the values' names (``states=``).
         """
         return Adversary(self.backward, self.forward)
 
