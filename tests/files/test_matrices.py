@@ -270,6 +270,16 @@ def test_the_digest_of_a_chain_does_not_depend_on_how_it_is_stored(tmp_path):
     assert len({str(correlations_of([Adversary(one)], salt="s")) for one in stored}) == 1
 
 
+def test_the_digest_of_a_sequence_is_that_of_equal_matrices_in_its_order():
+    def made(*order):
+        known = [CHAIN, TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], CHAIN.states)]
+        return str(correlations_of([Adversary(forward=[known[k] for k in order])], salt="s"))
+
+    again = Adversary(forward=[TransitionMatrix(CHAIN.dense(), CHAIN.states) for _ in range(3)])
+    assert made(0, 0, 0) == str(correlations_of([again], salt="s"))
+    assert len({made(0, 0, 1), made(0, 1, 0), made(1, 0, 0), made(0, 0, 0), made(0, 0)}) == 5
+
+
 def test_a_matrix_that_repeats_is_written_once(tmp_path):
     save_correlation(Adversary(forward=[CHAIN] * 10_000), tmp_path / "c.json")
     assert (tmp_path / "c.json").stat().st_size < 100_000

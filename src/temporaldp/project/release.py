@@ -13,7 +13,7 @@ from temporaldp.correlation import Traces
 from temporaldp.errors import InputError, OutputError
 from temporaldp.files import load_plan
 from temporaldp.files.atomic import require_writable
-from temporaldp.planning import NoisePlan, Plan, Source
+from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
 from temporaldp.project.inputs import Inputs, gather, phase_at, read, read_data
 from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger, NoisyHistogram
@@ -99,12 +99,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if isinstance(planned, NoisePlan):  # its noise is fixed beforehand; a correlation is there to smooth by
         return plan_alone(planned, settings)
     if known.period is not None and (planned.horizon if planned is not None else privacy.horizon) is None:
-        if planned is None:
-            raise InputError(
-                "with correlation.period and no horizon, a plan satisfies alpha for any number of steps: run `temporaldp plan "
-                "-o plan.json`, and release with --plan plan.json"
-            )
-        return plan_alone(planned, settings)
+        return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
     by_plan = privacy.renew and planned and isinstance(planned.accounting, PaperBound)
     method = accounting_from({"method": privacy.bound or ("paper" if by_plan else "exact")})
     if planned is not None and planned.accounting.is_exact and isinstance(method, PaperBound):
@@ -126,6 +121,14 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         source = replace(source, warning=planned.source.warning or source.warning)
     recipe = recipe_of("temporaldp release", settings, found.provenance)
     return ReleaseSetup(planned, accountant, found.trajectories, source, recipe, privacy.renew)
+
+
+def _clock_plan(settings: Settings) -> Plan:
+    """One budget for every step of a clock without end, where an accountant would need the phases of all later steps."""
+    assert settings.privacy.alpha is not None
+    found = gather(without_traces(settings))
+    made = plan_budget(found.everyone, alpha=settings.privacy.alpha, accounting=settings.privacy.accounting)
+    return replace(made, source=found.source)
 
 
 def _setup_without_correlation(planned: Plan | None, settings: Settings) -> ReleaseSetup:

@@ -124,9 +124,13 @@ def _name(kind: str, of: Any) -> str:
 
 
 def _digest(adversary: Adversary, salt: str) -> str:
-    whole = hashlib.sha256(salt.encode("ascii"))
+    whole, known = hashlib.sha256(salt.encode("ascii")), dict[int, bytes]()
     for direction in adversary.directions:
         whole.update(f"|{direction.kind} {len(direction.matrices)}".encode("ascii"))
         for matrix in direction.matrices:
-            matrix.update_digest(whole)
+            if id(matrix) not in known:  # a clock over years has few matrices
+                own = hashlib.sha256()
+                matrix.update_digest(own)
+                known[id(matrix)] = own.digest()
+            whole.update(known[id(matrix)])
     return whole.hexdigest()

@@ -48,6 +48,8 @@ class Provenance:
         Confidence of intervals; 0 where one matrix was estimated.
     period : int
         Steps of a clock; 0 where there is none.
+    contradiction : str
+        Of given matrices: why they cannot be from one stationary chain (`Adversary.contradiction`).
     """
 
     source: Literal["matrices", "history", "protected", "stated", "learnt"]
@@ -59,6 +61,7 @@ class Provenance:
     epsilon: float = 0.0
     confidence: float = 0.0
     period: int = 0
+    contradiction: str = ""
 
     @property
     def sentence(self) -> str:
@@ -87,6 +90,8 @@ class Provenance:
     @property
     def warning(self) -> str | None:
         """The warning to read before anything computed from this correlation is published; None if there is none."""
+        if self.contradiction:
+            return f"{self.contradiction[:1].upper()}{self.contradiction[1:]}."
         if self.source != "protected":
             return None
         states = "" if self.states_given else " So does the list of states, unless traces.states gives it."
