@@ -54,7 +54,7 @@ def server(store):
 
 async def first_page(port):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+    writer.write(b"GET /docs HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
     answer = await reader.read()
     assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
     writer.close()

@@ -60,7 +60,8 @@ class FileDatabase(Database):
     def make(self, fill: Callable[[sa.Connection], None]) -> None:
         """Complete under another name first, so that no crash leaves an empty ledger that looks like a new one."""
         for log in (Path(f"{self._path}-wal"), Path(f"{self._path}-shm")):
-            if log.exists():  # SQLite would replay it into the new file
+            # SQLite would replay it into the new file. The log of a ledger that another process has made is younger than that.
+            if log.exists() and not self.exists():
                 raise LedgerError(
                     f"cannot make the ledger {self.place}: {log.name} is left from one that was removed or moved; put that "
                     "one back, or remove this file too if what it spent is to be forgotten"
