@@ -157,10 +157,10 @@ compare: $(READY)  ## benchmarks/recorded/comparison.md: what each tool reports 
 deployments: $(READY)  ## docs/measured/published-systems.md: records of published systems, audited without their data (ten seconds; needs the records)
 	$(BIN)/python benchmarks/deployments.py docs/measured/published-systems.md
 
-paper: $(READY)  ## docs/measured/paper.md: the paper's figures, table and claims, reproduced (a minute once the environment is there)
+paper: $(READY)  ## reproduction/README.md: the paper's figures, table and claims, reproduced (a minute once the environment is there)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt gurobipy
 	$(BIN)/python -m reproduction --output $(PAPER)
-	cp $(PAPER)/claims.md docs/measured/paper.md
+	cp $(PAPER)/README.md reproduction/README.md
 	cp $(PAPER)/figure3.png docs/pictures/figure3.png
 
 clean:
