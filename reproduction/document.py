@@ -17,7 +17,7 @@ the figures and their numbers (a minute); a test compares the page with the code
 - `python -m reproduction --figure KEY -o FOLDER` writes a figure as CSV (one row a point, with the source of every number),
   PNG and SVG.
 
-Theorems, equations and figures are numbered as in the paper's source. *Measured* claims depend on the machine and on the
+*Measured* claims depend on the machine and on the
 installed solvers. `tests/reproduction` checks disagreements by other means: enumeration, exact arithmetic, recursions written
 by hand.
 
