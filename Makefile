@@ -8,7 +8,7 @@ PAPER := paper
 TUMULT := .venv-tumult
 
 # A make target and a folder are both called docs.
-.PHONY: demo docs test test-long test-spark test-tumult test-years bench-years bench-scale test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts bench-uncertainty bench-plans measured speed tightness counts compare deployments paper reference size clean
+.PHONY: demo docs test test-long test-spark test-tumult test-years bench-years bench-scale test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts bench-uncertainty bench-plans measured numbers speed tightness counts compare deployments paper reference size clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -123,6 +123,9 @@ bench-startup: $(READY)  ## how long the package and the command line take to st
 
 bench-population: $(READY)  ## the exact leakage of up to 100,000 people, each with matrices of their own (ten minutes)
 	$(BIN)/python benchmarks/population.py
+
+numbers: $(READY)  ## recompute the numbers in the prose of README.md and docs (five seconds)
+	$(BIN)/python tools/check_numbers.py
 
 reference: $(READY)  ## the pages that are made from the code: command line, project file, JSON schema
 	$(BIN)/python tools/reference.py
