@@ -87,7 +87,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 picture: demo  ## the pictures in the README and in docs/, but for those of the page
-	cp $(DEMO)/audit.png $(DEMO)/comparison.png $(DEMO)/smoothed.png docs/pictures/
+	cp $(DEMO)/smoothed.png docs/pictures/
 	$(BIN)/python benchmarks/topic_pictures.py docs/pictures
 
 bench: $(READY)  ## docs/measured/performance.md: every claim about speed, measured in one run (half an hour)
