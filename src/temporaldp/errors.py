@@ -137,16 +137,16 @@ def _leakage_budget_error(message: str, fields: dict[str, Any]) -> LeakageBudget
 
 
 class MissingExtraError(TemporaldpError, ImportError):
-    """A library that only a part of the package needs, and that is not installed or cannot be loaded.
+    """A library of an optional extra is not installed or cannot be loaded.
 
     Parameters
     ----------
     extra : str
-        The extra of temporaldp that installs it.
+        Extra of temporaldp that installs it.
     purpose : str
-        What it is needed for.
+        Part of the package that needs it.
     problem : str
-        What Python said.
+        Message of the original error.
     """
 
     def __init__(self, extra: str, purpose: str, problem: str) -> None:

@@ -1,4 +1,4 @@
-"""The demonstration makes every file that it says, over what an earlier one left."""
+"""The demonstration writes all of its files, over those of an earlier one."""
 
 from __future__ import annotations
 

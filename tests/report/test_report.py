@@ -63,9 +63,9 @@ def released():
     )  # fmt: skip
 
 
-def legend_of(figure):
-    """What a figure's first axes say of their lines."""
-    return {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+def labels_of(figure):
+    """The texts that stand on the lines of the first plot."""
+    return {text.get_text() for text in figure.axes[0].texts}
 
 
 def text_of(page):
@@ -106,7 +106,7 @@ def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
     page = text_of(render_report(both))
     assert "Largest temporal privacy leakage of a step (nats, exact) 0.6632" in page
     assert page.count("1.034") == page.count("1.034; supremum over an infinite horizon 1.051") == 1
-    assert "the paper's upper bound of TPL" in legend_of(leakage_figure(both.leakage, both.times, paper=paper))
+    assert "the paper's upper bound of TPL" in labels_of(leakage_figure(both.leakage, both.times, paper=paper))
     alone = text_of(render_report(dataclasses.replace(audited, leakage=paper, supremum=limit)))
     assert "(nats, upper bound) 1.034" in alone
     assert "0.6632" not in alone

@@ -40,20 +40,20 @@ class Adversary:
     backward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
         ``Pr(l[t-1] | l[t])``: row = the value now, column = the value before. A sequence has one matrix per
         transition: element k (from 0) relates time k + 1 (rows) to time k (columns), so T - 1 of them serve T steps.
-        With `Periodic` it depends on the clock, for any number of steps. With an `IntervalMatrix` all is accounted
-        for every matrix of the set. None: unknown to the adversary, who then learns nothing from past releases.
+        With `Periodic` it depends on the clock, for any number of steps. With an `IntervalMatrix` leakage is an
+        upper bound for every matrix of the set. None: past releases add no leakage.
     forward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
         ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. Element k relates time k (rows) to
-        time k + 1 (columns). None: nothing is learnt from future releases.
+        time k + 1 (columns). None: later releases add no leakage.
     name : str, optional
-        Of the user who is targeted; reports use it.
+        Name of the targeted user, for reports.
 
     Raises
     ------
     StateError
         The matrices do not name the same states in the same order.
     InputError
-        Sequences of different length, clocks of different period or phase, or something that is no matrix.
+        The sequences differ in length, the clocks differ in period or phase, or an element is not a matrix.
 
     Notes
     -----

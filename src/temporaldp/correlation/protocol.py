@@ -257,19 +257,19 @@ class PerStep(Correlation):
 
 @dataclass(frozen=True, slots=True, init=False)
 class Periodic(Correlation):
-    """Matrices that depend on the clock: one for each phase of a period, which repeats without end.
+    """Periodic correlation: one matrix for each phase of a clock.
 
     Parameters
     ----------
     matrices : sequence of at least two TransitionMatrix or IntervalMatrix
         One for each phase: element k is about the transition from phase k to the next one.
     phase : int
-        Of the first step of the release; 0 is where element 0 leads on.
+        Phase of the first step of the release; element 0 is the transition out of phase 0.
 
     Raises
     ------
     InputError
-        Fewer than 2 phases, something that is no matrix, or a phase that is none.
+        There are fewer than two matrices, an element is not a matrix, or the phase is not below the period.
 
     Examples
     --------

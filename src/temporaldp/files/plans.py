@@ -76,14 +76,23 @@ def _digest(document: dict[str, Any]) -> str:
 
 
 def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
-    """Read a plan that `save_plan` wrote.
+    """Read a plan written by `save_plan`.
+
+    Parameters
+    ----------
+    path : str or Path
+        A JSON file.
+
+    Returns
+    -------
+    BudgetPlan or NoisePlan
 
     Raises
     ------
     MissingFileError
         There is no such file.
     InputError
-        It is not a plan, or was changed so that its parts contradict one another.
+        It is not a plan, or its parts contradict one another.
     """
     source = require_file(path, "a plan (from `temporaldp plan`)")
     try:

@@ -31,10 +31,11 @@ class DiscreteLaplaceNoise(Mechanism):
     Parameters
     ----------
     scale : float, > 0
-    sensitivity : int
-        The most that replacing one person's value moves each of `coordinates` counts.
-    coordinates : int
-        How many counts move. A histogram: 1 in 2 coordinates, the defaults.
+        In counts.
+    sensitivity : int, >= 1
+        Largest change of each of `coordinates` counts when one person's value is replaced.
+    coordinates : int, >= 1
+        Number of counts that change. The defaults are those of a histogram.
     """
 
     scale: float

@@ -49,16 +49,16 @@ class RandomizedResponse(Mechanism):
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputTable(Mechanism):
-    """Any mechanism with finitely many outputs, by its table of probabilities.
+    """Mechanism with finitely many outputs, given by the probability of each output.
 
     Parameters
     ----------
     probabilities : array_like, shape (n, m)
-        Row x: the probability of each output if the value is x. Rows sum to 1.
+        Element (x, o) is the probability of output o if the value is x. Rows sum to 1.
 
     Notes
     -----
-    The profile is the largest over all ordered pairs of rows.
+    The privacy profile is the maximum over all ordered pairs of rows.
     """
 
     probabilities: FloatArray

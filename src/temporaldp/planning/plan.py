@@ -32,19 +32,19 @@ Objective: TypeAlias = Literal["mean_absolute_error", "mean_squared_error"]
 
 @dataclass(frozen=True, slots=True)
 class Optimality:
-    """How good an optimal plan is.
+    """Objective of an optimal plan, and a bound on its distance from the optimum.
 
     Parameters
     ----------
     objective : {"mean_absolute_error", "mean_squared_error"}
         What the plan minimises: the mean of 1 / epsilon, or of 1 / epsilon^2, weighted if weights were given.
     error : float
-        The objective's value; of a noise plan the mean absolute noise of a count.
+        Value of the objective; for a noise plan, the mean absolute noise of a count, in people.
     error_bound : float or None
-        A certified lower bound: no budgets that hold alpha by the paper's bound have a smaller error, so ``error / error_bound
-        - 1`` is the most that the plan can be short of optimal. None by the exact leakage: the plan is a local optimum (no
-        small change of its budgets has less noise and holds alpha), and nothing is certified about plans far from it. Of a
-        noise plan: no noise of its kind whose leakage its own accounting bounds by alpha has a smaller error.
+        Certified lower bound of the error of all budgets that satisfy alpha by the paper's bound, so that ``error / error_bound
+        - 1`` bounds the relative distance from the optimum. None for the exact leakage, where the plan is a local optimum
+        without a certificate. For a noise plan: lower bound over all noise of its kind that satisfies alpha by the same
+        accounting method.
     """
 
     objective: Objective

@@ -30,22 +30,22 @@ ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """How the noise of a plan was verified by simulation.
+    """Result of verifying the noise of a plan by simulation.
 
     Parameters
     ----------
     failure : float
-        Probability that the draws of any attempt deceive; it is part of the plan's delta. 0 if the plan is the certified one.
+        Probability that the verification of any attempt is wrong; part of the plan's delta. 0 if the plan is the certified one.
     share : float
-        The part of one attempt about one user.
+        Failure probability of one attempt for one user.
     draws, seed : int
         Of each attempt.
     attempts : int
-        How many were finished.
+        Number of finished attempts.
     certified_noise : float
-        Mean absolute noise of a count under the certified plan, which needs no simulation.
+        Mean absolute noise of a count, in people, under the certified plan, which needs no simulation.
     out_of_time : bool
-        Whether the search ended because of its limit of time.
+        Whether the search ended at its time limit.
     """
 
     failure: float

@@ -168,14 +168,23 @@ def save_released(released: ReleasedHistograms, path: str | Path, *, time: str =
 
 
 def load_released(path: str | Path) -> ReleasedHistograms:
-    """Read histograms that `save_released` wrote.
+    """Read histograms written by `save_released`.
+
+    Parameters
+    ----------
+    path : str or Path
+        A Parquet or CSV file.
+
+    Returns
+    -------
+    ReleasedHistograms
 
     Raises
     ------
     MissingFileError
         There is no such file.
     InputError
-        It holds something else.
+        The file does not contain released histograms.
     """
     read = _read_parquet if release_suffix(path) == ".parquet" else _read_csv
     source = require_file(path, "released histograms")

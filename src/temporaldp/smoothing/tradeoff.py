@@ -47,19 +47,19 @@ MOST_REPETITIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class TradeoffPoint:
-    """One amount of noise at every step.
+    """Guarantees and errors of one amount of noise at every step.
 
     Parameters
     ----------
     scale : float
-        Of the noise of a count.
+        Scale of the noise of a count, in people.
     epsilon : float
-        What a step promises by itself, in nats (with a delta, at it); an upper bound.
+        Epsilon of a step by itself, in nats (at delta, if it is positive); an upper bound.
     alpha : float
-        The largest temporal leakage of any step, in nats: exact with delta = 0, an upper bound with a delta.
+        The largest temporal leakage of any step, in nats: exact for delta = 0, an upper bound otherwise.
     window_level, user_level : float
-        What the same noise promises about all values of a window of w steps (w-event privacy), and about all values of a person
-        (user level), whatever the correlation, in nats.
+        Epsilon of the same noise for all values of a window of w steps (w-event level), and for all values of a person
+        (user level), for every correlation, in nats.
     error, smoothed_error : float
         Mean absolute error of a count in people, as released and smoothed, for people who move by the chain; simulated.
     """

@@ -24,9 +24,9 @@ AT_ONCE = 500
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageDraws:
-    """The largest exact temporal leakage of any step for each of m drawn adversaries, in nats.
+    """Largest exact temporal leakage of any step for each of m drawn adversaries, in nats.
 
-    No guarantee: the draws say what is plausible. `worst` has shape (m,) and is in the order of drawing.
+    The draws describe plausible leakage; they are not a guarantee. `worst` has shape (m,), in the order of drawing.
     """
 
     worst: FloatArray

@@ -189,7 +189,7 @@ def attack_release(
     released = released.reordered(walks.states)
     unknown = [time for time in released.times if time not in walks.times]
     if unknown:
-        raise InputError(f"expected traces of all released times, they have none of {unknown[0]!r}")
+        raise InputError(f"expected traces for every released time, got none for {unknown[0]!r}")
     steps = [walks.times.index(time) for time in released.times]
     scales, drawn = np.full(len(truth), np.inf), np.zeros(truth.shape)
     scales[steps], drawn[steps] = released.scales, released.counts - truth[steps]

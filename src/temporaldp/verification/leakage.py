@@ -233,7 +233,7 @@ class OwnLeakage:
     Parameters
     ----------
     delta, failure : float
-        Both bounds hold, but with a probability of `failure` that the draws deceive.
+        Both bounds hold except with probability `failure`.
     lower, upper : float
         In nats. `upper` is `certified` where nothing smaller was verified, `lower` 0 where nothing was refuted.
     certified : float
@@ -271,18 +271,28 @@ def own_leakage(
     seconds: float | None = None,
     seed: int = 0,
 ) -> OwnLeakage:
-    """Confidence bounds of the worst leakage at a delta of a release itself: the distance of `temporal_leakage` from it.
+    """Estimate confidence bounds of the largest leakage of a release itself at a delta, to compare with `temporal_leakage`.
 
-    At some shares of the certified leakage, chosen before anything is drawn, `verify_leakage` asks by the same draws whether
-    the release leaks more, or less; each has its share of the failure probability.
+    At several fractions of the certified leakage, fixed before the first draw, the tests of `verify_leakage` decide from the
+    same draws whether the release leaks more or less; the failure probability is split between them.
 
     Parameters
     ----------
     adversary : Adversary
     mechanisms, delta, draws, seconds, seed
-        As for `verify_leakage`, whose errors it has.
+        As for `verify_leakage`.
     failure : float, optional
-        Probability that the draws deceive, below delta. Default: a thousandth of it.
+        Probability, below delta, that a bound is wrong. Default: a thousandth of delta.
+
+    Returns
+    -------
+    OwnLeakage
+        Lower and upper bounds in nats.
+
+    Raises
+    ------
+    InputError, BudgetError
+        As `verify_leakage`.
 
     Examples
     --------
