@@ -1,8 +1,8 @@
 """What smoothing is worth, measured: real people split into history and protected, simulated populations, and wrong chains.
 
-    python benchmarks/counts.py docs/measured/counts.md
+    python benchmarks/counts.py benchmarks/recorded/counts.md
 
-replaces what stands in the page between the marks. With several minutes of time; `--quick` looks at two splits each.
+takes several minutes; `--quick` evaluates two splits each.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from measure import record
 
 import temporaldp as tdp
 from temporaldp.planning.histogram_noise import laplace_scales
@@ -28,7 +29,6 @@ import transport_agency
 HERE = Path(__file__).resolve().parent
 DATA = Path(os.environ.get("TEMPORALDP_SHARED", HERE.parent.parent / "shared")) / "data"
 EPSILONS = (0.05, 0.1, 0.5, 1.0)
-BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 MOST_STEPS = 60
 
 
@@ -288,14 +288,11 @@ def main():
         ("Beside the maximum of the posterior", beside_posterior_maximum(several // 2 or 1)),
         ("Time", speed()),
     ):
-        parts.append(f"### {title}\n\n" + "\n".join(lines) + "\n")
+        parts.append(f"## {title}\n\n" + "\n".join(lines) + "\n")
         print(parts[-1], flush=True)
     arguments = [one for one in sys.argv[1:] if not one.startswith("--")]
     if arguments:
-        page = Path(arguments[0])
-        text = page.read_text()
-        before, rest = text.split(BEGIN)
-        page.write_text(before + BEGIN + "\n\n" + "\n".join(parts) + "\n" + END + rest.split(END)[1])
+        record(Path(arguments[0]), "\n".join(parts), "make bench-counts")
 
 
 if __name__ == "__main__":

@@ -1,21 +1,25 @@
-"""The pictures of docs/topics/what-leaks.md. Usage: python benchmarks/topic_pictures.py docs/pictures"""
+"""Pictures of README.md, docs/topics and docs/measured/. Usage: python benchmarks/topic_pictures.py docs/pictures"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import temporaldp as tdp
-from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, save_figure, styled
+from temporaldp.correlated_noise import simulate_leakage
+from temporaldp.report.figures import comparison_figure, leakage_figure
+from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, name_step, new_figure, save_figure, styled
 
-STAYS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
+STAYS = (0.5, 0.8, 0.9, 0.95, 0.99)
+COLOURS = ("#8c8c8c", "#4d9221", BLUE, "#762a83", ORANGE)
 
 
 @styled
 def steps():
-    """A person's values, hidden, and what is published of each; what the others say about one of them."""
+    """Hidden states of a person and their releases, with the leakage about one of the states."""
     figure, axes = new_figure(2.9)
     axes.axis("off")
     axes.set_xlim(-1.2, 5.2)
@@ -23,7 +27,7 @@ def steps():
     arrow = {"arrowstyle": "-|>", "color": GREY, "linewidth": 1.2, "mutation_scale": 11}
     for t in range(5):
         asked = t == 2
-        axes.text(t, 2.0, f"value\nat {t}", ha="center", va="center", fontsize=9, bbox={
+        axes.text(t, 2.0, f"state\nat {t}", ha="center", va="center", fontsize=9, bbox={
             "boxstyle": "circle,pad=0.35", "facecolor": "#fff3e0" if asked else "white",
             "edgecolor": ORANGE if asked else DARK, "linewidth": 2 if asked else 1})  # fmt: skip
         box = {"boxstyle": "round,pad=0.4", "facecolor": "0.95", "edgecolor": GREY}
@@ -32,13 +36,13 @@ def steps():
         axes.text(t + 0.06, 0.9, "ε", fontsize=11, color=GREY)
         if t < 4:
             axes.annotate("", (t + 0.66, 2.0), (t + 0.34, 2.0), arrowprops=arrow)
-    for x, colour, words in ((0.5, BLUE, "the past says\nBPL − ε more"), (3.5, BLUE, "the future says\nFPL − ε more")):
+    for x, colour, words in ((0.5, BLUE, "past releases\nadd BPL − ε"), (3.5, BLUE, "later releases\nadd FPL − ε")):
         axes.text(x, 3.05, words, ha="center", va="center", color=colour, fontsize=9)
         bend = -0.45 if x < 2 else 0.45
         axes.annotate("", (2, 2.6), (x + (0.55 if x < 2 else -0.55), 3.05), arrowprops={
             "arrowstyle": "-|>", "color": colour, "connectionstyle": f"arc3,rad={bend / 2}"})  # fmt: skip
     axes.text(
-        2, -0.75, "all releases together, about the value at 2: TPL = BPL + FPL − ε at most", ha="center", fontsize=9
+        2, -0.75, "all releases together, about the state at 2: TPL is at most BPL + FPL − ε", ha="center", fontsize=9
     )
     axes.text(-1.15, 2.0, "hidden", va="center", color=GREY, fontsize=9)
     axes.text(-1.15, 0.0, "published", va="center", color=GREY, fontsize=9)
@@ -47,24 +51,89 @@ def steps():
 
 @styled
 def stickiness():
-    """What leaks about the middle one of 60 steps of 0.1, for two values that stay with a probability."""
+    """Leakage about each of 60 steps with epsilon = 0.1, for two states that persist with a probability."""
     figure, axes = new_figure(3.4)
-    shades = np.linspace(0.75, 0.0, len(STAYS))
-    for stays, shade in zip(STAYS, shades, strict=True):
+    for stays, colour in zip(STAYS, COLOURS, strict=True):
         walk = tdp.TransitionMatrix([[stays, 1 - stays], [1 - stays, stays]])
         series = tdp.temporal_leakage(tdp.Adversary(walk, walk), [0.1] * 60)
-        axes.plot(np.arange(60), series.temporal, color=str(shade), linewidth=2, label=f"stays with {stays:g}")
-    axes.axhline(0.1, color=ORANGE, linestyle=":", linewidth=2, label="promised at the step")
+        axes.plot(np.arange(60), series.temporal, color=colour, linewidth=2)
+        axes.text(30, series.temporal[30] + 0.06, f"stays with {stays:g}", color=colour, fontsize=9, ha="center")
     axes.set_xlabel("step")
     axes.set_ylabel("temporal leakage (nats)")
-    axes.set_ylim(0)
-    legend_above(axes, 4)
+    axes.set_ylim(0, 4.4)
     return figure
 
 
+@styled
+def correlated_noise():
+    """Leakage of three mechanisms with one event-level guarantee: bounds as lines, simulated intervals as bars."""
+    figure, axes = new_figure(3.6)
+    delta, T = 1e-2, 10
+    mechanisms = {
+        "square root": (tdp.MatrixMechanism.square_root, ORANGE),
+        "binary tree": (tdp.MatrixMechanism.tree, DARK),
+        "fresh noise": (tdp.MatrixMechanism.independent, BLUE),
+    }
+    for k, (name, (kind, colour)) in enumerate(mechanisms.items()):
+        mechanism = kind(T, 1.0).calibrated(1.0, delta=delta)
+        bounds = []
+        for stays in STAYS:
+            walk = tdp.TransitionMatrix([[stays, 1 - stays], [1 - stays, stays]])
+            adversary, accounting = tdp.Adversary(walk, walk), tdp.ApproximateDP(delta)
+            series = tdp.temporal_leakage(adversary, mechanism, accounting=accounting)
+            if name == "fresh noise":
+                releases = [tdp.GaussianNoise(mechanism.sigma, 2**0.5)] * T
+                series = min(
+                    (series, tdp.temporal_leakage(adversary, releases, accounting=accounting)),
+                    key=lambda one: one.worst,
+                )
+            bounds.append(series.worst)
+            simulated = simulate_leakage(adversary, mechanism, delta=delta, step=series.worst_time, draws=40_000)
+            at = STAYS.index(stays) + 0.07 * (k - 1)
+            axes.plot([at, at], [simulated.lower, simulated.upper], color=colour, linewidth=4, alpha=0.5)
+        axes.plot(range(len(STAYS)), bounds, color=colour, linewidth=2, marker="o", markersize=4)
+        axes.annotate(
+            name,
+            (len(STAYS) - 1, bounds[-1]),
+            (10, (8, -8, 0)[k]),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+        )
+    axes.axhline(1.0, color=GREY, linestyle=":", linewidth=2)
+    axes.annotate("event level", (0, 1.0), (0, -12), textcoords="offset points", color=GREY)
+    axes.text(0, 8.5, "lines: upper bounds\nbars: simulated intervals", color=GREY)
+    axes.set_xticks(range(len(STAYS)), [f"{stays:g}" for stays in STAYS])
+    axes.set_xlim(-0.3, len(STAYS) + 0.4)
+    axes.set_ylim(0)
+    axes.set_xlabel("probability of staying in the state")
+    axes.set_ylabel("temporal leakage (nats)")
+    return figure
+
+
+def sample_figures() -> dict[str, Any]:
+    """Audit and plans of the whole sample, whose numbers README.md and the documents give."""
+    sample = tdp.load_sample()
+    times = [str(step + 1) for step in range(sample.n_times)]
+    adversary = tdp.estimate_adversary(sample)
+    spent = [0.1] * sample.n_times
+    paper = tdp.temporal_leakage(adversary, spent, accounting=tdp.PaperBound())
+    plans = tdp.compare_plans(adversary, alpha=1.0, horizon=sample.n_times)
+    figures = {
+        "audit.png": leakage_figure(tdp.temporal_leakage(adversary, spent), times, paper=paper),
+        "comparison.png": comparison_figure(plans, times),
+    }
+    for figure in figures.values():
+        name_step(figure, "5 min")
+    return figures
+
+
 def main(folder: Path) -> None:
-    save_figure(steps(), folder / "steps.png")
-    save_figure(stickiness(), folder / "stickiness.png")
+    for name, figure in (
+        {"steps.png": steps(), "stickiness.png": stickiness(), "correlated-noise.png": correlated_noise()}
+        | sample_figures()
+    ).items():
+        save_figure(figure, folder / name)
 
 
 if __name__ == "__main__":

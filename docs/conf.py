@@ -57,5 +57,6 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}
+smartquotes = False  # commands are copied from pages
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

@@ -38,9 +38,9 @@ NOT_RUN = {
     "docs/how-to/operation.md": "jobs of a server, under paths of its own; tests/cli/test_operation.py runs the commands",
     "docs/how-to/page.md": "starts a server that runs until it is stopped; tests/browser and tests/serve do",
     "docs/how-to/service.md": "the same; tests/serve/test_documents.py runs its requests",
+    "docs/how-to/smoothing.md": "goes on from a plan of another page; tests/cli/test_smoothing.py runs the commands",
     "docs/how-to/upgrading.md": "paths of a server; tests/cli/test_operation.py runs the commands",
-    "docs/measured/counts.md": "goes on from a plan of another page; tests/cli/test_smoothing.py runs the commands",
-    "docs/measured/registry-field.md": "tests/cli/test_deployment.py compares what the line prints with the page",
+    "docs/measured/published-systems.md": "tests/cli/test_deployment.py compares what the line prints with the page",
 }
 
 
@@ -51,8 +51,9 @@ def shell_blocks(document):
         if language == "sh":
             shown = found[k + 1][2] if k + 1 < len(found) and found[k + 1][0] == "text" else ""
             yield lines, bool(fails), shown
-        elif language == "python" and document == OWN_DATA:  # the doctests run those of other documents
-            yield f"python - <<'END'\n{lines}END\n", bool(fails), ""
+    script = "".join(lines for language, _, lines in found if language == "python")
+    if document == OWN_DATA:  # the doctests run the Python lines of other documents
+        yield f"python - <<'END'\n{script}END\n", False, ""
 
 
 def in_a_shell(lines, folder):

@@ -1,11 +1,9 @@
-"""A page for every public name, made from its docstring, and links to it wherever a page of the site says the name."""
+"""Links to the page of a public name from every page that mentions it."""
 
 from __future__ import annotations
 
 import re
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from docutils import nodes
@@ -13,57 +11,10 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-import temporaldp
-
 NAME = re.compile(r"(?:tdp\.)?([A-Za-z_]\w+)(?=$|\(|\.\w)")
-TITLES = {
-    "kernels": "What one step leaks",
-    "correlation": "What the adversary knows",
-    "mechanisms": "What one release gives away",
-    "accounting": "What a sequence leaks",
-    "planning": "How much to spend",
-    "smoothing": "Which counts are worth publishing",
-    "files": "In and out",
-    "release": "Spending it",
-    "studies": "Studies of a release or a correlation",
-    "project": "The project file",
-    "adapters": "Around other libraries",
-    "deployment": "Published systems",
-    "errors": "Errors",
-}
-
-
-PUBLIC = {name: name for name in temporaldp.__all__ if name not in {"studies", "deployment", "errors"}}
-PUBLIC |= {name: f"studies.{name}" for name in temporaldp.studies.__all__}
 REFERENCE = (Path(__file__).parents[1] / "reference.md").read_text(encoding="utf-8")
-for place in TITLES:
-    for name in getattr(import_module(f"temporaldp.{place}"), "__all__", ()):
-        if name not in PUBLIC and f"`{name}" in REFERENCE:
-            PUBLIC[name] = f"{place}.{name}"
-"""The public names, and how they are qualified after `temporaldp.`: those of the package, and those of its folders."""
-
-
-def folder(name: str) -> str:
-    """The folder of the package that a public name comes from."""
-    if isinstance(getattr(temporaldp, name, None), ModuleType):
-        return name
-    for candidate in TITLES:
-        if getattr(import_module(f"temporaldp.{candidate}"), name, None) is not None:
-            return candidate
-    raise LookupError(f"no folder of docs/_extensions/public_names.py gives the public name {name}")
-
-
-def index() -> str:
-    """The page that lists all names, by folder."""
-    folders: dict[str, list[str]] = {title: [] for title in TITLES}
-    for name, qualified in PUBLIC.items():
-        folders[folder(name)].append(qualified)
-    lines = ["Every docstring", "===============", "", ".. currentmodule:: temporaldp", ""]
-    for place, names in folders.items():
-        title = TITLES[place]
-        lines += [title, "-" * len(title), "", ".. autosummary::", "   :toctree: .", "   :nosignatures:", ""]
-        lines += [f"   {name}" for name in names] + [""]
-    return "\n".join(lines)
+PUBLIC = {name.rpartition(".")[2]: name for name in re.findall(r"^   ([A-Za-z]\S*)$", REFERENCE, re.MULTILINE)}
+"""The names that docs/reference.md lists, and how they are qualified after `temporaldp.`."""
 
 
 class Links(SphinxTransform):
@@ -94,14 +45,9 @@ class Links(SphinxTransform):
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Write the list of names before Sphinx looks for pages."""
-    folder = Path(app.srcdir) / "api"
-    folder.mkdir(exist_ok=True)
-    for page in folder.glob("temporaldp.*.rst"):  # of names that there are no longer
+    """Remove pages of names that are no longer public, and add the links."""
+    for page in (Path(app.srcdir) / "api").glob("temporaldp.*.rst"):  # of names that were removed
         if page.stem.removeprefix("temporaldp.") not in PUBLIC.values():
             page.unlink()
-    page = folder / "index.rst"
-    if not page.exists() or page.read_text() != index():
-        page.write_text(index())
     app.add_transform(Links)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

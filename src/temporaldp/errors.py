@@ -7,7 +7,7 @@
     │   ├── MatrixError                    a matrix that is not a transition matrix
     │   ├── StateError                     state names that are missing, repeated, unknown or do not match
     │   ├── BudgetError                    an epsilon, alpha or horizon that is not admissible
-    │   │   └── SpentError                 a step held back: the plan, the horizon or what can be spent for ever is used up
+    │   │   └── SpentError                 a refused step: the plan, the horizon or the sustainable budget is used up
     │   ├── LateDataError                  a step held back: its time comes before one that was released
     │   ├── TraceError                     traces that cannot be read as one state per user and time
     │   └── EstimationError                a correlation that the traces do not determine
@@ -72,7 +72,7 @@ class BudgetError(InputError):
 
 
 class SpentError(BudgetError):
-    """A step that is held back: the plan, the horizon, or what can be spent for ever, is used up. Nothing was drawn."""
+    """A step is refused: the plan, the horizon or the sustainable budget is used up. Nothing was drawn."""
 
 
 class LateDataError(InputError):
@@ -137,16 +137,16 @@ def _leakage_budget_error(message: str, fields: dict[str, Any]) -> LeakageBudget
 
 
 class MissingExtraError(TemporaldpError, ImportError):
-    """A library that only a part of the package needs, and that is not installed or cannot be loaded.
+    """A library of an optional extra is not installed or cannot be loaded.
 
     Parameters
     ----------
     extra : str
-        The extra of temporaldp that installs it.
+        Extra of temporaldp that installs it.
     purpose : str
-        What it is needed for.
+        Part of the package that needs it.
     problem : str
-        What Python said.
+        Message of the original error.
     """
 
     def __init__(self, extra: str, purpose: str, problem: str) -> None:

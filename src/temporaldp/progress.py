@@ -1,4 +1,4 @@
-"""How far a long computation is: rooms that compute say it, whoever watches has asked for it."""
+"""Progress of long computations: modules that compute report it to a watcher, if there is one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def progressed(doing: str, share: float) -> None:
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Within the block, `watcher` is told, in this thread or task."""
+    """Report progress to `watcher` within the block, in this thread or task."""
     token = _watcher.set(watcher)
     try:
         yield

@@ -42,7 +42,7 @@ def positive(value: float, name: str) -> float:
 
 
 def whole_number(value: Any, name: str, *, least: int | None = None, error: type[InputError] = InputError) -> int:
-    """`value` as an int, if it is a whole number and no less than `least`; `error` says what came otherwise."""
+    """Return `value` as an int if it is a whole number of at least `least`; raise `error` otherwise."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -54,14 +54,14 @@ def whole_number(value: Any, name: str, *, least: int | None = None, error: type
 
 
 def read_only(values: ArrayLike, kind: DTypeLike = np.float64) -> NDArray[Any]:
-    """A copy that nobody can write to."""
+    """Return a read-only copy."""
     array = np.array(values, dtype=kind)
     array.flags.writeable = False
     return array
 
 
 def copy_in(instance: object, *fields: str, kind: DTypeLike = np.float64) -> None:
-    """Of a frozen value, make these fields arrays of its own that nobody can write to; what is None stays None."""
+    """Replace these fields of a frozen object by read-only arrays of its own; None stays None."""
     for field in fields:
         if (given := getattr(instance, field)) is not None:
             object.__setattr__(instance, field, read_only(given, kind))
@@ -130,7 +130,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _locked(value: Any) -> Any:
-    """The value, whose arrays nobody can write to any more, also within tuples and sparse matrices."""
+    """Return the value after making its arrays read-only, also within tuples and sparse matrices."""
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
     elif type(value) is tuple:

@@ -63,9 +63,9 @@ def released():
     )  # fmt: skip
 
 
-def legend_of(figure):
-    """What a figure's first axes say of their lines."""
-    return {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+def labels_of(figure):
+    """The texts that stand on the lines of the first plot."""
+    return {text.get_text() for text in figure.axes[0].texts}
 
 
 def text_of(page):
@@ -87,7 +87,7 @@ def test_the_page_of_an_audit_says_what_leaks(audited):
 @pytest.mark.long
 def test_the_page_of_a_release_warns_and_is_marked_internal(released):
     page = text_of(render_report(released))
-    assert "The plan satisfies 1-DP_T: at most 1 nats" in page
+    assert "The plan satisfies 1-DP_T: at most 1 nat" in page
     assert "Internal. Do not publish this page. It shows the true counts" in page
     assert "It shows a correlation that was estimated from the protected traces" in page
     assert "The adversary of this report, but not the plan, was estimated from the protected traces" in page
@@ -106,7 +106,7 @@ def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
     page = text_of(render_report(both))
     assert "Largest temporal privacy leakage of a step (nats, exact) 0.6632" in page
     assert page.count("1.034") == page.count("1.034; supremum over an infinite horizon 1.051") == 1
-    assert "the paper's upper bound of TPL" in legend_of(leakage_figure(both.leakage, both.times, paper=paper))
+    assert "the paper's upper bound of TPL" in labels_of(leakage_figure(both.leakage, both.times, paper=paper))
     alone = text_of(render_report(dataclasses.replace(audited, leakage=paper, supremum=limit)))
     assert "(nats, upper bound) 1.034" in alone
     assert "0.6632" not in alone
@@ -126,7 +126,7 @@ def test_a_level_is_held_by_the_leakage_of_the_report(audited):
     )
     assert exact.is_satisfied
     page = text_of(render_report(exact))
-    assert "The plan satisfies 1-DP_T: at most 1 nats" in page
+    assert "The plan satisfies 1-DP_T: at most 1 nat" in page
     assert not dataclasses.replace(exact, leakage=paper, paper=None).is_satisfied
     for_ever = dataclasses.replace(exact, plan=plan_budget(adversary, alpha=1.0))
     assert not dataclasses.replace(for_ever, supremum=leakage_supremum(adversary, 0.3)).is_satisfied

@@ -61,8 +61,8 @@ def test_levels_are_never_understated():
     assert sentences.satisfied(1.0) == "1-DP_T"
     assert sentences.satisfied(1.0000001) == "1.001-DP_T"
     assert sentences.satisfied(0.5, 1e-6) == "(0.5, 1e-06)-DP_T"
-    assert sentences.guarantee_line(1.0, 0.0) == "at most 1 nats about any step (1-DP_T), replace one person's value"
-    assert "at most 1 nats at delta 1e-06 about any step ((1, 1e-06)-DP_T)" in sentences.guarantee_line(1.0, 1e-6)
+    assert sentences.guarantee_line(1.0, 0.0) == "at most 1 nat about any step (1-DP_T), replace one person's value"
+    assert "at most 1 nat at delta 1e-06 about any step ((1, 1e-06)-DP_T)" in sentences.guarantee_line(1.0, 1e-6)
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_what_is_refused():
         attack_release(walks, dataclasses.replace(released, consistent=True), BOTH)
     with pytest.raises(InputError, match="released times"):
         attack_release(walks, dataclasses.replace(released, times=("0", "1", "9")), BOTH)
-    with pytest.raises(InputError, match="nobody can be told"):
+    with pytest.raises(InputError, match="no two people can be distinguished"):
         attack_release(Trajectories(np.zeros((4, STEPS), np.int64), states=WALK.states), released, BOTH)
     with pytest.raises(InputError, match="every user"):
         attack_release(walks, released, {"Ann": BOTH, "Bo": BOTH})

@@ -33,15 +33,15 @@ class LeakageSupremum:
     epsilon : float
         Budget of every step; under a metric, for the two values furthest apart.
     backward, forward, temporal : float
-        Upper bounds at every step of every horizon, and approached as the horizon grows if `accounting` is exact. With several
-        users, each is the largest over the users.
+        Upper bounds for every step of every horizon; if `accounting` is exact, they are approached as the horizon grows. With
+        several users, each is the largest over the users.
     worst_user : str or None
         User with the largest temporal supremum.
     accounting : Accounting
         As for `LeakageSeries`.
     certified : bool
-        False where an exact supremum is only an upper bound, mostly inf or the paper's: rollouts were given up before they
-        came within 1e-9 of what some horizon attains.
+        False if the search ended before the upper bound came within 1e-9 of what some horizon attains; the supremum is then
+        an upper bound only, usually inf or that of the paper.
     evidence : ExactLimits, MetricLimits, CurveLimits or None
         Lower sides or certificates of the accounting method, for a single user.
     """
@@ -92,7 +92,7 @@ def leakage_supremum(
     """Suprema over all horizons of the leakage of one release that every step repeats, in nats.
 
     Exact: with one closed class of states that is aperiodic and lambda the spectral radius of the matrix on the other states,
-    a supremum exists if and only if ``epsilon < -log lambda`` (docs/theory.md, section 10). It is certified from above, and
+    a supremum exists if and only if ``epsilon < -log lambda`` (Theory, section 21). It is certified from above, and
     within 1e-9 of what some horizon attains. By the paper's bound: Theorem 5, with `<` for its `<=`, in closed form over the
     leakage profile. At a delta there can be a supremum where the pure leakage grows without bound.
 

@@ -42,8 +42,8 @@ def over_moves(promised: Promise, moves: int) -> Promise:
     """
     if isinstance(moves, bool) or not isinstance(moves, int) or moves < 1:
         raise InputError(
-            f"expected moves to be 1, where the library's neighbours differ in a replaced value, or 2 or more, "
-            f"where they differ in a row more or less, got {moves!r}"
+            f"expected moves = 1 if neighbouring data sets of the library replace a value, or at least 2 if they add or remove "
+            f"a row, got {moves!r}"
         )
     if moves == 1:
         return promised

@@ -1,24 +1,23 @@
-"""`temporaldp demo`: audit, learn, plan, release and report on the bundled sample."""
+"""`temporaldp demo`: audit, plan, release, smooth and report on the bundled sample."""
 
 from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
 
 from temporaldp import (
-    IntervalMatrix,
     PublicCorrelation,
     ReleasedHistograms,
     SmoothedHistograms,
     Trajectories,
     TransitionMatrix,
     compare_plans,
-    estimate_adversaries,
+    estimate_adversary,
     learn_correlation,
     load_sample,
     plan_budget,
@@ -35,7 +34,7 @@ from temporaldp.cli.audit import audit_of, show_audit
 from temporaldp.cli.learn import show_learnt
 from temporaldp.cli.plan import show_comparison, show_plan
 from temporaldp.cli.released import show_release
-from temporaldp.cli.render import console, facts, warn, working
+from temporaldp.cli.render import console, facts, working
 from temporaldp.errors import OutputError
 from temporaldp.project.inputs import Inputs
 from temporaldp.release import save_smoothed
@@ -48,15 +47,19 @@ from temporaldp.report.figures import (
     release_figure,
     witness_figure,
 )
-from temporaldp.report.style import save_figure
-
-if TYPE_CHECKING:
-    from temporaldp.correlation.trace_table import TraceTable
+from temporaldp.report.sentences import NoiseBesideCounts
+from temporaldp.report.style import name_step, save_figure
 
 EPSILON = 0.1
 ALPHA = 1.0
 LEARNING = 8.0
-"""Spent on the correlation: 151 people are few, and with less the noise leaves nothing to be known of it."""
+"""Spent on the correlation in the aside: 76 people are few, and less leaves nothing but noise."""
+
+PUBLIC = 75
+"""People of the sample whose data are taken to be public; the others are protected."""
+
+STAGES = "wake", "REM", "N1 light", "N2", "N3 deep"
+STEP = "5 min"
 
 
 def demo(
@@ -64,111 +67,106 @@ def demo(
         Path, typer.Option("--output", "-o", help="Folder for pictures, plan, counts and report.")
     ] = Path("temporaldp-demo"),
 ) -> None:
-    """Do all of it on the bundled sample: 151 people, 47 five-minute steps, 5 sleep stages."""
+    """Audit, plan, release, smooth and report on the bundled sample: 75 people as public history, 76 protected, 47 steps."""
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"cannot make folder {output}: {error.strerror}; choose another with -o") from error
-    data = load_sample()
-    adversary = next(iter(estimate_adversaries(data)))
-    provenance = Provenance("protected", name="the bundled sample", states_given=True)
-    inputs = Inputs((adversary,), provenance, data)
+    sample = load_sample()
+    times = tuple(str(step + 1) for step in range(sample.n_times))
+    people = Trajectories(sample.codes, states=STAGES, users=sample.users, times=times)
+    history, protected = people[:PUBLIC], people[PUBLIC:]
+    prior = 1.0 / people.n_states
+    adversary = estimate_adversary(history, prior=prior)
+    name = f"{PUBLIC} people of the sample, taken to be public"
+    provenance = Provenance("history", prior=prior, name=name, states_given=True)
+    inputs = Inputs((adversary,), provenance, protected, STEP)
 
-    console.rule("1. audit", align="left")
-    found = audit_of(inputs, EPSILON, data.n_times)
+    console.rule("1. audit: what leaks?", align="left")
+    found = audit_of(inputs, EPSILON, protected.n_times)
     audited = found.evidence(inputs)
     show_audit(inputs, found, audited)
-    warn(provenance.warning)
 
-    console.rule("2. learn", align="left")
-    with working("learning the correlation", writes=True):
-        learnt = learn_correlation(
-            data, epsilon=LEARNING, contributed=data.n_times - 1, ledger=output / "correlation.db"
-        )
-        save_correlation(learnt, output / "correlation.npz")
-    assert isinstance(learnt.backward, IntervalMatrix)
-    origin = learnt.backward.origin
-    provenance = Provenance("learnt", text=origin.sentence, epsilon=origin.epsilon, states_given=True)
-    inputs = Inputs((learnt,), provenance, data)
-    show_learnt(learnt)
-
-    console.rule("3. plan", align="left")
+    console.rule("2. plan: noise for a level", align="left")
     with working("planning"):
-        plan = plan_budget(learnt, alpha=ALPHA, horizon=data.n_times)
-    plan = dataclasses.replace(plan, source=inputs.source)
+        compared = compare_plans(adversary, alpha=ALPHA, horizon=protected.n_times)
+    plan = dataclasses.replace(compared.plans["optimal"], source=inputs.source)
     save_plan(plan, output / "plan.json")
-    show_plan(inputs, plan)
-    console.print("If the correlation were known exactly, plans would be:")
-    compared = compare_plans(adversary, alpha=ALPHA, horizon=data.n_times)
+    show_plan(inputs, plan, beside=NoiseBesideCounts(plan.mean_absolute_noise, protected.n_users, protected.n_states))
     show_comparison(compared)
 
-    console.rule("4. release", align="left")
-    released = release_histograms(data, plan, consistent=True)
+    console.rule("3. release: noisy counts", align="left")
+    released = release_histograms(protected, plan)
     save_released(released, output / "released.parquet")
     show_release(released, output / "released.parquet")
 
-    console.rule("5. counts worth publishing", align="left")
-    noisy, smoothed, true_half = _smoothed_half(data, output)
+    console.rule("4. smoothed counts, at no privacy cost", align="left")
+    known = PublicCorrelation.from_history(history, same_start=True, name=name)
+    smoothed = smooth(released, known, total=protected.n_users)
+    save_smoothed(smoothed, output / "smoothed.csv")
+    truth = protected.histogram()
+    _show_smoothed(released, smoothed, truth, output / "smoothed.csv")
 
-    console.rule("6. report", align="left")
-    planned = temporal_leakage(learnt, plan.epsilons)
-    truth = data.histogram()
+    console.rule("5. report", align="left")
+    planned = temporal_leakage(adversary, plan.epsilons)
     evidence = Evidence(
-        (learnt,),
+        (adversary,),
         planned,
         provenance,
-        data.times,
+        protected.times,
         plan=plan,
         released=released,
         true_counts=truth,
-        n_users=data.n_users,
-        paper=temporal_leakage(learnt, plan.epsilons, accounting=PaperBound()),
+        n_users=protected.n_users,
+        paper=temporal_leakage(adversary, plan.epsilons, accounting=PaperBound()),
     )
+    title = f"Sleep stages of {protected.n_users} people, every five minutes"
+    assert isinstance(adversary.backward, TransitionMatrix)
+    save_matrix(adversary.backward, output / "backward.csv")
     with working("drawing", writes=True):
-        write_report(evidence, output / "report.html", title="Sleep stages of 151 people, every five minutes")
-        assert isinstance(adversary.backward, TransitionMatrix)
-        save_matrix(adversary.backward, output / "backward.csv")
-        for name, figure in (
-            ("audit.png", leakage_figure(found.series, data.times, paper=found.paper)),
-            ("witness.png", witness_figure(found.series.witness(audited.explained_step), data.times)),
-            ("plan.png", leakage_figure(planned, data.times, alpha=ALPHA)),
-            ("budgets.png", budget_figure(planned, data.times)),
-            ("comparison.png", comparison_figure(compared, data.times)),
+        write_report(evidence, output / "report.html", title=title)
+        for figure_name, figure in (
+            ("audit.png", leakage_figure(found.series, protected.times, paper=found.paper)),
+            ("witness.png", witness_figure(found.series.witness(audited.explained_step), protected.times)),
+            ("plan.png", leakage_figure(planned, protected.times, alpha=ALPHA)),
+            ("budgets.png", budget_figure(planned, protected.times)),
+            ("comparison.png", comparison_figure(compared, protected.times)),
             ("matrix.png", matrix_figure(adversary.backward, backward=True)),
             ("released.png", release_figure(released, truth)),
-            ("smoothed.png", release_figure(noisy, true_half, smoothed=smoothed)),
+            ("smoothed.png", release_figure(released, truth, smoothed=smoothed)),
         ):
-            save_figure(figure, output / name)
+            name_step(figure, STEP)
+            save_figure(figure, output / figure_name)
+
+    console.rule("Aside: without public history", align="left")
+    _learn(protected, output, plan.mean_absolute_noise)
     console.print(f"Report, plan, counts and pictures are in {output}: open {output / 'report.html'}", soft_wrap=True)
 
 
-def _smoothed_half(
-    sample: TraceTable, output: Path
-) -> tuple[ReleasedHistograms, SmoothedHistograms, NDArray[np.int64]]:
-    """Half of the people as public history, the other half released and smoothed by what the first half shows."""
-    data = Trajectories(sample.codes, states=sample.states, users=sample.users, times=sample.times)
-    history, protected = data[: data.n_users // 2], data[data.n_users // 2 :]
-    known = PublicCorrelation.from_history(
-        history, same_start=True, name="the other half of the sample, taken to be public"
+def _learn(protected: Trajectories, output: Path, noise: float) -> None:
+    """Learn the correlation with differential privacy from the protected people, and compare the noise of a plan by it."""
+    with working("learning the correlation", writes=True):
+        learnt = learn_correlation(
+            protected, epsilon=LEARNING, contributed=protected.n_times - 1, ledger=output / "correlation.db"
+        )
+        save_correlation(learnt, output / "correlation.json")
+        limited = plan_budget(learnt, alpha=ALPHA, horizon=protected.n_times)
+    show_learnt(learnt)
+    console.print(
+        f"A plan with this correlation needs a mean noise of {limited.mean_absolute_noise:.1f} people on a count, where public "
+        f"history needs {noise:.1f}: the intervals of {protected.n_users} people are wide."
     )
-    plan = plan_budget(
-        next(iter(estimate_adversaries(history, prior=1.0 / data.n_states))), alpha=ALPHA, horizon=data.n_times
-    )
-    released = release_histograms(protected, plan)
-    smoothed = smooth(released, known, total=protected.n_users)
-    truth = protected.histogram()
-    save_smoothed(smoothed, output / "smoothed.csv")
+
+
+def _show_smoothed(
+    released: ReleasedHistograms, smoothed: SmoothedHistograms, truth: NDArray[np.int64], path: Path
+) -> None:
     inside = (smoothed.lower <= truth) & (truth <= smoothed.upper)
     rows = [
-        (
-            "people",
-            f"{history.n_users} as public history, {protected.n_users} protected, alpha = {ALPHA:g} for {data.n_times} steps",
-        ),
         ("mean error of a count, as released", f"{np.abs(released.counts - truth).mean():.3g} people"),
         ("smoothed", f"{np.abs(smoothed.counts - truth).mean():.3g} people"),
-        ("95 % intervals that hold the true count", f"{100.0 * inside.mean():.3g} %"),
+        ("95 % intervals that contain the true count", f"{100.0 * inside.mean():.3g} %"),
         ("fit", smoothed.fit),
         ("made from", smoothed.used),
     ]
-    facts(f"Smoothed counts in {output / 'smoothed.csv'}", rows)
-    return released, smoothed, truth
+    facts(f"Smoothed counts in {path}", rows)

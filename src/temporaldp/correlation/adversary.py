@@ -26,6 +26,11 @@ STATIONARY_TOLERANCE = 1e-12
 """Relative distance per entry within which a distribution is the chain's stationary one: rounding, not movement."""
 
 
+APART = 0.05
+"""Total variation of stationary distributions, and difference of entries, from which on they contradict each other: more than
+what a few hundred observed transitions leave open."""
+
+
 @dataclass(frozen=True, slots=True)
 class Adversary:
     """An adversary who targets one user and knows that user's temporal correlations.
@@ -35,20 +40,25 @@ class Adversary:
     backward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
         ``Pr(l[t-1] | l[t])``: row = the value now, column = the value before. A sequence has one matrix per
         transition: element k (from 0) relates time k + 1 (rows) to time k (columns), so T - 1 of them serve T steps.
-        With `Periodic` it depends on the clock, for any number of steps. With an `IntervalMatrix` all is accounted
-        for every matrix of the set. None: unknown to the adversary, who then learns nothing from past releases.
+        With `Periodic` it depends on the clock, for any number of steps. With an `IntervalMatrix` leakage is an
+        upper bound for every matrix of the set. None: past releases add no leakage.
     forward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
         ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. Element k relates time k (rows) to
-        time k + 1 (columns). None: nothing is learnt from future releases.
+        time k + 1 (columns). None: later releases add no leakage.
     name : str, optional
-        Of the user who is targeted; reports use it.
+        Name of the targeted user, for reports.
 
     Raises
     ------
     StateError
         The matrices do not name the same states in the same order.
     InputError
-        Sequences of different length, clocks of different period or phase, or something that is no matrix.
+        The sequences differ in length, the clocks differ in period or phase, or an element is not a matrix.
+
+    Notes
+    -----
+    Nothing shows that two matrices were swapped: those of a stationary chain, swapped, are those of the same chain in the other
+    direction of time. `contradiction` shows matrices that are not the two directions of one stationary chain.
 
     Examples
     --------
@@ -182,6 +192,36 @@ class Adversary:
     def is_constant(self) -> bool:
         """Whether each direction is one matrix that is known exactly, or unknown."""
         return all(one.is_constant and not one.is_uncertain for one in self.directions)
+
+    @property
+    def contradiction(self) -> str | None:
+        """Why both matrices cannot be from one stationary chain, in a sentence; None where they can, or where it is unknown.
+
+        A process that is not stationary may have such matrices too. Matrices that were swapped do not contradict each other.
+        """
+        backward, forward = (one.at(0) if one.is_constant else None for one in self.directions)
+        if not isinstance(backward, TransitionMatrix) or not isinstance(forward, TransitionMatrix):
+            return None
+        try:
+            past, future = (matrix.stationary_distribution() for matrix in (backward, forward))
+            apart = np.abs(past - future)
+            if apart.sum() > 2.0 * APART:
+                state = int(apart.argmax())
+                return (
+                    "the backward and the forward matrix are not those of one stationary chain: state "
+                    f"{forward.states[state]!r} has the share {past[state]:.3g} under the backward one and "
+                    f"{future[state]:.3g} under the forward one. Unless the process begins and ends differently, check that "
+                    "both are from the same data, with the given state in rows"
+                )
+            expected = forward.reversed(future).dense()
+        except MatrixError:  # several closed classes, or states that are left for good
+            return None
+        if backward != forward or np.abs(expected - backward.dense()).max() <= APART:
+            return None
+        return (
+            "the backward and the forward matrix are the same one, and a stationary chain with this forward matrix has another "
+            "backward matrix: Adversary.from_forward(matrix) computes it"
+        )
 
     @property
     def states(self) -> tuple[str, ...] | None:

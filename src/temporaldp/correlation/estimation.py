@@ -102,7 +102,7 @@ def estimate_adversaries(
     directions: tuple[Direction, ...] = BOTH,
     confidence: float | None = None,
 ) -> Iterator[Adversary]:
-    """Adversaries who know what these traces show: one for the whole population, or one per user, named after them.
+    """Estimate adversaries from traces: one for the whole population, or one for each user or group, with their names.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def estimate_adversaries(
     prior : float, >= 0
         As in `estimate_transition_matrix`.
     per_user : bool
-        One adversary per user, each learnt from that user's trace alone; mostly needs a prior.
+        One adversary for each user, estimated from that user's trace alone; usually requires a prior.
     per_group : bool
         One adversary per group of traces that were read by a column with groups, named after it.
     directions : tuple of {"backward", "forward"}
@@ -119,7 +119,7 @@ def estimate_adversaries(
     confidence : float, optional
         Between 0 and 1. Matrices are then `IntervalMatrix`: Clopper-Pearson intervals that hold for all entries of all
         directions together with this confidence (Bonferroni), if the values form a Markov chain; as if the number of visits
-        to each value had been fixed (docs/theory.md, section 12). With adversaries per user or group, for each of them by
+        to each value had been fixed (Theory, section 12). With adversaries per user or group, for each of them by
         itself. Takes no prior.
 
     Yields
@@ -129,7 +129,7 @@ def estimate_adversaries(
     Raises
     ------
     EstimationError
-        Names the state, and the user if there is one.
+        The traces do not determine a correlation. The message names the state, and the user if there is one.
 
     Examples
     --------

@@ -8,13 +8,17 @@ from temporaldp.errors import InputError, MatrixError
 
 
 def strongest_correlation(n_states: int, *, rng: np.random.Generator | int | None = None) -> TransitionMatrix:
-    """One probability 1 per row, each in another column: the value at one time gives away the other.
+    """Return the strongest correlation: a permutation matrix, under which one state determines the next.
 
     Parameters
     ----------
     n_states : int, >= 2
     rng : numpy Generator or seed, optional
-        Draws a random permutation; without it the values never change (the identity matrix).
+        Source of a random permutation. Default: the identity matrix, under which states never change.
+
+    Returns
+    -------
+    TransitionMatrix
 
     Examples
     --------

@@ -42,7 +42,7 @@ def card_figure(card: DeploymentCard) -> Figure:
         figure, (above, below) = new_figure(height + 3.4, subplots=(2, 1), height_ratios=(height, 3.4))
         _draw_curve(below, card, found)
     above.set_axis_off()
-    title = name if len(name) <= 70 else f"{name[:67]}..."
+    title = textwrap.shorten(name, 70, placeholder=" ...")
     top = float(figure.get_figheight())
     figure.text(0.02, 1.0 - 0.12 / top, title, fontsize=12, fontweight="bold", va="top")
     text = figure.text(0.02, 1.0 - 0.42 / top, "\n".join(lines), fontsize=9, va="top", color=DARK, linespacing=1.25)

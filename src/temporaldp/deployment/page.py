@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,4 +73,4 @@ def _quoted(text: str, longest: int) -> str:
     line = re.sub(r"\\\\[()]|\$", "", " ".join(text.split()))
     for name, letter in LETTERS.items():
         line = line.replace(name, letter)
-    return line if len(line) <= longest else f"{line[:longest]} [...]"
+    return textwrap.shorten(line, longest, placeholder=" [...]")

@@ -7,14 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE
 from temporaldp.errors import InputError, StateError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
-from temporaldp.values import compared_by_value, whole_number
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,22 +49,22 @@ class RandomizedResponse(Mechanism):
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class OutputTable(Mechanism):
-    """Any mechanism with finitely many outputs, by its table of probabilities.
+    """Mechanism with finitely many outputs, given by the probability of each output.
 
     Parameters
     ----------
     probabilities : array_like, shape (n, m)
-        Row x: the probability of each output if the value is x. Rows sum to 1.
+        Element (x, o) is the probability of output o if the value is x. Rows sum to 1.
 
     Notes
     -----
-    The profile is the largest over all ordered pairs of rows.
+    The privacy profile is the maximum over all ordered pairs of rows.
     """
 
     probabilities: FloatArray
 
     def __post_init__(self) -> None:
-        table = _checked_table(self.probabilities)
+        table = checked_table(self.probabilities)
         table.flags.writeable = False
         object.__setattr__(self, "probabilities", table)
 
@@ -105,7 +103,8 @@ class OutputTable(Mechanism):
         return tuple(probabilities_of(np.maximum(one, 0.0).sum(axis=1)) for one in (under, over))  # type: ignore[return-value]
 
 
-def _checked_table(probabilities: ArrayLike) -> FloatArray:
+def checked_table(probabilities: ArrayLike) -> FloatArray:
+    """The table of probabilities, shape (n, m) with n >= 2; `InputError` for anything else."""
     try:
         table = np.array(probabilities, dtype=np.float64)
     except (TypeError, ValueError):

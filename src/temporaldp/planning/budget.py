@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT, Exact
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversaries
@@ -24,8 +24,6 @@ from temporaldp.planning.request import Request
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-EXACT = Exact()
 
 
 def plan_budget(
@@ -43,23 +41,23 @@ def plan_budget(
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        Several: budgets that hold for each of them. "optimal" chooses them jointly; the other methods take the paper's minimum
-        over users.
+        Several: budgets that satisfy the level for each of them. "optimal" chooses them jointly; the other methods take the
+        paper's minimum over users.
     alpha : float, > 0
-        Level to hold, in nats, under substitution of one person's value.
+        Level that every step must satisfy, in nats; neighbouring data sets replace one person's value.
     horizon : int, optional
         Number of steps T. Default: an infinite horizon.
     method : {"optimal", "upper_bound", "quantified", "uniform"}, optional
         "optimal": least noise by `objective` (needs the horizon), never worse than the others.
         "upper_bound": one constant budget that holds for any number of steps (the paper's Algorithm 2).
         "quantified": larger budgets at both ends, TPL equal to alpha at every step for a single user (Algorithm 3; needs
-        the horizon). "uniform": alpha / T (needs the horizon), which holds whatever the correlation is and beats both at
+        the horizon). "uniform": alpha / T (needs the horizon), which satisfies alpha for every correlation and beats both at
         short horizons under strong correlation. Default: "optimal" if the horizon is known, else "upper_bound".
     objective : {"mean_absolute_error", "mean_squared_error"}, or array_like, shape (T,)
         What "optimal" minimises: the mean over steps of 1 / epsilon, or of 1 / epsilon^2. Weights in its place mean the first,
         weighted.
     weights : array_like, shape (T,), optional
-        How much each step matters to "optimal", >= 0. A step of weight 0 is not published and gets budget 0.
+        Weight of each step in the objective of "optimal", >= 0. A step of weight 0 is not published and gets budget 0.
     accounting : Accounting
         The method by which alpha is satisfied. `Exact()`: "optimal" is a local optimum of all budgets whose exact leakage is at
         most alpha, found with exact derivatives, and not certified (`error_bound` is None); "upper_bound" is the sustainable
@@ -70,8 +68,7 @@ def plan_budget(
     Returns
     -------
     BudgetPlan
-        A lower bound on what could be spent, by rounding and by method; its leakage never exceeds alpha. An optimal plan says
-        how far from optimal it can be (`optimality`).
+        Its leakage never exceeds alpha. `optimality` is a bound on the distance of an optimal plan from the optimum.
 
     Raises
     ------
@@ -80,12 +77,12 @@ def plan_budget(
     InputError
         No such method or objective, or the accounting method does not apply.
     PlanError
-        No positive budget holds alpha with this method; names the two states that are told apart for certain.
+        No positive budget satisfies alpha with this method; the message names two states that are distinguished with certainty.
 
     Notes
     -----
     Matrices that vary with time enter the paper's two methods by the merged profile of each direction, which leaks at least as
-    much as each of them: the level is held, at some loss of budget. "optimal" and the accounting take them as they are.
+    much as each of them: the level is satisfied, with smaller budgets. "optimal" and the accounting take them as they are.
 
     Examples
     --------

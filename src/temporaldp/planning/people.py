@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.planning.budget import sustainable_budget
 from temporaldp.progress import progressed
-from temporaldp.values import compared_by_value
-
-EXACT = Exact()
+from temporaldp.values import FloatArray, compared_by_value
 
 
 @compared_by_value
@@ -43,17 +40,17 @@ class SharePlan:
     alpha: float
     share: float
     names: tuple[str, ...]
-    budgets: NDArray[np.float64]
+    budgets: FloatArray
 
     @property
     def sentence(self) -> str:
         """What the plan does not promise, in words."""
         if not self.names:
-            return f"nobody leaks more than {self.alpha:g} nats"
+            return f"no person leaks more than {self.alpha:g} nat{'' if self.alpha == 1.0 else 's'}"
         left = math.ceil(1e6 * (1.0 - self.share)) / 1e4
         return (
-            f"{left:g} % of people ({len(self.names)}) leak more than {self.alpha:g} nats about some step: for them, this plan "
-            "holds no level"
+            f"{left:g} % of people ({len(self.names)}) leak more than {self.alpha:g} nat{'' if self.alpha == 1.0 else 's'} "
+            "about some step: the plan does not satisfy the level for them"
         )
 
 
@@ -87,7 +84,7 @@ def plan_for_share(
     >>> people = list(estimate_adversaries(walks, prior=1.0, per_user=True))
     >>> plan = plan_for_share(people, alpha=1.0, share=0.5)
     >>> plan.names, plan.sentence
-    (('Ann',), '50 % of people (1) leak more than 1 nats about some step: for them, this plan holds no level')
+    (('Ann',), '50 % of people (1) leak more than 1 nat about some step: the plan does not satisfy the level for them')
     """
     if not 0.0 < share <= 1.0:
         raise InputError(f"expected a share of people above 0 and at most 1, got {share}")

@@ -87,7 +87,7 @@ class Database(ABC):
     def require_open(self) -> None:
         """`LedgerError` once it was closed."""
         if self._closed:
-            raise LedgerError(f"the ledger {self.place} was closed; open it again to go on")
+            raise LedgerError(f"the ledger {self.place} was closed; open it again")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -15,7 +15,7 @@ from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.errors import InputError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
-from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
+from temporaldp.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
 from temporaldp.release.adopting import begun, is_new, take_in
 from temporaldp.release.calendar import Calendar
@@ -23,6 +23,7 @@ from temporaldp.release.chain import LedgerRow
 from temporaldp.release.kept import correlations_of, plan_digest
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.step import StepRequest
+from temporaldp.values import FloatArray
 
 Mechanism = Callable[[Any, float], Any]
 

@@ -176,7 +176,7 @@ def granted_scale(sensitivity: int, epsilon: float) -> float:
         if _measurement(scale).map(sensitivity) <= epsilon:
             return scale
         scale = math.nextafter(scale, math.inf)
-    raise InputError(f"OpenDP grants no scale near {scale:g} for epsilon = {epsilon:g}; use a larger epsilon")
+    raise InputError(f"OpenDP has no scale near {scale:g} for epsilon = {epsilon:g}; use a larger epsilon")
 
 
 def with_noise(counts: IntArray, scale: float, noise: Noise = "laplace") -> IntArray:

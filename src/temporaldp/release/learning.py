@@ -78,7 +78,7 @@ def learn_correlation(
     At most `contributed` transitions of each person, drawn at random, are counted, and exact discrete Laplace noise of scale
     ``2 contributed / epsilon`` (OpenDP) is added to every cell of the table: epsilon-DP for all values of a person together,
     under replacement of the person. So whatever correlation the adversary knows, a release that is alpha-DP_T is
-    (alpha + epsilon)-DP_T together with everything that is published about the correlation (docs/theory.md, section 12).
+    (alpha + epsilon)-DP_T together with everything that is published about the correlation (Theory, section 12).
 
     Parameters
     ----------

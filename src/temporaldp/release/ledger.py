@@ -47,37 +47,41 @@ ROWS_AT_ONCE = 256
 ADOPT = "adopt"
 """The kind of event that says from which step on another correlation is valid."""
 
+SOURCE = "source"
+"""The kind of event that says from what the steps after it were computed."""
+
 Describe: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
 
 
 class Ledger:
-    """The ledger of one release: its configuration, and one row a step in a chain of hashes.
+    """Ledger of one release: its configuration and one row for each step, in a chain of hashes.
 
-    A row keeps the step's time, its budget and its published output; never true counts or traces. Whatever is read is checked:
-    opening checks the chain from the last checkpoint on (`temporaldp.release.checkpoints`), `verify` from its start, and older
-    rows are checked when they are asked for. What a chain cannot show is a ledger that was exchanged for an older copy of
-    itself: on a machine that wrote the missing steps a mark outside of the ledger does (`temporaldp.release.high_water`);
-    elsewhere, note the head (`head`) with what you publish, and check it with `verify`.
+    A row keeps the step's time, its budget and its published output; never true counts or traces. Rows are checked when they
+    are read: opening checks the chain from the last checkpoint on (`temporaldp.release.checkpoints`), and `verify` from its
+    start. A chain cannot reveal that a ledger was replaced by an older copy of itself. A machine that wrote the missing steps
+    detects this by a mark outside the ledger (`temporaldp.release.high_water`); elsewhere, store `head` with what you
+    publish and check it with `verify`.
 
     Parameters
     ----------
     place : path or str
-        An SQLite file (its owner's only), or a URL ``postgresql://user@host/database``, which holds one ledger. Or a store.
+        An SQLite file, readable by its owner only; a URL ``postgresql://user@host/database``, which holds one ledger;
+        or a store.
     release : str, optional
         The identifier of a release of a service, whose database this is.
 
     Attributes
     ----------
     store : Store
-        What keeps it.
+        Storage of the rows.
     configuration : dict
-        What the ledger is for.
+        Settings of the release for which the ledger was created.
     checkpoint : Checkpoint or None
-        What the ledger was opened from; None if all of it was read.
+        Checkpoint from which the ledger was opened; None if it was read from its start.
     end : End
-        The end of the chain, as of the last reading or writing.
+        End of the chain when it was last read or written.
     events : list of LedgerEvent
-        What happened between steps, in order. Not copied: an account of several tables has one for each table and step.
+        Events between steps, in order. Not copied: an account of several tables has one for each table and step.
     adoptions : list of LedgerEvent
         The events by which other correlations were adopted, in order.
 

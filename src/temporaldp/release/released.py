@@ -12,7 +12,7 @@ import numpy as np
 
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.arrow import arrow_stream
+from temporaldp.arrow import Table
 from temporaldp.correlation.states import printable, require_same_states, state_names
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
@@ -33,7 +33,7 @@ COLUMNS = ("time", "state", "count", "epsilon")
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ReleasedHistograms:
+class ReleasedHistograms(Table):
     """Noisy histograms of T steps, with what each step spent.
 
     Parameters
@@ -145,10 +145,6 @@ class ReleasedHistograms:
         }
         return summary(f"ReleasedHistograms, {len(self.times)} steps", shown, self.neighboring_relation)
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """`columns()`, a row for each time and state, for any library that reads Arrow."""
-        return arrow_stream(self.columns(), requested_schema)
-
 
 def save_released(released: ReleasedHistograms, path: str | Path, *, time: str = "time", state: str = "state") -> None:
     """Write released histograms: Parquet (with the guarantee in its metadata) or CSV, one row per time and state.
@@ -172,14 +168,23 @@ def save_released(released: ReleasedHistograms, path: str | Path, *, time: str =
 
 
 def load_released(path: str | Path) -> ReleasedHistograms:
-    """Read histograms that `save_released` wrote.
+    """Read histograms written by `save_released`.
+
+    Parameters
+    ----------
+    path : str or Path
+        A Parquet or CSV file.
+
+    Returns
+    -------
+    ReleasedHistograms
 
     Raises
     ------
     MissingFileError
         There is no such file.
     InputError
-        It holds something else.
+        The file does not contain released histograms.
     """
     read = _read_parquet if release_suffix(path) == ".parquet" else _read_csv
     source = require_file(path, "released histograms")

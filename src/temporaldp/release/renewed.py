@@ -24,7 +24,7 @@ class RenewedGuard(PlanGuard):
     """A plan of budgets that begins again with every epoch, and an odometer of all epochs.
 
     Each epoch holds the plan's alpha by itself, since none spends more than the plan at any step. What all of them leak
-    together is more: `promise` is never exceeded, however many follow (docs/theory.md, section 19).
+    together is more: `promise` is never exceeded, however many follow (Theory, section 19).
     """
 
     accountant: TemporalAccountant
@@ -127,8 +127,8 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, ever
     renewing = checked_every(every)
     if not isinstance(plan, BudgetPlan) or plan.horizon is None or plan.accounting.distances is not None:
         raise InputError(
-            "expected a plan of budgets with a horizon, without a metric, to be renewed after its last step; one without a "
-            "horizon lasts for ever, and noise at a delta does not begin again"
+            "expected a budget plan with a horizon and without a metric; a plan without a horizon needs no renewal, and noise "
+            "plans cannot be renewed"
         )
     if not isinstance(accountant, TemporalAccountant) or accountant.alpha is not None or not is_new(accountant):
         raise InputError(

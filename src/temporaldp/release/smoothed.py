@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.arrow import arrow_stream
+from temporaldp.arrow import Table
 from temporaldp.errors import InputError
 from temporaldp.files.columns import save_columns, with_names
 from temporaldp.planning import Source
@@ -25,7 +25,7 @@ Seen: TypeAlias = Literal["all releases", "past releases"]
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SmoothedHistograms:
+class SmoothedHistograms(Table):
     """The counts of every step with an interval for each, from released counts, public totals and a public correlation alone.
 
     Parameters
@@ -104,10 +104,6 @@ class SmoothedHistograms:
             "published": np.repeat(self.published, n).tolist(),
         }
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """`columns()`, a row for each time and state, for any library that reads Arrow."""
-        return arrow_stream(self.columns(), requested_schema)
-
 
 def smooth(
     released: ReleasedHistograms,
@@ -118,7 +114,7 @@ def smooth(
 ) -> SmoothedHistograms:
     """What released counts say about the true ones, given how values follow one another; at no privacy cost.
 
-    Counts of people who move independently by a chain are a linear state space (docs/theory.md, section 15): a Kalman filter
+    Counts of people who move independently by a chain are a linear state space (Theory, section 15): a Kalman filter
     forward and a smoother back, with the public total as an exact observation. How wrong the chain is is estimated from the
     releases alone; where it does not fit, what comes out falls back to the released counts, made consistent with the total.
 

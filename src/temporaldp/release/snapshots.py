@@ -20,15 +20,15 @@ Output = TypeVar("Output")
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Release(Generic[Output]):
-    """What was released: one output per step, and what each step spent.
+    """Outputs of a release and the budget spent at each step.
 
     Parameters
     ----------
     outputs : tuple of length T
-        In order; the mechanism's own type, or None for a step that the plan gives no budget.
+        One for each step, of the mechanism's own type; None for a step without a budget.
     epsilons : array, shape (T,)
-        Privacy loss of each step in nats, as the mechanism states it: at most the plan's. Under a noise plan, the plan's own,
-        at its delta.
+        Budget of each step in nats, as the mechanism reports it: at most that of the plan. Under a noise plan, the epsilon of
+        the plan at its delta.
     """
 
     outputs: tuple[Output | None, ...]

@@ -59,15 +59,27 @@ def guarantee(evidence: Evidence) -> list[str]:
     if isinstance(evidence.plan, NoisePlan) and isinstance(series.accounting, Verified):
         assert evidence.plan.verification is not None
         listed.append(f"Verification of the level: {evidence.plan.verification.sentence}.")
-    spent = evidence.provenance.epsilon
-    if spent and not series.delta:
-        listed.append(f"Learning the correlation cost {s.learning_cost(spent, series.worst + spent, 0.0)}.")
     if evidence.released is not None:
         listed.append(
             f"The counts have {s.discrete_noise(evidence.released.noise)}. One changed value lowers one count by 1 and raises "
             f"another by 1: the L1 sensitivity is {HISTOGRAM_SENSITIVITY}, the L2 sensitivity is sqrt(2)."
         )
     return listed + ([] if evidence.uncertainty is None else [uncertainty(evidence.uncertainty)])
+
+
+def meaning(evidence: Evidence, noise: float | None) -> list[str]:
+    """What the largest leakage means for odds and guesses, the noise beside an average count, and the cost of learning."""
+    series, spent = evidence.leakage, evidence.provenance.epsilon
+    if not math.isfinite(series.worst):
+        return []
+    odds = s.odds(series.worst, series.delta)
+    listed = [f"{odds[0].upper()}{odds[1:]}. {s.posteriors(series.worst, series.delta)}"]
+    n_states = evidence.worst_adversary.n_states
+    if noise is not None and evidence.n_users and n_states:
+        listed.append(f"Mean absolute noise: {s.NoiseBesideCounts(noise, evidence.n_users, n_states).sentence}.")
+    if spent and not series.delta:
+        listed.append(f"Learning the correlation cost {s.learning_cost(spent, series.worst + spent, 0.0)}.")
+    return listed
 
 
 def uncertainty(found: LeakageUncertainty) -> str:
@@ -156,7 +168,7 @@ def _distinguished(evidence: Evidence, pair: tuple[str, str]) -> str:
     """The pair of states that is distinguished best, and the pairs that are tied with it."""
     series, step = evidence.leakage.worst_member, evidence.explained_step
     state, other = map(_state, pair)
-    by = f"by {s.number(float(series.temporal[step]), up=True)} nats"
+    by = f"by {s.nats(float(series.temporal[step]))}"
     known = series.evidence
     if not isinstance(known, ExactLeakage | PairwiseLeakage) or len(known.states) > COMPARED_STATES:
         return f"{state} is distinguished from {other} {by}; no two states are distinguished better."

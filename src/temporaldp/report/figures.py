@@ -21,7 +21,7 @@ from temporaldp.planning import BudgetPlan, NoisePlan, PlanComparison
 from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.release import ReleasedHistograms, SmoothedHistograms
 from temporaldp.report.sentences import PAPER_BOUND, number
-from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, one_plot, styled
+from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, label_lines, legend_above, new_figure, one_plot, styled
 from temporaldp.report.thinning import drawn_points
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def leakage_figure(
 
 @styled
 def witness_figure(observation: Observation, times: Sequence[str]) -> Figure:
-    """Steps by states: the high counts of the most revealing observation about one step are dark."""
+    """Steps by states: the high counts of the most revealing observation about one step are filled."""
     figure, axes = new_figure(1.3 + _height(observation))
     _draw_witness(axes, observation, times)
     return figure
@@ -85,13 +85,16 @@ def _draw_leakage(
     axes: Axes, series: LeakageSeries, times: Sequence[str], alpha: float | None, paper: LeakageSeries | None
 ) -> None:
     mark: dict[str, Any] = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
-    alone = "of the release by itself (epsilon)"
-    _draw_line(axes, series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
-    _draw_line(axes, series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
-    _draw_line(axes, series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
-    _draw_line(axes, series.epsilons, color=GREY, linestyle=":", linewidth=2, drawstyle="steps-mid", label=alone)
+    looks: list[tuple[FloatArray, str, str, dict[str, Any]]] = [
+        (series.temporal, "TPL, from all releases", DARK, {"linewidth": 2, **mark}),
+        (series.backward, "BPL, from the past", BLUE, {"linestyle": "--", **mark}),
+        (series.forward, "FPL, from the future", ORANGE, {"linestyle": "-.", **mark}),
+        (series.epsilons, "epsilon of the release", GREY, {"linestyle": ":", "linewidth": 2, "drawstyle": "steps-mid"}),
+    ]
     if paper is not None:
-        _draw_line(axes, paper.temporal, color=GREY, linewidth=0.8, label=f"{PAPER_BOUND} of TPL")
+        looks.append((paper.temporal, f"{PAPER_BOUND} of TPL", GREY, {"linewidth": 0.8}))
+    for values, label, colour, look in looks:
+        _draw_line(axes, values, label=label, color=colour, **look)
     if alpha is not None:
         axes.axhline(alpha, color=DARK, linewidth=0.8)
         axes.annotate(
@@ -100,7 +103,7 @@ def _draw_leakage(
     highest = max(float((paper or series).temporal.max()), alpha or 0.0)
     axes.set(ylabel="privacy leakage (nats)", ylim=(0.0, 1.12 * highest))
     _time_axis(axes, times)
-    legend_above(axes, 2)
+    label_lines(axes, [(values, label, colour) for values, label, colour, _ in looks])
 
 
 def _draw_line(axes: Axes, values: NDArray[Any], **look: Any) -> None:
@@ -129,7 +132,7 @@ def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) ->
     axes.set_ylim(n - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.set_title(
-        f"High counts (dark) of the most revealing observation about step {at + 1} (framed):\n"
+        f"High counts (filled) of the most revealing observation about step {at + 1} (framed):\n"
         f"{_short(observation.value, 30)} rather than {_short(observation.other_value, 30)}",
         fontsize=9,
         loc="left",
@@ -212,7 +215,7 @@ def comparison_figure(
             linewidth=2.2 if method == "optimal" else 1.6,
             marker="o" if len(labels) <= 60 and method == "optimal" else None,
             markersize=3,
-            label=f"{method.replace('_', ' ')}: mean 1/epsilon {number(float(np.mean(1.0 / plan.epsilons)))}",
+            label=f"{method.replace('_', ' ')}: mean noise {plan.mean_absolute_noise:.1f} people",
         )
     axes.set(ylabel="budget (nats)", ylim=(0.0, None))
     _time_axis(axes, labels)
@@ -325,7 +328,8 @@ def _time_axis(axes: Axes, times: Sequence[str], most: int = 12) -> None:
     axes.set_xticks(
         shown, [_short(times[k]) for k in shown], rotation=30 if crowded else 0, ha="right" if crowded else "center"
     )
-    axes.set(xlim=(-0.6, len(times) - 0.4), xlabel="time")
+    numbered = all(time.lstrip("st").isdecimal() for time in times)
+    axes.set(xlim=(-0.6, len(times) - 0.4), xlabel="step" if numbered else "time")
 
 
 def _short(name: str, most: int = 20) -> str:

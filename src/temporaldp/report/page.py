@@ -15,7 +15,7 @@ from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_no
 from temporaldp.report import explanation, sentences
 from temporaldp.report.content import Evidence
 from temporaldp.report.figures import budget_figure, leakage_figure, matrix_figure, release_figure, witness_figure
-from temporaldp.report.style import figure_svg
+from temporaldp.report.style import figure_svg, name_step
 from temporaldp.report.uncertainty import uncertainty_figure
 
 if TYPE_CHECKING:
@@ -34,8 +34,9 @@ class Picture:
     caption: str
 
     @classmethod
-    def of(cls, figure: Figure, alternative: str, caption: str) -> Picture:
-        """Draw a figure."""
+    def of(cls, figure: Figure, alternative: str, caption: str, *, step: str | None = None) -> Picture:
+        """Draw a figure, with the length of a step on its axis of time if it is known."""
+        name_step(figure, step)
         encoded = base64.b64encode(figure_svg(figure)).decode("ascii")
         return cls(f"data:image/svg+xml;base64,{encoded}", alternative, caption)
 
@@ -87,7 +88,8 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         evidence=evidence,
         series=series,
         explanation=explanation,
-        noise=_noise(evidence),
+        noise=(noise := _noise(evidence)),
+        meaning=explanation.meaning(evidence, noise),
         pictures=_pictures(evidence),
         most_rows=MOST_ROWS,
         rows=list(zip(evidence.times, *(values[:MOST_ROWS].tolist() for values in steps), strict=False)),
@@ -114,13 +116,15 @@ def _noise(evidence: Evidence) -> float | None:
 
 def _pictures(evidence: Evidence) -> list[Picture]:
     series, alpha, seen = evidence.leakage, evidence.alpha, evidence.observation
+    step = None if evidence.plan is None else evidence.plan.source.step
     pictures = [
         Picture.of(
             leakage_figure(series, times=evidence.times, alpha=alpha, paper=None if alpha else evidence.paper),
             f"Line chart of leakage over {len(series)} steps; the temporal leakage is largest, "
             f"{sentences.nats(series.worst)}, at step {evidence.explained_step + 1}.",
-            "Leakage over time: of each release by itself (dotted), with earlier releases (BPL), with later releases (FPL), "
-            "and with all releases (TPL).",
+            "Leakage over time: of each release by itself (epsilon, dotted), with earlier releases (BPL), with later releases "
+            "(FPL), and with all releases (TPL).",
+            step=step,
         )
     ]
     if evidence.uncertainty is not None:
@@ -136,11 +140,12 @@ def _pictures(evidence: Evidence) -> list[Picture]:
             Picture.of(
                 witness_figure(seen, evidence.times),
                 f"The counts, of {len(seen.states)}, that are high at each step of the most revealing observation.",
-                f"The most revealing observation about step {seen.time + 1} (framed): high counts are dark.",
+                f"The most revealing observation about step {seen.time + 1} (framed): high counts are filled.",
+                step=step,
             )
         )
     budgets = f"Bar chart of the budget of each of {len(series)} steps."
-    pictures.append(Picture.of(budget_figure(series, evidence.times), budgets, "Budget of each step."))
+    pictures.append(Picture.of(budget_figure(series, evidence.times), budgets, "Budget of each step.", step=step))
     for direction, when in (("backward", "before"), ("forward", "later")):
         correlation = getattr(evidence.worst_adversary, direction)
         matrix = next(iter(correlation.matrices), None)
@@ -156,5 +161,5 @@ def _pictures(evidence: Evidence) -> list[Picture]:
             )
     if evidence.released is not None:
         shown = f"Released {'counts' if evidence.true_counts is None else 'and true counts'} over time."
-        pictures.append(Picture.of(release_figure(evidence.released, evidence.true_counts), shown, shown))
+        pictures.append(Picture.of(release_figure(evidence.released, evidence.true_counts), shown, shown, step=step))
     return pictures

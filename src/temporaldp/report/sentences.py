@@ -73,7 +73,12 @@ def upper(leakage: float) -> str:
 
 def nats(leakage: float) -> str:
     """An upper bound with its unit."""
-    return upper(leakage) + ("" if math.isinf(leakage) else " nats")
+    return upper(leakage) if math.isinf(leakage) else with_unit(upper(leakage))
+
+
+def with_unit(shown: str) -> str:
+    """A printed number with its unit: 1 nat, 0.1 nats."""
+    return f"{shown} nat{'' if shown == '1' else 's'}"
 
 
 def span(values: NDArray[np.float64], *, up: bool = False) -> str:
@@ -153,7 +158,7 @@ def guarantee_line(alpha: float, delta: float) -> str:
     """The guarantee of a release in one line."""
     level = satisfied(alpha, delta)
     bound = level.partition("-DP_T")[0].strip("()").partition(",")[0]
-    return f"at most {bound} nats{at_delta(delta)} about any step ({level}), replace one person's value"
+    return f"at most {with_unit(bound)}{at_delta(delta)} about any step ({level}), replace one person's value"
 
 
 def renewed_line(renewal: Renewal) -> str:

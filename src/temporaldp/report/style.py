@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
+
+from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
@@ -34,8 +37,12 @@ STYLE: Any = {
     "svg.hashsalt": "temporaldp",
     "text.parse_math": False,  # names may contain dollar signs
 }
+LABEL_WIDTH, LABEL_HEIGHT = 0.078, 0.15
+"""Inches of a letter and of a line of a label of nine points."""
+
 BLUE, ORANGE, DARK, GREY = "#2166ac", "#d6604d", "#1a1a1a", "#8c8c8c"
 WIDTH = 7.2
+DARK_MODE = b"@media (prefers-color-scheme: dark) {svg {filter: invert(0.9) hue-rotate(180deg)}}"
 
 
 @contextmanager
@@ -70,22 +77,21 @@ def figure_suffix(path: str | Path) -> str:
 
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png or .svg, whole or not at all."""
-    suffix = figure_suffix(path).lstrip(".")
+    is_svg = figure_suffix(path) == ".svg"
     with replacing(path) as temporary:
-        _write(figure, temporary, suffix)
+        if is_svg:
+            temporary.write_bytes(figure_svg(figure))
+            return
+        with figure_style():
+            figure.savefig(temporary, format="png", dpi=160)
 
 
 def figure_svg(figure: Figure) -> bytes:
-    """A figure as an SVG document."""
+    """A figure as an SVG document, which a viewer in dark mode inverts; hues stay what they are."""
     buffer = io.BytesIO()
-    _write(figure, buffer, "svg")
-    return buffer.getvalue()
-
-
-def _write(figure: Figure, target: Path | io.BytesIO, suffix: str) -> None:
-    """Write a figure without its creation date: the same data give the same file."""
-    with figure_style():
-        figure.savefig(target, format=suffix, dpi=160, metadata={"Date": None} if suffix == "svg" else {})
+    with figure_style():  # without the creation date: the same data give the same file
+        figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue().replace(b"</style>", DARK_MODE + b"</style>", 1)
 
 
 def new_figure(
@@ -105,6 +111,60 @@ def new_figure(
 def one_plot(height: float, axes: Axes | None, *, width: float = WIDTH) -> tuple[Figure, Axes]:
     """A figure with one plot; or given `axes` and their figure."""
     return new_figure(height, width=width) if axes is None else (cast("Figure", axes.figure), axes)
+
+
+def name_step(figure: Figure, step: str | None) -> None:
+    """Add the length of a step, if it is known, to the labels of axes of time."""
+    for axes in figure.axes if step else ():
+        if (name := axes.get_xlabel()) in {"step", "time"}:
+            axes.set_xlabel(f"{name} ({step})")
+
+
+def label_lines(axes: Axes, lines: Sequence[tuple[NDArray[Any], str, str]], columns: int = 2) -> None:
+    """Write each label on its line where no other line or label is; a legend above the axes if one has no such place.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        With its final limits.
+    lines : sequence of (float array of shape (T,), str, str)
+        Values of each step, label, colour.
+    columns : int
+        Columns of the legend.
+    """
+    n_steps, (bottom, top) = len(lines[0][0]), axes.get_ylim()
+    extent = axes.get_window_extent()
+    width, height = extent.width / axes.figure.dpi, extent.height / axes.figure.dpi
+    tall = LABEL_HEIGHT * (top - bottom) / height
+    boxes: list[tuple[int, int, float]] = []
+    for k, (values, label, _) in enumerate(lines):
+        wide = math.ceil(LABEL_WIDTH * len(label) * n_steps / width)
+        others = [other for j, (other, *_) in enumerate(lines) if j != k]
+        box = next(
+            (
+                (first, wide, low)
+                for first in sorted(range(n_steps - wide), key=lambda first: abs(first + wide / 2 - n_steps / 2))
+                for window in (values[first : first + wide],)
+                for low in (float(window.max()) + 0.3 * tall, float(window.min()) - 1.3 * tall)
+                if bottom <= low <= top - tall
+                and not any(
+                    other[first : first + wide].max() >= low - 0.2 * tall
+                    and other[first : first + wide].min() <= low + tall
+                    for other in others
+                )
+                and not any(
+                    first < start + length and start < first + wide and abs(low - at) < 1.2 * tall
+                    for start, length, at in boxes
+                )
+            ),
+            None,
+        )
+        if box is None:
+            return legend_above(axes, columns)
+        boxes.append(box)
+    for (first, _, low), (_, label, colour) in zip(boxes, lines, strict=True):
+        axes.text(first, low, label, color=colour, fontsize=9, va="bottom")
+    return None
 
 
 def legend_above(axes: Axes, columns: int) -> None:

@@ -98,7 +98,7 @@ class ServedGuard(AccountantGuard):
     def measurement(self, mechanism: Any, step: int, epsilon: float | None, *, last: bool) -> Measurement:
         """As much as is asked for, or what every step can spend; `LeakageBudgetError` if the level does not allow it."""
         if self.horizon is not None and step >= self.horizon:
-            raise SpentError(f"all {self.horizon} steps of the release are over; nothing may follow")
+            raise SpentError(f"all {self.horizon} steps of the release have been taken; no further step is possible")
         if self.is_within_reserve(epsilon):
             budget = self.every_step if epsilon is None else epsilon
             return Measurement(mechanism, budget, budget)

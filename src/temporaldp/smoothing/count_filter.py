@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.smoothing.counts_model import (
     PRIOR,
@@ -26,12 +25,7 @@ from temporaldp.smoothing.counts_model import (
 from temporaldp.smoothing.intervals import intervals, with_total
 from temporaldp.smoothing.public_correlation import PublicCorrelation
 from temporaldp.smoothing.state_space import observe
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
-
-DROPPED = 30.0
-"""Nats below the best model's density from which on a model is left out: it would count for less than 1e-13."""
+from temporaldp.values import BoolArray, FloatArray, compared_by_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +82,12 @@ class FilterState:
         return np.asarray(shares / shares.sum())
 
     @property
-    def kept(self) -> NDArray[np.bool_]:
+    def kept(self) -> BoolArray:
         """Which models are not far worse than the best."""
-        return np.asarray(self.fit > self.fit.max() - DROPPED)
+        # Nats below the best model's density from which on a model is left out: it would count for less than 1e-13
+        return np.asarray(self.fit > self.fit.max() - 30.0)
 
-    def only(self, kept: NDArray[np.bool_]) -> FilterState:
+    def only(self, kept: BoolArray) -> FilterState:
         """Some of the models."""
         parts = self.belief.only(kept), self.errors.only(kept), self.widenings[kept], self.fit[kept]
         return FilterState(*parts, self.total, self.n_steps)

@@ -12,7 +12,7 @@ Notation: K models, n states.
 =========  ==========================================================================================
 
 People who move independently by P have counts with mean ``c P`` and covariance ``diag(c P) - P' diag(c) P``, given the counts
-c before (docs/theory.md, section 15). It is linear in c, so that its mean is taken at the mean of c. Real people are not alike
+c before (Theory, section 15). It is linear in c, so that its mean is taken at the mean of c. Real people are not alike
 and do not move by one chain: the models multiply this covariance, and the last one forgets the past altogether. Where people
 move otherwise at some times or in some states alone, as in a rush hour, predictions are off in one direction for several steps:
 what ``b^2`` has beyond ``B`` is added to the variance of the state's next count.
@@ -23,9 +23,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from temporaldp.values import BoolArray, FloatArray
 
 WIDENINGS = (1.0, 1.7, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 2500.0, 10000.0, np.inf)
 """What the models multiply the chain's covariance with. With 2 between neighbours, intervals differ by no more than a fifth in
@@ -49,7 +48,7 @@ class Belief:
     mean: FloatArray
     covariance: FloatArray
 
-    def only(self, kept: NDArray[np.bool_]) -> Belief:
+    def only(self, kept: BoolArray) -> Belief:
         """Under some of the models."""
         return Belief(self.mean[kept], self.covariance[kept])
 
@@ -66,7 +65,7 @@ class PredictionErrors:
         """Before anything was predicted."""
         return cls(np.zeros((n_models, n_states)), np.zeros((n_models, n_states)))
 
-    def only(self, kept: NDArray[np.bool_]) -> PredictionErrors:
+    def only(self, kept: BoolArray) -> PredictionErrors:
         """Under some of the models."""
         return PredictionErrors(self.mean[kept], self.variance[kept])
 

@@ -19,11 +19,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.smoothing.counts_model import Belief
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

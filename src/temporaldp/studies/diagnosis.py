@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
@@ -16,21 +15,14 @@ from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.errors import EstimationError, MatrixError
 from temporaldp.progress import part
 from temporaldp.studies.lifted_leakage import lifted_leakage
-from temporaldp.values import positive
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, positive
 
 LONGEST = 6
 """Steps from which on a value counts as old."""
 
-MOST_HIDDEN = 100
-"""Hidden states up to which a longer memory is accounted for here: a minute. `lifted_leakage` takes more."""
-
-MOST_PEOPLE, MOST_ENTRIES = 200, 1 << 21
-"""People whose own matrices are accounted for, and n^3 entries of all of them; of more, some are taken at equal distances."""
 
 REJECTED = 1e-3
-"""P-value below which a model counts as rejected: with thousands of transitions a larger one says little."""
+"""P-value below which a model counts as rejected: with thousands of transitions a larger one carries little evidence."""
 
 CLEAR = 0.05
 """Share of the leakage from which on what a refinement adds is worth a word."""
@@ -95,7 +87,7 @@ def diagnose(
     period : int, optional
         Steps after which the clock repeats.
     horizon : int, optional
-        Steps of the release that leakage is told for. Default: those of the traces.
+        Steps of the release for which leakage is computed. Default: those of the traces.
 
     Returns
     -------
@@ -138,7 +130,8 @@ def _first_order(trajectories: Traces, spent: FloatArray, prior: float) -> tuple
 def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float, float]:
     n = trajectories.n_states
     hidden = n**2 if memory == "words" else n * LONGEST
-    if hidden > MOST_HIDDEN:
+    # Hidden states up to which a longer memory is accounted for here: a minute. `lifted_leakage` takes more.
+    if hidden > 100:
         raise EstimationError(
             f"{hidden} hidden states are accounted for in minutes or hours; call lifted_leakage for them, or group values into "
             "fewer"
@@ -150,7 +143,9 @@ def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float
 
 
 def _n_people(trajectories: Traces) -> int:
-    return min(trajectories.n_users, MOST_PEOPLE, max(1, MOST_ENTRIES // trajectories.n_states**3))
+    # People whose own matrices are accounted for, and n^3 entries of all of them; of more, some are taken at equal
+    # distances
+    return min(trajectories.n_users, 200, max(1, (1 << 21) // trajectories.n_states**3))
 
 
 def _people_named(trajectories: Traces) -> str:
@@ -186,47 +181,49 @@ def _memory(found: Diagnosis) -> list[str]:
     if leaks_more:
         adds = f" Under a longer memory ({longer.model}) at least {longer.attained / base.proved - 1.0:.0%} more leaks."
     if order.preferred:
-        told = [f"First order is not enough: the data prefer words of two values (BIC).{adds}"]
+        sentences = [f"First order is not enough: the data prefer words of two values (BIC).{adds}"]
     elif order.p_value < REJECTED:
-        told = [
+        sentences = [
             "First order is rejected (G-test), though the traces are too short to prefer a matrix over words of two values "
             f"(BIC).{adds}"
         ]
     elif order.has_few or not order.degrees:
-        told = ["The traces are too short to say whether first order is enough."]
+        sentences = ["The traces are too short to decide whether first order is enough."]
     elif leaks_more:
-        told = [
+        sentences = [
             "First order is enough by the words of two values that the data show (G-test, BIC). A longer memory that is "
             f"fitted nevertheless leaks more, by chance or by what that test cannot see.{adds}"
         ]
     else:
-        told = ["First order is enough: the data show no words of two values (G-test, BIC)."]
+        sentences = ["First order is enough: the data show no words of two values (G-test, BIC)."]
     if clock.preferred:
-        told.append(
+        sentences.append(
             f"The correlation changes with time: {clock.name} is preferred (BIC); --set correlation.period=P "
             f"takes a clock into account."
         )
     elif clock.p_value < REJECTED:
-        told.append("The correlation drifts with time (G-test), too little for matrices of their own (BIC).")
+        sentences.append("The correlation drifts with time (G-test), too little for matrices of their own (BIC).")
     if people.preferred:
-        told.append(
+        sentences.append(
             "People differ: a matrix for each person is preferred (BIC); --set correlation.per_user=true takes it into account."
         )
     elif people.p_value < REJECTED:
-        told.append("People differ somewhat, though too few transitions of each are seen for matrices of their own.")
-    return told
+        sentences.append(
+            "People differ somewhat, though too few transitions of each are seen for matrices of their own."
+        )
+    return sentences
 
 
 def _thin(weak: Weaknesses) -> list[str]:
-    told = []
+    sentences = []
     if len(weak.groups) > 1:
         sizes = ", ".join(str(len(group)) for group in weak.groups[:5]) + (", ..." if len(weak.groups) > 5 else "")
-        told.append(
+        sentences.append(
             f"Values fall into {len(weak.groups)} groups that do not all lead to one another (of {sizes} values): between "
             "groups a value is never forgotten, and leakage grows with every step. Analyse groups apart, or give a prior."
         )
     for names, what in (
-        (weak.never_left, "are never left: whoever is there is told apart for ever"),
+        (weak.never_left, "are never left: a person who is there is distinguished at all later steps"),
         (weak.unseen, "have no next value in the traces: their row needs a prior or longer traces"),
         (
             weak.thin,
@@ -236,8 +233,8 @@ def _thin(weak: Weaknesses) -> list[str]:
     ):
         if names:
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-            told.append(f"{len(names)} of the values ({shown}) {what}.")
-    return told
+            sentences.append(f"{len(names)} of the values ({shown}) {what}.")
+    return sentences
 
 
 def _prior(models: tuple[ModelLeakage, ...]) -> list[str]:

@@ -4,10 +4,10 @@ Notation
 --------
 u        hidden state; its value is ``label[u]``, and releases say nothing else: the metric of one release is e where the
          values of two hidden states differ, and 0 elsewhere
-K_B, K_F what arrives about pairs of hidden states from the past and from the future: the lifting of docs/theory.md, section 8
+K_B, K_F incoming leakage about pairs of hidden states from the past and from the future: Theory, section 8
 Q        ``Pr(u | value)``, shape (n, m)
 X        likelihoods of past and future together, one a hidden state: ``X_u <= exp((K_B + K_F)(u, u')) X_u'``
-m_s      what the output of step s says about each value: 1 or e^e
+m_s      likelihood of the output of step s for each value: 1 or e^e
 
 Given the hidden state, past and future are independent. What is leaked about two values v and w is
 ``e + log max Q_v X / Q_w X`` over the X of that cone: one more lifting, through Q. It is at most the largest over hidden
@@ -20,7 +20,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.protocol import SIDES, budgets
@@ -28,9 +28,7 @@ from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.lifted_chain import LiftedChain
 from temporaldp.kernels.lifting import lifted, no_trees
 from temporaldp.progress import progressed
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import BoolArray, FloatArray, IntArray, compared_by_value
 
 MOST_SWEEPS, LEAST_GAIN = 30, 1e-9
 """Sweeps over all steps of one pair, three to six being usual, and the gain after which another is made."""
@@ -49,7 +47,7 @@ class LiftedLeakage:
     attained : float
         What an observation reaches at the step `worst_time`: a lower bound of the largest TPL.
     pair : tuple of two str
-        The values that it tells apart.
+        The two values that the observation distinguishes.
     """
 
     epsilons: FloatArray
@@ -80,7 +78,7 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
     """Bounds of the temporal privacy leakage against an adversary whose model of values has a longer memory, in nats.
 
     From above pair by pair, with the pseudo-metric that sets hidden states apart by their values only; from below by coordinate
-    ascent over observations (docs/theory.md, section 13).
+    ascent over observations (Theory, section 13).
 
     Parameters
     ----------
@@ -130,15 +128,15 @@ def _ascent(chain: LiftedChain, spent: FloatArray, t: int) -> tuple[float, tuple
 class _Side:
     """The past or the future of a step: outputs by rising distance, and the chain that leads away from it."""
 
-    def __init__(self, rows: FloatArray, labels: NDArray[np.int64], spent: FloatArray) -> None:
+    def __init__(self, rows: FloatArray, labels: IntArray, spent: FloatArray) -> None:
         self.rows, self.labels, self.lifts = rows, labels, np.exp(spent)
         self.values = np.eye(int(labels.max()) + 1)[labels]  # from hidden states to values, shape (m, n)
 
-    def start(self) -> NDArray[np.bool_]:
-        """No output says anything yet."""
+    def start(self) -> BoolArray:
+        """Return likelihoods before the first output: all equal."""
         return np.zeros((len(self.lifts), self.values.shape[1]), dtype=bool)
 
-    def likelihoods(self, high: NDArray[np.bool_]) -> list[FloatArray]:
+    def likelihoods(self, high: BoolArray) -> list[FloatArray]:
         """What outputs from each distance on say about the hidden state one step nearer; the first about the step itself."""
         x = [np.ones(len(self.rows))]
         for lift, raised in zip(self.lifts[::-1], high[::-1], strict=True):
@@ -146,7 +144,7 @@ class _Side:
             x.append(self.rows @ (factors * x[-1]))
         return x[::-1]
 
-    def improve(self, high: NDArray[np.bool_], weights: FloatArray) -> float:
+    def improve(self, high: BoolArray, weights: FloatArray) -> float:
         """One sweep from near to far, which changes `high`; `weights` (2, m) are those of N and D at the step itself.
 
         Returns the ratio N / D that is reached.
@@ -162,7 +160,7 @@ class _Side:
         return ratio
 
 
-def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) -> tuple[float, NDArray[np.bool_]]:
+def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) -> tuple[float, BoolArray]:
     """The set of values to raise that makes the ratio of two linear functions largest: a threshold, by Dinkelbach."""
     raised = alpha > ratio * beta
     for _ in range(MOST_SWEEPS):

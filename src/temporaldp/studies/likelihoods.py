@@ -1,4 +1,4 @@
-"""How likely all published counts are for each value of one person at each step, where everybody else's values are known.
+"""Likelihood of all published counts for each value of one person at each step, given the values of all other people.
 
 Given the value at a step, what was published before it, at it and after it are independent, so that their likelihoods multiply;
 what comes from before and from after follows by the recursion ``x <- P (m x)``, m the likelihoods of one release.
@@ -7,22 +7,19 @@ what comes from before and from after follows by the recursion ``x <- P (m x)``,
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.planning.histogram_noise import Noise
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray
 
 
 def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> FloatArray:
     """Log likelihood of each value of somebody, up to a constant, by the true value: shape (T, n + 1, n).
 
     `drawn` is the noise of each count, shape (T, n); a scale of infinity is a step without a release. The last row is for
-    somebody who was not counted at the step, and says nothing.
+    a person who was not counted at the step, and has no effect.
     """
     n_steps, n = drawn.shape
     seen = drawn[:, None, :] + np.eye(n)
@@ -32,9 +29,9 @@ def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> Float
     return np.concatenate((found, np.zeros((n_steps, 1, n))), axis=1)
 
 
-def of_all_releases(adversary: Adversary, codes: IntArray, told: FloatArray) -> FloatArray:
+def of_all_releases(adversary: Adversary, codes: IntArray, likelihoods: FloatArray) -> FloatArray:
     """Log likelihood of all releases for each value at each step, up to a constant: shape (T, n_people, n)."""
-    own = np.stack([told[t][codes[:, t]] for t in range(codes.shape[1])])
+    own = np.stack([likelihoods[t][codes[:, t]] for t in range(codes.shape[1])])
     future = _arriving(adversary.forward.in_reverse(), own[::-1])[::-1]
     return np.asarray(_arriving(adversary.backward, own) + own + future)
 

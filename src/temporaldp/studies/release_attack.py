@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting import temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
@@ -29,23 +29,11 @@ from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.progress import progressed
 from temporaldp.release import ReleasedHistograms
 from temporaldp.studies.likelihoods import of_all_releases, of_one_release
-from temporaldp.values import compared_by_value, copy_in, whole_number
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-MOST_PEOPLE = 2_000
-"""More are not attacked, but some of them, evenly spaced: the noise is the same for all, so that more say little more."""
+from temporaldp.values import FloatArray, IntArray, compared_by_value, copy_in, whole_number
 
 THRESHOLDS = np.linspace(-1.5, 1.5, 121) * (1.0 - 1e-9)
 """Times the guarantee's epsilon, fixed before anything is seen. No test is sharper than the one just below 1, where scores are
 as large as pure differential privacy allows."""
-
-STAKES = (0.05, 0.1, 0.2, 0.5, 0.9)
-"""Shares of the largest sum that could be bet against the guarantee with every draw, and never be lost."""
-
-ENOUGH = 100.0
-"""Evidence from which on the guarantee is said to be exceeded: at most one in so many is that lucky."""
 
 
 @compared_by_value
@@ -86,7 +74,8 @@ class ReleaseAttack:
     @property
     def exceeds(self) -> bool:
         """Whether there is enough evidence that the guarantee is exceeded: with a probability of at most 0.01 it is wrong."""
-        return self.evidence >= ENOUGH
+        # Evidence from which on the guarantee is said to be exceeded: at most one in so many is that lucky
+        return self.evidence >= 100.0
 
     def recognised(self, false_positives: ArrayLike) -> FloatArray:
         """True positive rates of the release itself at false positive rates."""
@@ -99,7 +88,7 @@ class ReleaseAttack:
 
     @property
     def right(self) -> float:
-        """How often the attack on the release itself tells which of two values somebody has, at its best threshold."""
+        """Probability that the attack on the release itself decides correctly between two values, at its best threshold."""
         return float(np.max(0.5 * (1.0 + self.true_positives - self.false_positives), initial=0.5))
 
     @property
@@ -112,24 +101,24 @@ class ReleaseAttack:
         """What was found, in words."""
         level = f"{math.ceil(1e4 * self.epsilon) / 1e4:g} nats" + (f" at delta {self.delta:g}" if self.delta else "")
         at, found, most = 0.05, float(self.recognised(0.05)), float(self.allowed(0.05))
-        told = [
-            f"Somebody who knows everybody else's values, and asks of a person whether it was one value or another at a step, "
+        sentences = [
+            f"An attacker who knows the values of all other people, and asks which of two values a person had at a step, "
             f"is right in {_percent(self.right)} of cases by all {self.n_steps} published histograms. Guessing is right in "
             f"50 %; the guarantee of {level} allows {_percent(self.most_right, up=True)}.",
             f"With {_percent(at)} false alarms the attack recognises {_percent(found)} of the true values: guessing would "
             f"recognise {_percent(at)}, and the guarantee allows {_percent(most, up=True)}.",
         ]
         if self.repeats:
-            told.append(self._verdict())
-        return told
+            sentences.append(self._verdict())
+        return sentences
 
     def _verdict(self) -> str:
         drawn = f"over {self.repeats} other draws of the same noise"
         if self.exceeds:
             return (
                 f"The guarantee is exceeded {drawn}: if it held, draws like these would come up with a probability of at most "
-                f"{1.0 / self.evidence:.2g}. These people do not move as the correlation says (so few may do so by chance), or "
-                "the noise is not the one that is said."
+                f"{1.0 / self.evidence:.2g}. These people do not follow the correlation (so few may do so by chance), or "
+                "the noise is not the stated one."
             )
         return f"The guarantee is not exceeded {drawn}. One release may be luckier or unluckier for the attacker than the mean."
 
@@ -155,7 +144,7 @@ def attack_release(
     repeats: int = 50,
     seed: int = 0,
 ) -> ReleaseAttack:
-    """Attack a release of one's own: who was where, for somebody who knows everybody else's values, by likelihood ratios.
+    """Attack one's own release by likelihood ratios, as an adversary who knows the values of all other people.
 
     By the lemma of Neyman and Pearson no test of one value against another recognises more, at any rate of false alarms, than
     the likelihood ratio, which is exact here. The rates are those of this one release, whose noise is shared by all people; for
@@ -200,19 +189,21 @@ def attack_release(
     released = released.reordered(walks.states)
     unknown = [time for time in released.times if time not in walks.times]
     if unknown:
-        raise InputError(f"expected traces of all released times, they have none of {unknown[0]!r}")
+        raise InputError(f"expected traces for every released time, got none for {unknown[0]!r}")
     steps = [walks.times.index(time) for time in released.times]
     scales, drawn = np.full(len(truth), np.inf), np.zeros(truth.shape)
     scales[steps], drawn[steps] = released.scales, released.counts - truth[steps]
-    chosen = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), MOST_PEOPLE)).astype(np.int64))
+    # More are not attacked, but some of them, evenly spaced: the noise is the same for all, so that more say little
+    # more
+    chosen = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), 2_000)).astype(np.int64))
     everyone = _adversaries(adversary, [walks.users[k] for k in chosen.tolist()], walks.states, len(truth))
     epsilon = max(_guarantee(one, released, scales, steps) for one, _ in everyone)
     groups = [(one, codes[chosen[rows]]) for one, rows in everyone]
     _require_different([part for _, part in groups])
 
     def scored(noise: FloatArray) -> tuple[FloatArray, FloatArray]:
-        told = of_one_release(released.noise, scales, noise)
-        return _scores(codes[chosen], _joined(groups, told))
+        likelihoods = of_one_release(released.noise, scales, noise)
+        return _scores(codes[chosen], _joined(groups, likelihoods))
 
     at, means = THRESHOLDS * (epsilon if 0.0 < epsilon < math.inf else 1.0), []
     false, true = _rates(*scored(drawn), at)
@@ -265,11 +256,11 @@ def _guarantee(one: Adversary, released: ReleasedHistograms, scales: FloatArray,
 def _require_different(codes: list[IntArray]) -> None:
     everyone = np.concatenate(codes)
     if not any(np.unique(column[column >= 0]).size > 1 for column in everyone.T):
-        raise InputError("expected two people with different values at some step: nobody can be told from anybody")
+        raise InputError("expected two people with different values at some step: no two people can be distinguished")
 
 
-def _joined(groups: list[tuple[Adversary, IntArray]], told: FloatArray) -> FloatArray:
-    return np.concatenate([of_all_releases(one, codes, told) for one, codes in groups], axis=1)
+def _joined(groups: list[tuple[Adversary, IntArray]], likelihoods: FloatArray) -> FloatArray:
+    return np.concatenate([of_all_releases(one, codes, likelihoods) for one, codes in groups], axis=1)
 
 
 def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -312,7 +303,8 @@ def evidence_against(epsilon: float, delta: float, rates: FloatArray) -> float:
     """
     most = math.exp(min(epsilon, 700.0)) + delta
     over = rates[:, 1] - (most - delta) * rates[:, 0] - delta
-    sums = np.array([np.log1p(stake / most * over).sum(axis=0) for stake in STAKES])
+    # Shares of the largest sum that could be bet against the guarantee with every draw, and never be lost
+    sums = np.array([np.log1p(stake / most * over).sum(axis=0) for stake in (0.05, 0.1, 0.2, 0.5, 0.9)])
     return float(np.exp(np.minimum(sums, 700.0)).mean())
 
 

@@ -24,15 +24,16 @@ from temporaldp.values import compared_by_value
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class LeakageUncertainty:
-    """The largest temporal leakage of any step, as far as traces tell the correlation; in nats.
+    """Largest temporal leakage of any step for the estimated, plausible and possible correlations, in nats.
 
     Parameters
     ----------
     confidence : float
+        Simultaneous confidence of the intervals, between 0 and 1.
     estimate : float
         Exact, for the matrices of maximum likelihood (with the prior, if one was given); inf where the traces determine none.
     posterior, people : LeakageDraws
-        Exact, for matrices drawn from the posterior, and for as many people drawn anew.
+        Exact, for matrices drawn from the posterior, and for resampled people.
     attained : float
         Exact, for the worst matrices within the intervals that ascent found: a lower bound of the worst case.
     guaranteed : float

@@ -2,13 +2,13 @@
 
 Notation
 --------
-P        a matrix of the set, the same at every step;  K(i, j) = log N / D, what arrives at a step about a pair of values
+P        a matrix of the set, the same at every step;  K(i, j) = log N / D, incoming leakage at a step about a pair of values
 x_s      likelihoods of everything up to step s for the observation that gives most away, ``x_s = m_s (P x_{s-1})``
 w_s      row vector with ``N = w_s P x_s``: e_i at the step itself, then ``(w P) m``;  v_s the same for D and j
 
 K is a maximum over observations, so that (envelope) its derivative by the entry P[k, l] is that of the best observation,
 ``sum over s of (w_s[k] / N - v_s[k] / D) x_s[l]``. The row of the set that is best for these derivatives is an extreme one; the
-exact leakage at several points on the way there says how far to go. Every number found is attained by a matrix of the set.
+exact leakage at several points in between determines the step length. Every number found is attained by a matrix of the set.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.evidence import Observation
 from temporaldp.accounting.protocol import budgets
@@ -25,15 +25,7 @@ from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.errors import InputError
 from temporaldp.progress import progressed
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
-
-STRIDES = (1.0, 0.5, 0.25, 0.1, 0.03)
-"""Shares of the way to the extreme matrix that are tried."""
-
-MOST_ROUNDS, LEAST_GAIN = 25, 1e-5
-"""Rounds of ascent from one start, five to ten being usual; one that gains less than this share is the last."""
+from temporaldp.values import FloatArray, compared_by_value
 
 
 @compared_by_value
@@ -61,7 +53,7 @@ def worst_member(
 ) -> WorstMember:
     """The worst matrices between an adversary's bounds that ascent on the exact leakage finds; a lower bound, in nats.
 
-    Beside `temporal_leakage` of the same adversary, which holds for every matrix of the set, this says how much of that
+    Beside `temporal_leakage` of the same adversary, which holds for every matrix of the set, this shows how much of that
     guarantee some matrix attains. One matrix a direction, the same at every step.
 
     Parameters
@@ -120,13 +112,15 @@ def _start(adversary: Adversary, rng: np.random.Generator | None) -> Adversary:
 def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstMember:
     """Rounds of ascent from one start."""
     best = WorstMember(start, temporal_leakage(start, spent))
-    for _ in range(MOST_ROUNDS):
+    # Rounds of ascent from one start, five to ten being usual; one that gains less than this share is the last
+    for _ in range(25):
         ends = _best_ends(adversary, best.adversary, best.leakage.witness(), spent)
-        tried = [_between(adversary, best.adversary, ends, stride) for stride in STRIDES]
+        # Shares of the way to the extreme matrix that are tried
+        tried = [_between(adversary, best.adversary, ends, stride) for stride in (1.0, 0.5, 0.25, 0.1, 0.03)]
         series = temporal_leakage(tried, spent)
         worst = [one.worst for one in series.members]
         k = int(np.argmax(worst))
-        if worst[k] <= best.leakage.worst * (1.0 + LEAST_GAIN):
+        if worst[k] <= best.leakage.worst * (1.0 + 1e-5):
             break
         named = Adversary(tried[k].backward, tried[k].forward, name=adversary.name)
         best = WorstMember(named, temporal_leakage(named, spent))
@@ -155,7 +149,7 @@ def entry_derivatives(P: FloatArray, factors: FloatArray, i: int, j: int) -> Flo
     ----------
     P : array, shape (n, n)
     factors : array, shape (s, n)
-        What the output of each step says for each value, in the order of steps, up to the one before that of the pair.
+        Likelihood of the output of each step for each value, in the order of steps, up to the one before that of the pair.
     i, j : int
         The value that N is about, and that of D.
     """

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
@@ -19,10 +18,10 @@ from temporaldp.kernels.threads import n_threads
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.mechanisms.simulation import drawn_likelihoods
 from temporaldp.progress import progressed
+from temporaldp.values import FloatArray, IntArray
 from temporaldp.verification.values import ABOVE, BELOW, StepValues
 
-FloatArray = NDArray[np.float64]
-Sums: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
+Sums: TypeAlias = tuple[FloatArray, IntArray]
 """Shape (m, ABOVE + BELOW, T, n, n): the logarithms of `values`, added up, at each of m epsilons, for each stake; and how
 many draws that is, shape (T, n)."""
 
@@ -91,10 +90,10 @@ def batch(
 def _drawn(
     correlation: Correlation, releases: Sequence[Mechanisms], n: int, count: int, rng: np.random.Generator
 ) -> list[Any]:
-    """[values, log likelihoods of what arrives], one array a step each, for `count` trajectories.
+    """[values, log likelihoods of the incoming releases], one array a step each, for `count` trajectories.
 
     Values are drawn from the last step back, the last of them uniformly: given the value at a step, those before it are then
-    as the chain says, whatever comes later.
+    by the chain, whatever comes later.
     """
     T = len(releases)
     values = np.empty((T, count), np.int64)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve.arrivals import checked_delta
 from temporaldp.accounting.curve.evidence import LeakageCurves
@@ -20,7 +19,7 @@ from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import releases_of
 from temporaldp.mechanisms.simulation import require_simulated
 from temporaldp.progress import part
-from temporaldp.values import compared_by_value, positive, whole_number
+from temporaldp.values import FloatArray, IntArray, compared_by_value, positive, whole_number
 from temporaldp.verification.draws import simulated
 from temporaldp.verification.values import (
     ABOVE,
@@ -30,14 +29,6 @@ from temporaldp.verification.values import (
     mean_at_most,
     values_of_steps,
 )
-
-FloatArray = NDArray[np.float64]
-
-SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-"""Shares of the certified leakage at which a simulation tests whether the release leaks more, or less."""
-
-FAILURE_SHARE = 1e-3
-"""Default failure probability, as a share of delta."""
 
 
 @compared_by_value
@@ -53,7 +44,7 @@ class VerifiedLeakage:
     epsilon, delta, failure : float
         What was asked for; epsilon in nats.
     upper, lower : array, shape (T, n, n)
-        Bounds of delta for each step, value, and value that it is told from; `upper` is no more than `certified`.
+        Bounds of delta for each step and ordered pair of values; `upper` is at most `certified`.
     certified : array, shape (T, n, n)
         Upper bounds by the curves of all pairs, which no draw can deceive.
     draws : array of int, shape (T, n)
@@ -67,7 +58,7 @@ class VerifiedLeakage:
     upper: FloatArray
     lower: FloatArray
     certified: FloatArray
-    draws: NDArray[np.int64]
+    draws: IntArray
 
     @property
     def holds(self) -> bool:
@@ -120,7 +111,7 @@ def verify_leakage(
 
     Values are drawn from the chains and outputs from the mechanisms; likelihood ratios are exact, by the recursion
     ``x <- P m x``. Means are bounded by bets on them, and a union bound over bets, sides, steps and pairs: all of it holds with
-    a probability of at least ``1 - failure`` (docs/theory.md, section 16).
+    a probability of at least ``1 - failure`` (Theory, section 16).
 
     Parameters
     ----------
@@ -184,9 +175,7 @@ def verified_at(
         raise InputError("expected one Adversary with a correlation: without one, values cannot be drawn")
     level = checked_delta(delta)
     if not 0.0 < failure < level:
-        raise BudgetError(
-            f"expected failure between 0 and delta = {level:g}, got {failure!r}: it is added to delta by whoever relies on it"
-        )
+        raise BudgetError(f"expected failure between 0 and delta = {level:g}, got {failure!r}: it adds to delta")
     if seconds is not None and not seconds > 0.0:
         raise InputError(f"expected seconds > 0, got {seconds!r}")
     releases = releases_of(mechanisms)
@@ -218,7 +207,7 @@ def bounded(
     steps: Sequence[StepValues],
     which: int,
     sums: FloatArray,
-    drawn: NDArray[np.int64],
+    drawn: IntArray,
 ) -> VerifiedLeakage:
     """What sums of shape (ABOVE + BELOW, T, n, n) say of delta at one of the epsilons."""
     rest, certified, stakes = (
@@ -244,7 +233,7 @@ class OwnLeakage:
     Parameters
     ----------
     delta, failure : float
-        Both bounds hold, but with a probability of `failure` that the draws deceive.
+        Both bounds hold except with probability `failure`.
     lower, upper : float
         In nats. `upper` is `certified` where nothing smaller was verified, `lower` 0 where nothing was refuted.
     certified : float
@@ -266,10 +255,10 @@ class OwnLeakage:
     def sentence(self) -> str:
         """The bounds as a sentence."""
         low, high = math.floor(1e3 * self.lower) / 1e3, math.ceil(1e3 * self.upper) / 1e3
-        told = f"between {low:g} and {high:g}, but with a probability of {self.failure:g} that the draws deceive"
+        bounds = f"between {low:g} and {high:g}, except with probability {self.failure:g}"
         if math.isinf(self.ratio):
-            return f"{told}; too few draws to say how far the bound is from it"
-        return f"{told}; the bound is at most {math.ceil(100.0 * self.ratio) / 100.0:g} times as much"
+            return f"{bounds}; too few draws to compare the bound with it"
+        return f"{bounds}; the bound is at most {math.ceil(100.0 * self.ratio) / 100.0:g} times as much"
 
 
 def own_leakage(
@@ -282,18 +271,28 @@ def own_leakage(
     seconds: float | None = None,
     seed: int = 0,
 ) -> OwnLeakage:
-    """Confidence bounds of the worst leakage at a delta of a release itself: the distance of `temporal_leakage` from it.
+    """Estimate confidence bounds of the largest leakage of a release itself at a delta, to compare with `temporal_leakage`.
 
-    At some shares of the certified leakage, chosen before anything is drawn, `verify_leakage` asks by the same draws whether
-    the release leaks more, or less; each has its share of the failure probability.
+    At several fractions of the certified leakage, fixed before the first draw, the tests of `verify_leakage` decide from the
+    same draws whether the release leaks more or less; the failure probability is split between them.
 
     Parameters
     ----------
     adversary : Adversary
     mechanisms, delta, draws, seconds, seed
-        As for `verify_leakage`, whose errors it has.
+        As for `verify_leakage`.
     failure : float, optional
-        Probability that the draws deceive, below delta. Default: a thousandth of it.
+        Probability, below delta, that a bound is wrong. Default: a thousandth of delta.
+
+    Returns
+    -------
+    OwnLeakage
+        Lower and upper bounds in nats.
+
+    Raises
+    ------
+    InputError, BudgetError
+        As `verify_leakage`.
 
     Examples
     --------
@@ -303,10 +302,12 @@ def own_leakage(
     >>> found.lower < found.upper <= found.certified, found.ratio < 1.5
     (True, True)
     """
-    chance = FAILURE_SHARE * delta if failure is None else failure
+    # Default failure probability, as a share of delta
+    chance = 1e-3 * delta if failure is None else failure
 
     def looked_at(certified: float) -> list[float]:
-        return [share * certified for share in (*SHARES, 1.0)]
+        # Shares of the certified leakage at which a simulation tests whether the release leaks more, or less
+        return [share * certified for share in (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)]
 
     found = verified_at(
         adversary, mechanisms, delta, looked_at, failure=chance, draws=draws, seconds=seconds, seed=seed

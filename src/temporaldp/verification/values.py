@@ -1,6 +1,6 @@
 """What is averaged to verify leakage at a delta: values of likelihood ratios, and what the average leaves out.
 
-Notation (docs/theory.md, section 16)
+Notation (Theory, section 16)
 --------
 s        log likelihood ratio of two values by everything before a step and after it, drawn given the first value
 own      the release's curve at that step, ``E_g`` of its outputs: known in closed form, and not simulated
@@ -27,15 +27,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.arrivals import SingleCurve
 from temporaldp.accounting.curve.evidence import LeakageCurves, Run
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.progress import progressed
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 FINER = 8
 """Points of a table of the release's curve for each one of the grid: a ratio is moved to the next one on the safe side."""
@@ -177,7 +175,7 @@ def _from_below(lower: SingleCurve, release: Mechanisms, a: int, b: int, epsilon
 
 
 def _tails(value: FloatArray, s: FloatArray, arrived: FloatArray, h: float) -> FloatArray:
-    """For each s as the cut: the most that ratios beyond it add to the mean, by the certified curve of what arrives.
+    """For each s as the cut: the most that ratios beyond it add to the mean, by the certified curve of incoming leakage.
 
     In r = e^-s the value is convex, so that its chords lie above; they are a sum of ``weight (r_k - r)^+``, whose means are the
     curve at ``1 / r_k``. Beyond the last point, up to r = 0, the chord to 1.

@@ -125,7 +125,7 @@ class Run:
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageCurves(Evidence):
-    """The privacy curves of every step of a sequence of releases, for one adversary; `LeakageSeries.evidence`.
+    """Privacy curves of every step of a sequence of releases for one adversary; `LeakageSeries.evidence` of `ApproximateDP`.
 
     Parameters
     ----------

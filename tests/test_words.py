@@ -1,0 +1,97 @@
+"""The documentation stays short, and neither it nor the code uses the terms that the glossary discourages."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import REPOSITORY
+
+DOCS = REPOSITORY / "docs"
+SOURCE = REPOSITORY / "src" / "temporaldp"
+
+GENERATED = {"reference.md", "command-line.md", "project-file.md"}
+"""Lists of names, options and keys: they are not counted."""
+
+TOTAL = 72_000
+"""Words of all pages; 45,000 once the theory and the measured pages are shortened."""
+
+PAGES = 13_000
+"""Words of the pages other than the theory, the measured pages, the promises and the architecture."""
+
+PAGES_TO_REWRITE = {"architecture.md", "promises.md", "theory.md"} | {
+    str(path.relative_to(DOCS)) for path in (DOCS / "measured").glob("*.md")
+}
+"""Pages that still use discouraged terms."""
+
+FOLDERS_TO_REWRITE: set[str] = {
+    path.name for path in SOURCE.iterdir() if path.is_dir() and path.name not in {"sample", "studies", "verification"}
+}
+"""Folders of the package that still use discouraged terms."""
+
+
+def pages():
+    return sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts and path.name not in GENERATED)
+
+
+def words(paths):
+    return sum(len(path.read_text(encoding="utf-8").split()) for path in paths)
+
+
+def test_the_documentation_is_short():
+    written = [path for path in pages() if str(path.relative_to(DOCS)) not in PAGES_TO_REWRITE]
+    assert words(written) <= PAGES
+    assert words(pages()) <= TOTAL
+
+
+def discouraged():
+    """The terms in the first column of the glossary's table, as one pattern; a name joins words by underscores."""
+    table = (DOCS / "glossary.md").read_text(encoding="utf-8").split("## Terms to avoid")[1].split("## Sources")[0]
+    cells = re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+    terms = [term for cell in cells for term in re.findall(r"`(.*?)`", cell)]
+    assert len(terms) > 10
+    return re.compile(r"\b(" + "|".join(term.replace(" ", r"[\s_]+") for term in terms) + r")\b", re.IGNORECASE)
+
+
+def prose(page):
+    """A page without its code and its links."""
+    text = page.read_text(encoding="utf-8").split("## Terms to avoid")[0]
+    return re.sub(r"^```.*?^```$|`[^`]*`|\]\([^)]*\)", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    "page", [REPOSITORY / "README.md", *pages()], ids=lambda path: str(path.relative_to(REPOSITORY))
+)
+def test_a_page_uses_none_of_the_discouraged_terms(page):
+    if page.is_relative_to(DOCS) and str(page.relative_to(DOCS)) in PAGES_TO_REWRITE:
+        pytest.skip("not rewritten yet")
+    assert not discouraged().findall(prose(page))
+
+
+def texts(module):
+    """Docstrings, messages and names of a module."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+        elif isinstance(node, ast.Name | ast.Attribute):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def as_words(text):
+    """A name such as `for_ever` or `EndlessPlan` as words; other texts as they are."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", text).replace("_", " ") if text.isidentifier() else text
+
+
+@pytest.mark.parametrize("module", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_a_module_uses_none_of_the_discouraged_terms(module: Path):
+    if module.relative_to(SOURCE).parts[0] in FOLDERS_TO_REWRITE:
+        pytest.skip("not rewritten yet")
+    found = [term for text in texts(module) for term in discouraged().findall(as_words(text))]
+    assert not found
