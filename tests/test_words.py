@@ -28,7 +28,9 @@ PAGES_TO_REWRITE = {"architecture.md", "promises.md", "theory.md"} | {
 """Pages that still use discouraged terms."""
 
 FOLDERS_TO_REWRITE: set[str] = {
-    path.name for path in SOURCE.iterdir() if path.is_dir() and path.name not in {"sample", "studies", "verification"}
+    path.name
+    for path in SOURCE.iterdir()
+    if path.is_dir() and path.name not in {"cluster", "sample", "studies", "verification"}
 }
 """Folders of the package that still use discouraged terms."""
 

@@ -1,4 +1,4 @@
-"""The worst matrix of a set that ascent finds: a lower bound of the set's worst case, so that the gap to the guarantee is seen.
+"""Ascent on the exact leakage over a set of matrices: a lower bound of its worst case.
 
 Notation
 --------
@@ -39,7 +39,7 @@ MOST_ROUNDS, LEAST_GAIN = 25, 1e-5
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class WorstMember:
-    """The matrices of a set under which most was found to leak, and how much: exact for them, a lower bound for the set.
+    """Matrices of a set with the largest leakage found: exact for these matrices, a lower bound for the set.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class WorstMember:
 def worst_member(
     adversary: Adversary, *, epsilons: ArrayLike, n_starts: int = 3, rng: np.random.Generator | int = 0
 ) -> WorstMember:
-    """The worst matrices between an adversary's bounds that ascent on the exact leakage finds; a lower bound, in nats.
+    """Search the matrices between an adversary's bounds for the largest exact leakage; a lower bound, in nats.
 
     Beside `temporal_leakage` of the same adversary, which holds for every matrix of the set, this shows how much of that
     guarantee some matrix attains. One matrix a direction, the same at every step.
@@ -118,7 +118,7 @@ def _start(adversary: Adversary, rng: np.random.Generator | None) -> Adversary:
 
 
 def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstMember:
-    """Rounds of ascent from one start."""
+    """Ascend from one start."""
     best = WorstMember(start, temporal_leakage(start, spent))
     for _ in range(MOST_ROUNDS):
         ends = _best_ends(adversary, best.adversary, best.leakage.witness(), spent)
@@ -136,7 +136,7 @@ def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstM
 def _best_ends(
     adversary: Adversary, at: Adversary, seen: Observation, spent: FloatArray
 ) -> dict[str, TransitionMatrix]:
-    """For each direction the extreme matrix that the derivatives point to."""
+    """Return, for each direction, the extreme matrix in the direction of the derivatives."""
     factors = np.where(seen.high, np.exp(spent)[:, None], 1.0)
     pair = [seen.states.index(value) for value in (seen.value, seen.other_value)]
     ends = {}
@@ -149,7 +149,7 @@ def _best_ends(
 
 
 def entry_derivatives(P: FloatArray, factors: FloatArray, i: int, j: int) -> FloatArray:
-    """Derivatives of ``log N / D`` by the entries of P, shape (n, n), for the observation with these factors.
+    """Return the derivatives of ``log N / D`` by the entries of P, shape (n, n), for the observation with these factors.
 
     Parameters
     ----------
