@@ -8,7 +8,7 @@ PAPER := paper
 TUMULT := .venv-tumult
 
 # A make target and a folder are both called docs.
-.PHONY: demo docs uncertainty test test-long test-spark test-tumult test-years bench-years bench-scale test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts tables compare mutation deployments paper reference size clean
+.PHONY: demo docs test test-long test-spark test-tumult test-years bench-years bench-scale test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts bench-uncertainty bench-plans measured numbers speed tightness counts compare deployments paper reference size clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,7 +20,7 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-long test-slow test-crashes test-random test-spark test-years test-serve test-browser mutation: export OPENBLAS_NUM_THREADS := 1
+test test-long test-slow test-crashes test-random test-spark test-years test-serve test-browser: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long and not slow and not spark and not browser"
@@ -90,30 +90,30 @@ picture: demo  ## the pictures in the README and in docs/, but for those of the 
 	cp $(DEMO)/smoothed.png docs/pictures/
 	$(BIN)/python benchmarks/topic_pictures.py docs/pictures
 
-bench: $(READY)  ## docs/measured/performance.md: every claim about speed, measured in one run (half an hour)
+bench: $(READY)  ## benchmarks/recorded/performance.md: profiles, series, memory, linear-programming solvers (half an hour)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
-	PYTHONPATH=. $(BIN)/python benchmarks/bench.py docs/measured/performance.md
+	PYTHONPATH=. $(BIN)/python benchmarks/bench.py benchmarks/recorded/performance.md
 
-bench-online: $(READY)  ## docs/measured/online.md: what an accountant and a ledger cost, step by step (two minutes)
-	$(BIN)/python benchmarks/online.py docs/measured/online.md
+bench-online: $(READY)  ## benchmarks/recorded/online.md: what an accountant and a ledger cost, step by step (two minutes)
+	$(BIN)/python benchmarks/online.py benchmarks/recorded/online.md
 
-bench-exact: $(READY)  ## docs/measured/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
-	$(BIN)/python benchmarks/exact.py docs/measured/exact.md $(LONG)
+bench-exact: $(READY)  ## benchmarks/recorded/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
+	$(BIN)/python benchmarks/exact.py benchmarks/recorded/exact.md $(LONG)
 
-uncertainty: $(READY)  ## docs/measured/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
-	$(BIN)/python benchmarks/uncertainty.py docs/measured/uncertainty.md
+bench-uncertainty: $(READY)  ## benchmarks/recorded/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
+	$(BIN)/python benchmarks/uncertainty.py benchmarks/recorded/uncertainty.md
 
 bench-years: $(READY)  ## a ledger of 500,000 steps: opening, a step, a report (half an hour, most of it to write the ledger)
 	$(BIN)/python benchmarks/years.py $(STEPS)
 
-bench-serve: $(READY)  ## docs/measured/service-load.md: 200 steps a second from 16 clients on PostgreSQL, 10,000 releases (ten minutes; Debian: postgresql)
-	$(BIN)/python benchmarks/serve.py docs/measured/service-load.md
+bench-serve: $(READY)  ## benchmarks/recorded/service-load.md: 200 steps a second from 16 clients on PostgreSQL, 10,000 releases (ten minutes; Debian: postgresql)
+	$(BIN)/python benchmarks/serve.py benchmarks/recorded/service-load.md
 
-bench-delta: $(READY)  ## docs/measured/delta.md: what a delta gains and costs (some minutes)
-	$(BIN)/python benchmarks/delta.py docs/measured/delta.md
+bench-delta: $(READY)  ## benchmarks/recorded/delta.md: what a delta gains and costs (some minutes)
+	$(BIN)/python benchmarks/delta.py benchmarks/recorded/delta.md
 
-bench-counts: $(READY)  ## docs/measured/counts.md: what smoothing is worth, on real, simulated and badly known people (three minutes)
-	$(BIN)/python benchmarks/counts.py docs/measured/counts.md
+bench-counts: $(READY)  ## benchmarks/recorded/counts.md: errors of smoothed counts, on real and simulated people (three minutes)
+	$(BIN)/python benchmarks/counts.py benchmarks/recorded/counts.md
 
 bench-scale: $(READY)  ## docs/how-to/scale.md: traces of 10^6 to 10^8 rows, and a cluster against one worker (a quarter of an hour)
 	$(BIN)/python benchmarks/scale.py docs/how-to/scale.md $(ROWS)
@@ -124,14 +124,26 @@ bench-startup: $(READY)  ## how long the package and the command line take to st
 bench-population: $(READY)  ## the exact leakage of up to 100,000 people, each with matrices of their own (ten minutes)
 	$(BIN)/python benchmarks/population.py
 
+numbers: $(READY)  ## recompute the numbers in the prose of README.md and docs (five seconds)
+	$(BIN)/python tools/check_numbers.py
+
 reference: $(READY)  ## the pages that are made from the code: command line, project file, JSON schema
 	$(BIN)/python tools/reference.py
 
 size:  ## statements, files, constants and public names of each folder of the package
 	$(PYTHON) tools/size.py
 
-tables: $(READY)  ## docs/measured/plans.md: the optimal plan against the other methods
-	$(BIN)/python benchmarks/plan_table.py docs/measured/plans.md
+bench-plans: $(READY)  ## benchmarks/recorded/plans.md: the optimal plan against the other methods
+	$(BIN)/python benchmarks/plan_table.py benchmarks/recorded/plans.md
+
+measured: $(READY)  ## docs/measured: counts.md, speed.md and tightness.md from the tables in benchmarks/recorded (a second)
+	$(BIN)/python benchmarks/pages.py docs/measured
+
+speed: bench bench-online bench-exact bench-delta bench-serve measured  ## docs/measured/speed.md, measured again (an hour, on a quiet machine)
+
+tightness: bench-exact compare bench-uncertainty bench-delta bench-plans measured  ## docs/measured/tightness.md, measured again (an hour)
+
+counts: bench-counts measured  ## docs/measured/counts.md, measured again (three minutes)
 
 # Tumult Analytics needs an environment of its own: older releases of NumPy, pandas and Spark than we do.
 $(TUMULT)/.ready:
@@ -141,21 +153,17 @@ $(TUMULT)/.ready:
 	touch $@
 
 # TPL is a folder with the program of the paper's authors (github.com/yangcao888/TPL); GNU Octave runs it (Debian: octave).
-compare: $(READY)  ## docs/measured/comparison.md: what each tool says about one release (two minutes; make compare TPL=FOLDER runs the authors' program, too)
+compare: $(READY)  ## benchmarks/recorded/comparison.md: what each tool reports about one release (two minutes; make compare TPL=FOLDER runs the authors' program, too)
 	-$(MAKE) $(TUMULT)/.ready
-	TPL="$(TPL)" TUMULT_PYTHON=$(TUMULT)/bin/python $(BIN)/python -W ignore benchmarks/compare.py docs/measured/comparison.md
+	TPL="$(TPL)" TUMULT_PYTHON=$(TUMULT)/bin/python $(BIN)/python -W ignore benchmarks/compare.py benchmarks/recorded/comparison.md
 
-mutation: $(READY)  ## docs/measured/mutation.md: which small changes of the code no test notices (MINUTES=60 SEED=1)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt cosmic-ray
-	$(BIN)/python benchmarks/mutation.py docs/measured/mutation.md --minutes $(or $(MINUTES),60) --seed $(or $(SEED),1)
+deployments: $(READY)  ## docs/measured/published-systems.md: records of published systems, audited without their data (ten seconds; needs the records)
+	$(BIN)/python benchmarks/deployments.py docs/measured/published-systems.md
 
-deployments: $(READY)  ## docs/measured/deployments.md: records of published systems, audited without their data (ten seconds; needs the records)
-	$(BIN)/python benchmarks/deployments.py docs/measured/deployments.md
-
-paper: $(READY)  ## docs/measured/paper.md: the paper's figures, table and claims, reproduced (a minute once the environment is there)
+paper: $(READY)  ## reproduction/README.md: the paper's figures, table and claims, reproduced (a minute once the environment is there)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt gurobipy
 	$(BIN)/python -m reproduction --output $(PAPER)
-	cp $(PAPER)/claims.md docs/measured/paper.md
+	cp $(PAPER)/README.md reproduction/README.md
 	cp $(PAPER)/figure3.png docs/pictures/figure3.png
 
 clean:

@@ -1,4 +1,4 @@
-"""Everything that docs/measured/performance.md says, measured in one run on one machine.
+"""What benchmarks/recorded/performance.md records, measured in one run on one machine.
 
 Run with:  make bench
 """
@@ -16,7 +16,7 @@ import algorithm1
 import numpy as np
 import solvers
 import sorting
-from measure import ACCOUNTING, CORES, exponent, in_a_child, machine, median, over_rows, settings, short, table
+from measure import ACCOUNTING, CORES, exponent, in_a_child, median, over_rows, record, settings, short, table
 
 import temporaldp as tdp
 from reproduction.peers import algorithm_1, survey
@@ -28,14 +28,6 @@ ALPHAS = (0.1, 1.0, 10.0, 20.0)
 SEED = 0
 EXTRAPOLATED_FROM = 600
 """Rows from which Algorithm 1 is timed on a part of the first rows, and multiplied."""
-
-HEAD = """# Performance
-
-Made by `make bench`: every number is of one run, on one machine, and times are medians of repeated runs unless they say otherwise.
-Matrices have rows uniform on [0, 1), normalised (`random_correlation(n, rng=0)`), unless they say otherwise.
-A number with a ~ is extrapolated from the part that is named.
-
-"""
 
 
 def fresh(n: int) -> np.ndarray:
@@ -85,7 +77,7 @@ def _ratio(peer: Callable, P: np.ndarray, alpha: float, threads: int, ours: floa
 
 def profiles() -> Iterator[str]:
     """The whole profile against sorting and against a pass."""
-    yield "## The whole profile: `matrix.leakage_profile()`\n\n"
+    yield "## Leakage profiles\n\n"
     yield (
         "*pair by pair*, *row by row*: the profile by sorting every pair in NumPy, in a loop over pairs, and vectorised over the "
         "other rows with points under the hull so far thrown away (`benchmarks/sorting.py`).\n\n"
@@ -154,7 +146,7 @@ def against_solvers() -> Iterator[str]:
 
 def series() -> Iterator[str]:
     """Leakage at every step, for one user and for many."""
-    yield "## Series: `temporal_leakage(adversary, epsilons, accounting=...)`\n\n"
+    yield "## Series\n\n"
     yield "Budgets differ from step to step, so that no fixed point is reached; backward and forward.\n\n"
     rng = np.random.default_rng(SEED)
     large, small = tdp.correlation.random_correlation(50, rng=SEED), tdp.correlation.random_correlation(5, rng=SEED)
@@ -246,25 +238,27 @@ def memory() -> Iterator[str]:
         second = in_a_child(code, NUMBA_CACHE_DIR=folder)["seconds"]
     bare = in_a_child("import numpy")["seconds"]
     imported = in_a_child("import temporaldp")["seconds"]
-    yield (
-        f"Importing, one profile (n = 50) and one series in a fresh process: {short(first)} the first time after "
-        f"installation, when Numba compiles; {short(second)} from then on. `import temporaldp` alone takes {short(imported)}, `import numpy` "
-        f"{short(bare)}.\n"
-    )
+    rows = [
+        ["import, one loss, one profile (n = 50) and one series, the first time after installation", short(first)],
+        ["the same, from then on", short(second)],
+        ["`import temporaldp`", short(imported)],
+        ["`import numpy`", short(bare)],
+    ]
+    yield table(["process", "time"], rows) + "\n"
 
 
-SECTIONS = (machine, one_loss, profiles, against_solvers, series, memory)
+SECTIONS = (one_loss, profiles, against_solvers, series, memory)
 
 
 def main() -> None:
     """Write the sections to the file given, or to the screen."""
-    text = HEAD
+    text = ""
     for section in SECTIONS:
         made = section()
         text += made + "\n" if isinstance(made, str) else "".join(made)
         print(section.__name__, flush=True, file=sys.stderr)
     if len(sys.argv) > 1:
-        Path(sys.argv[1]).write_text(text.rstrip() + "\n")
+        record(Path(sys.argv[1]), text, "make bench")
     else:
         print(text)
 

@@ -1,6 +1,6 @@
 """What temporaldp, the paper's authors' program and other libraries of differential privacy say about one and the same release.
 
-Writes docs/measured/comparison.md.  Run with:  make compare  (TPL=folder of the authors' program, run by GNU Octave, if both are there)
+Writes benchmarks/recorded/comparison.md.  Run with:  make compare  (TPL=folder of the authors' program, run by GNU Octave, if both are there)
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from shutil import which
 
 import numpy as np
-from measure import table
+from measure import record, table
 
 import temporaldp as tdp
 
@@ -26,25 +25,6 @@ SCALE = tdp.release.HISTOGRAM_SENSITIVITY / EPSILON
 """Of the Laplace noise: replacing one person's value moves two counts by one each."""
 
 HERE = Path(__file__).parent
-
-HEAD = """# One release, and what each tool says about it
-
-The release: the bundled sample, {people} people in {states} sleep stages over {steps} five-minute steps. At each step the number of people
-in every stage is published with Laplace noise of scale {scale:g}, which is epsilon = {epsilon:g} under replacement of one person's value. All numbers
-are nats. Made by `make compare` ({versions}).
-
-The tools do not contradict each other: they answer three questions.
-
-- **Event level: {epsilon:g}.** How much does the release of one step say about a person's value at that step? This is what a step promises
-  by itself. It is all that an observer learns who sees one step, or to whom one step says nothing about another.
-- **User level: {user:g}.** How much does the whole release say about all values of a person together? It holds for every correlation of a
-  person's values, none of which has to be known, and so it also bounds what leaks about any single value. It grows with every step.
-- **Temporal privacy leakage: {exact:.3f}.** How much does the whole release say about a person's value at one step, to somebody who knows
-  how values follow one another? It lies between the two, can stay finite for ever, and holds for the correlation that it was
-  computed with; here the sample's own, estimated without noise, as an adversary might know it.
-
-Who can bear the noise of user level needs nothing else. Who publishes for months usually cannot, and then event level says too little.
-"""
 
 
 @dataclass(frozen=True)
@@ -239,12 +219,7 @@ def at_a_delta(adversary: tdp.Adversary) -> str:
         ["dp-accounting, one step", f"{composed(1):.4g}", "event level"],
         ["dp-accounting, all steps", f"{composed(STEPS):.4g}", "user level"],
     ]
-    return (
-        f"\n## Gaussian noise\n\nThe same counts with Gaussian noise of scale {GAUSSIAN_SCALE:g}, at delta = {DELTA:g}. dp-accounting is told "
-        f"`GaussianDpEvent(10 / sqrt(2))`, since\nreplacing a value moves two counts by one each; composition by privacy loss distributions.\n\n"
-        + table(["", "says", "about"], rows, numbers=1)
-        + "\n"
-    )
+    return "\n## Gaussian noise\n\n" + table(["", "says", "about"], rows, numbers=1) + "\n"
 
 
 def document() -> str:
@@ -253,11 +228,6 @@ def document() -> str:
     adversary = next(tdp.estimate_adversaries(traces))
     tools: list[Callable[[], list[Answer]]] = [opendp, dp_accounting, diffprivlib, tumult]
     answers = ours(adversary) + [answer for tool in tools for answer in tool()]
-    versions = ", ".join(f"{name} {version(name)}" for name in ("temporaldp", "opendp", "dp-accounting", "diffprivlib"))
-    head = HEAD.format(
-        people=traces.n_users, states=traces.n_states, steps=STEPS, scale=SCALE, epsilon=EPSILON, user=STEPS * EPSILON,
-        exact=float(answers[0].says), versions=versions,
-    )  # fmt: skip
     brief: dict[tuple[str, str], list[str]] = {}
     for answer in answers:
         if answer.brief:
@@ -265,8 +235,7 @@ def document() -> str:
     short = [[", ".join(tools), says, about] for (about, says), tools in brief.items()]
     full = [[answer.tool, answer.asked, answer.says, answer.about, answer.unseen] for answer in answers]
     return (
-        head
-        + "\n## In short\n\n"
+        "## In short\n\n"
         + table(["tool", "says", "about"], short, numbers=1)
         + "\n\n## Every answer\n\n"
         + table(["tool", "what was run", "says", "what it means", "what it does not see"], full, numbers=0)
@@ -277,4 +246,4 @@ def document() -> str:
 
 if __name__ == "__main__":
     made = document()
-    Path(sys.argv[1]).write_text(made) if len(sys.argv) > 1 else print(made)
+    record(Path(sys.argv[1]), made, "make compare") if len(sys.argv) > 1 else print(made)

@@ -1,18 +1,15 @@
 """What a delta gains over pure privacy, and what whole privacy curves cost.
 
-Writes docs/measured/delta.md.  Run with:  make bench-delta
+Writes benchmarks/recorded/delta.md.  Run with:  make bench-delta
 """
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -21,12 +18,12 @@ import numpy as np
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as pld
 from exact import real_data
-from measure import in_a_child, short, table
+from measure import in_a_child, record, short, table
 
 import temporaldp as tdp
 from temporaldp.accounting.curve.arrivals import SingleCurve
+from temporaldp.accounting.curve.method import Verified
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.verification.leakage import Verified
 
 DELTA = 1e-6
 VERIFIED_DELTA = 1e-3
@@ -40,15 +37,6 @@ DATA_SETS = 7
 
 WALK = tdp.TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 ROAD = tdp.TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
-
-HEAD = """# What a delta gains, and what it costs
-
-Made by `make bench-delta`, in one run on one machine; the data sets are those of the tests (a folder `shared/data` beside the checkout;
-`TEMPORALDP_SHARED` names another place for `shared`). Leakage is in nats, an upper bound, here rounded to the nearest; delta = 1e-6 and neighbours differ in
-one person's value. [The theory](../theory.md), section 9, has the proofs.
-
-{machine}
-"""
 
 
 def number(value: float) -> str:
@@ -279,8 +267,7 @@ def against() -> str:
 
 
 def main() -> None:
-    machine = f"{os.cpu_count()} cores, Python {platform.python_version()}, numpy {np.__version__}, dp-accounting {version('dp-accounting')}."
-    parts = [HEAD.format(machine=machine), "## Known numbers\n", known(), GAINS, gains()]
+    parts = ["## Known numbers\n", known(), GAINS, gains()]
     with tempfile.TemporaryDirectory() as scratch:
         rows = [noise_row(name, adversary) for name, adversary in islice(real_data(Path(scratch)), DATA_SETS)]
     parts += [
@@ -311,49 +298,21 @@ def main() -> None:
     ]
     parts += [HORIZON, table(names, rows), OWN, own(), COST, cost(), AGAINST, against()]
     target = Path(sys.argv[1])
-    target.write_text("\n".join(parts) + "\n", encoding="utf-8")
+    record(target, "\n".join(parts), "make bench-delta")
     print(f"written to {target}")
 
 
-GAINS = """
-## What a delta gains
+GAINS = "\n## What a delta gains\n"
 
-Laplace noise on one number, 0.1 nats a step, TPL of the worst step. Pure: the paper's recursion. "none": it grows without bound.
-"""
+NOISE = "\n## Noise of a histogram that satisfies alpha = 1 over an infinite horizon\n"
 
-NOISE = """
-## Noise of a histogram that holds alpha = 1 for ever
+HORIZON = f"\n## Noise of a histogram that satisfies alpha = 1 for {STEPS} steps at delta = {VERIFIED_DELTA:g}\n"
 
-Mean absolute noise of one count under the plan, against an adversary who has learnt both directions from the same data (which nobody should do
-with data to be protected). "none": no noise holds it. Time is for all five plans.
-"""
+OWN = "\n## Bounds, and what a release itself leaks\n"
 
-HORIZON = f"""
-## Noise of a histogram that holds alpha = 1 for {STEPS} steps at delta = {VERIFIED_DELTA:g}
+COST = "\n## What it costs\n"
 
-As above. "verified": less noise that simulation ({DRAWS:,} draws for each of five amounts, {LIMIT:g} s at most in all) shows to hold, but with a probability of a thousandth of
-delta, which is part of it. In brackets the accounting that the noise is held by where it is another than the column says: pairs take too long, or nothing less was verified in that time.
-"""
-
-OWN = f"""
-## Bounds, and what a release itself leaks
-
-Gaussian noise on every count, 25 steps of the sample, from the past alone: one privacy curve (`ApproximateDP(delta, pairwise=False)`) and one for each pair (`pairwise=True`), against `own_leakage` with {DRAWS:,} draws.
-"""
-
-COST = """
-## What it costs
-
-Two places, stay 0.8, Gaussian noise of sigma about 10 x sensitivity, both runs (upper and lower). A constant release settles; with other noise at every step it cannot.
-Peak memory is of the whole process.
-"""
-
-AGAINST = """
-## Against dp-accounting's own functions
-
-Gaussian noise, 21 releases one after another: composed (nobody moves), and through the walk of two places. dp-accounting has no kernel: its profile is evaluated, and its
-"connect the dots" makes a distribution of what the theorem says. Both cut off tails of 1e-15.
-"""
+AGAINST = "\n## Against dp-accounting's own functions\n"
 
 
 if __name__ == "__main__":

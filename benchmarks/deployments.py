@@ -1,6 +1,6 @@
 """Records of published systems: their fields, the assumptions, and the leakage over a range of chains.
 
-Writes docs/measured/deployments.md from a folder of records of the deployments registry.  Run with:  make deployments
+Writes docs/measured/published-systems.md from a folder of records of the deployments registry.  Run with:  make deployments
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any
 import temporaldp as tdp
 from temporaldp.deployment import Question
 from temporaldp.deployment.card import overview_of
-from temporaldp.deployment.page import stated_fields
 from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, UNKNOWN_FIT, at_delta, factor, upper
 
-HEAD = f"""# Leakage over time under published promises
+HEAD = f"""# Published systems: leakage over time under their promises
 
 **Limits first.**
 
@@ -32,7 +31,7 @@ HEAD = f"""# Leakage over time under published promises
 
 Leakage about a step is the largest change of the odds between two values of one person at that step by all releases, in nats: 1 nat is a
 factor of 2.72, 4.5 nats are a factor of 90. For independent steps (a value stays with probability 0.5) it is the promise of the step by
-itself. `make deployments` writes this page, and a test compares it. Every section names the command that prints the same numbers and more.
+itself. `make deployments` generates this page from the records, and a test compares it; nothing here is measured. The command of a section prints its numbers and more.
 """
 
 OVERVIEW = f"""
@@ -44,6 +43,35 @@ column from one step to the next. `temporaldp deployment FOLDER` prints this tab
 | record | unit | promise of a step | 0.7 | 0.9 | 0.99 | |
 | --- | --- | --- | ---: | ---: | ---: | --- |
 """
+
+
+NUMBERS = f"""
+## Seven cases
+
+A value stays from one step to the next with probability 0.9. *leakage*: about one step, by all steps ({INFINITE_HORIZON}). *odds*: factor by which the releases change the odds between two values.
+*both contribute*: the supremum if both values are contributed, so that a change is a removal and an addition. *user level*: all steps of the horizon, for every correlation. *promise for one step's
+leakage*: the promise of a step under which the supremum would be the present leakage of one step by itself.
+
+| case | promise | leakage, nats | odds | both contribute, nats | user level, nats | promise for one step's leakage |
+| --- | --- | ---: | ---: | ---: | ---: | --- |
+"""
+
+ASSUMPTIONS = """Assumptions of all cases (a step is a month in the last one):
+
+"""
+
+OF_ALL = ("At one of the two values", "Values form", "One step is")
+"""How the assumptions begin that all cases share but for the word for a step."""
+
+MESSAGE = """
+### Suggested message to a publisher
+
+The card of a record has one; for the first case:
+
+"""
+
+FIELD = Path(__file__).resolve().parent / "pages" / "registry-field.md"
+"""The section about a field for correlation, as it stands on the page."""
 
 
 @dataclass(frozen=True)
@@ -119,20 +147,15 @@ CASES = (
     ),
 )
 
-FIELDS = {
-    "privacy_parameters",
-    "privacy_unit",
-    "privacy_unit_details",
-    "release_type",
-    "release_type_details",
-    "data_source_type_details",
-    "composition",
-}
-
 
 def document(folder: Path) -> str:
     """The whole page."""
-    return "".join((HEAD, *_overview(folder), *(_case(folder, case) for case in CASES), _end()))
+    cards = [tdp.deployment.Deployment.load(folder / case.file).card(**case.asked) for case in CASES]
+    common = "".join(f"- {sentence}\n" for sentence in cards[0].assumptions if sentence.startswith(OF_ALL))
+    parts = [HEAD, *_overview(folder), NUMBERS, *map(_numbers, CASES, cards)]
+    parts += ["\n", ASSUMPTIONS, common, *map(_case, CASES, cards)]
+    parts += [f"{MESSAGE}> {cards[0].to_publisher}\n\n", FIELD.read_text(encoding="utf-8")]
+    return "".join(parts)
 
 
 def _overview(folder: Path) -> list[str]:
@@ -152,53 +175,29 @@ def _overview(folder: Path) -> list[str]:
     return [OVERVIEW, *lines, "\nRecords without a number, and the reasons:\n\n", *reasons]
 
 
-def _case(folder: Path, case: Case) -> str:
-    card = tdp.deployment.Deployment.load(folder / case.file).card(**case.asked)
+def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
+    """The row of a case."""
     found = card.leakage
     assert found is not None, card.reason
-    stated = [
-        f"| `{name}` | {_cell(text)} |\n"
-        for name, text in stated_fields(card.deployment, longest=4000)
-        if name in FIELDS
+    step = card.step
+    held = "none found" if found.held is None else found.held.sentence
+    doubled = "-" if found.doubled is None else upper(found.doubled)
+    cells = [
+        case.title,
+        f"{card.promise.sentence} a {step}",
+        f"{upper(found.limit.temporal)}{at_delta(found.delta)}, {'exact' if found.limit.exact else 'upper bound'}",
+        factor(found.limit.temporal),
+        doubled,
+        f"{upper(found.together)} ({card.horizon} {step}s)",
+        held,
     ]
-    curve = [
-        f"| {p:g} | {upper(leakage)} | {factor(leakage)} |\n"
-        for p, leakage in zip(card.stays, card.lasting, strict=True)
-    ]
-    unit = f"nats{at_delta(found.delta)}; {found.limit.kind}"
-    return "".join(
-        (
-            f"\n## {case.title}\n\n",
-            f"`temporaldp deployment {case.file} {case.options}".rstrip() + "`\n\n",
-            "Limits: " + " ".join(sentence for sentence in card.limits if _of_this_record(sentence)) + "\n\n",
-            "Fields of the record:\n\n| field | |\n| --- | --- |\n",
-            *stated,
-            f"\nOrigin of the options: {case.why}\n",
-            "\nAssumptions:\n\n",
-            *(f"- {sentence}\n" for sentence in card.assumptions),
-            "\nLeakage over time:\n\n",
-            *(f"- {sentence}\n" for sentence in card.sentences),
-            f"\n| stays with probability | {INFINITE_HORIZON} ({unit}) | odds change by at most |\n| ---: | ---: | ---: |\n",
-            *curve,
-            f"\nSuggested message to the publisher:\n\n> {card.to_publisher}\n",
-        )
-    )
+    return "| " + " | ".join(cells) + " |\n"
 
 
-def _of_this_record(limit: str) -> bool:
-    """Whether a limit is about this record, and not about all, which the head of the page says."""
-    return limit.startswith(("The privacy unit", "The record lists"))
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
-def _end() -> str:
-    return (
-        "\n## A field for correlation\n\nThe registry has no field for correlation between steps. "
-        "[A field for the registry](registry-field.md) proposes one, and `temporaldp deployment RECORD --emit` writes it.\n"
-    )
+def _case(case: Case, card: tdp.deployment.DeploymentCard) -> str:
+    own = " ".join(sentence for sentence in card.assumptions if not sentence.startswith(OF_ALL))
+    command = f"temporaldp deployment {case.file} {case.options}".rstrip()
+    return f"\n### {case.title}\n\n`{command}`\n\nOrigin of the options: {case.why}\n\nAssumptions: {own}\n"
 
 
 def main() -> None:

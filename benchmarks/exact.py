@@ -1,6 +1,6 @@
 """The exact leakage against the paper's bound and the bound pair by pair: values, closeness, times.
 
-Writes docs/measured/exact.md.  Run with:  make bench-exact;  with LONG=--long it includes what takes minutes by itself.
+Writes benchmarks/recorded/exact.md.  Run with:  make bench-exact;  with LONG=--long it includes what takes minutes by itself.
 """
 
 from __future__ import annotations
@@ -8,22 +8,19 @@ from __future__ import annotations
 import csv
 import math
 import os
-import platform
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-from measure import ACCOUNTING, short, table
+from measure import ACCOUNTING, record, short, table
 
 import temporaldp as tdp
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.kernels.lifting import off_diagonal
-from temporaldp.kernels.threads import n_threads
 from temporaldp.planning.search import largest
 
 HERE = Path(__file__).resolve().parent
@@ -284,15 +281,12 @@ def main() -> None:
         if n <= PAIR_BY_PAIR_UP_TO:
             series_by_pairs(drawn(n, 1.0, 1), np.full(steps, EPSILON))
     tdp.leakage_supremum(drawn(50, 1.0, 1), EPSILON)
-    machine = (
-        f"{n_threads()} cores, Python {platform.python_version()}, numpy {np.__version__}, numba {version('numba')}."
-    )
-    parts = [HEAD.format(machine=machine)]
+    parts: list[str] = []
 
     def add(*more: str) -> None:
         """The page as far as it is: the last tables take minutes, and what is measured stays if they are stopped."""
         parts.extend(more)
-        Path(sys.argv[1]).write_text("\n".join(parts) + "\n", encoding="utf-8")
+        record(Path(sys.argv[1]), "\n".join(parts), "make bench-exact")
 
     add(SPEED, speed())  # first, while nothing else runs
     distances, walk = kilometres()
@@ -300,45 +294,15 @@ def main() -> None:
         add(REAL, *tables([measured(name, adversary) for name, adversary in real_data(Path(scratch))]))
     add(CLOSE, closeness())
     add(RANDOM, *tables([measured(name, adversary) for name, adversary in random_matrices()]))
-    add(METRIC.format(n=len(distances), far=distances.max()), metric_privacy(walk, distances))
+    add(METRIC, metric_privacy(walk, distances))
     print(f"written to {sys.argv[1]} after {time.perf_counter() - started:.0f} s")
 
 
-HEAD = """# The exact leakage, the paper's bound, and the bound pair by pair
+SPEED = "\n## Speed\n"
 
-Made by `make bench-exact`, in one run on one machine; the data sets are those of the tests (a folder `shared/data` beside the
-checkout; `TEMPORALDP_SHARED` names another place for `shared`). All leakage is in nats. The exact value is the supremum of the
-paper's Definitions 5 to 7 over every mechanism with these epsilons; the paper's recursion and the bound pair by pair are never
-below it. [The theory](../theory.md) has the proofs: section 2 for the paper's recursion, section 8 for the bound pair by pair,
-section 10 for the exact value. For a histogram with Laplace noise the exact value is the leakage of that release.
+REAL = "\n## Real data\n"
 
-{machine} Times vary from run to run, by a factor of two where other work shares the cores.
-
-The *gap* is the distance between what is proved from above, which is the number shown, and what a written-out observation attains, as a
-share of the number. "none" stands for a leakage that grows without bound, a budget that does not exist, or a gap of neither.
-"""
-
-SPEED = """
-## Speed
-
-Exact values against the bound pair by pair in one run, on the same matrices (rows from Dirichlet(1), both directions drawn
-independently, 0.1 at each step). The bound pair by pair is not run where it would take minutes. The time includes the leakage
-profile, from which both start, where the matrix is new.
-"""
-
-REAL = """
-## Real data
-
-An adversary who has learnt both directions from the same data (which nobody should do with data that is to be protected). A
-data set with n above 40 is not bounded pair by pair: it took 419 seconds for the bikes.
-"""
-
-RANDOM = """
-## Random matrices
-
-Rows drawn from a Dirichlet distribution, the two directions independently of one another. With concentration 0.3 a row has few
-large entries, so that values are told apart more easily.
-"""
+RANDOM = "\n## Random matrices\n"
 
 CAPTIONS = {
     "series": "\nThe largest TPL of 50 steps of 0.1:\n",
@@ -346,20 +310,9 @@ CAPTIONS = {
     "budget": "\nThe budget that every step can spend for ever with TPL at most 1:\n",
 }
 
-CLOSE = """
-## How far the bounds are from the exact value
+CLOSE = "\n## How far the bounds are from the exact value\n"
 
-The largest TPL of eight steps by each bound, divided by the exact value, over random matrices: the least, the median, the 90 %
-quantile and the largest ratio. Each case spends 0.1, 0.3 or 1 at every step.
-"""
-
-METRIC = """
-## Metric privacy
-
-A walk between the {n} bike stations of San Francisco (half the time stay, else to one of the five nearest), released with plain
-privacy, and with geo-indistinguishability: 0.1 nats a kilometre, so that stations {far:.1f} km apart, the furthest, get
-{far:.1f} times as much. What a release may say under the second is no box of likelihoods, so the leakage is bounded pair by pair.
-"""
+METRIC = "\n## Metric privacy\n"
 
 
 if __name__ == "__main__":

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import datetime
 import json
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -121,13 +123,23 @@ def short(seconds: float) -> str:
     return f"{seconds:.2g} s"
 
 
+def record(target: Path, text: str, command: str) -> None:
+    """Write the headings and tables of a text below a line with the command, the commit, the date and the machine."""
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
+    lines = [line for line in text.splitlines() if line.startswith(("#", "|")) or not line]
+    kept = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    today = datetime.date.today().isoformat()
+    first = f"<!-- `{command}`; commit {commit.stdout.strip()}, {today}; {machine().rstrip('.')} -->"
+    target.write_text(f"{first}\n\n{kept}\n", encoding="utf-8")
+
+
 def machine() -> str:
     """What the numbers depend on."""
     packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
     model = next(
         (line.split(":")[1].strip() for line in _processor() if line.startswith("model name")), platform.machine()
     )
-    return f"{CORES} cores ({model}), Python {platform.python_version()}, {packages}.\n"
+    return f"{CORES} cores ({model}), Python {platform.python_version()}, {packages}."
 
 
 def _processor() -> list[str]:

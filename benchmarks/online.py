@@ -1,4 +1,4 @@
-"""What spending step by step costs: docs/measured/online.md, measured in one run.
+"""What spending step by step costs: benchmarks/recorded/online.md, measured in one run.
 
 Run with:  make bench-online
 """
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import diffprivlib
 import numpy as np
-from measure import ACCOUNTING, machine, short, table
+from measure import ACCOUNTING, record, short, table
 
 import temporaldp as tdp
 
@@ -30,13 +30,6 @@ ADVERSARIES = {
     "[[.99, .01], [.01, .99]]": [[0.99, 0.01], [0.01, 0.99]],
     "[[.999, .001], [.001, .999]]": [[0.999, 0.001], [0.001, 0.999]],
 }
-
-HEAD = """# What spending step by step costs
-
-Made by `make bench-online`, in one run on one machine. A spend's budget is a random share, from 0 to 1.2, of what the accountant keeps
-in reserve, or all that remains, whichever is less; every hundredth step is not published.
-
-"""
 
 
 def adversary(rows: list[list[float]]) -> tdp.Adversary:
@@ -197,11 +190,11 @@ def _ledger(place: Path, accountant: tdp.TemporalAccountant, steps: int) -> list
 def main() -> None:
     """Write the document."""
     target = Path(sys.argv[1])
-    text = HEAD + machine() + "\n"
+    text = ""
     for part in (exactly, streams, users, against_diffprivlib, ledgers):
         for piece in part():
             text += piece
-    target.write_text(text.rstrip("\n") + "\n")
+    record(target, text, "make bench-online")
 
 
 if __name__ == "__main__":

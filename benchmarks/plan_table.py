@@ -1,6 +1,6 @@
 """Noise of the optimal plans, by the exact leakage and by the paper's bound, against the paper's algorithms and alpha / T.
 
-Writes docs/measured/plans.md.  Run with:  make tables
+Writes benchmarks/recorded/plans.md.  Run with:  make bench-plans
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from measure import ACCOUNTING
+from measure import ACCOUNTING, record
 
 import temporaldp as tdp
 
@@ -20,22 +20,7 @@ HORIZONS = (10, 100, 1000)
 ALPHAS = (0.5, 2.0)
 METHODS = ("optimal", "upper_bound", "quantified", "uniform")
 
-HEAD = """# What the optimal plan saves
-
-Mean of 1 / epsilon over the steps, which is proportional to the mean absolute Laplace noise: less is better. Every plan holds
-alpha at every step. Made by `make tables`; seconds are of one run on two cores.
-
-![Budgets over 47 steps by the four methods, alpha = 1: the optimal plan spends more at both ends](../pictures/comparison.png)
-
-*The bundled sample, alpha = 1: `temporaldp plan sleep_5min.csv --alpha 1 --horizon 47 --compare --figure comparison.png`, or
-`make picture`.*
-
-## By the exact leakage
-
-The sample, and random correlations (rows from a Dirichlet distribution, seed 0). "exact": the least noise found whose exact
-leakage is at most alpha. It is a local optimum: nothing certifies that no plan far from it is better. "paper": the certified
-optimum by the paper's bound. The last two columns are for ever: what every step can spend by the exact leakage over what it can
-spend by the paper's bound.
+HEAD = """## By the exact leakage
 
 | correlation | T | alpha | exact | paper | paper / exact | seconds, exact | for ever, exact / paper |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -43,9 +28,6 @@ spend by the paper's bound.
 
 BY_PAPER = """
 ## By the paper's bound
-
-Smoothed strongest correlation of the paper's Section VI (n = 50), known in both directions, for which the bound is exact; then the
-sample. "certified" is the most by which any plan could be better than the optimal one.
 
 | correlation | T | alpha | optimal | Algorithm 2 | Algorithm 3 | alpha / T | best other / optimal | certified | seconds |
 | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |
@@ -105,7 +87,7 @@ def main() -> None:
         lines += [row(f"s = {s:g}", adversary, horizon, alpha) for alpha in ALPHAS for horizon in HORIZONS]
     lines += [row("sleep stages", sleep, horizon, alpha) for alpha in ALPHAS for horizon in (10, 47, 1000, 10_000)]
     target = Path(sys.argv[1])
-    target.write_text(HEAD + "\n".join(exact) + "\n" + BY_PAPER + "\n".join(lines) + "\n", encoding="utf-8")
+    record(target, HEAD + "\n".join(exact) + "\n" + BY_PAPER + "\n".join(lines), "make bench-plans")
     print(f"{len(exact) + len(lines)} rows written to {target}")
 
 

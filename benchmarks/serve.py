@@ -1,6 +1,6 @@
 """What the service bears: steps a second and how long each takes, on a real PostgreSQL, asked by 16 clients.
 
-python benchmarks/serve.py [OUTPUT]     writes docs/measured/service-load.md, or prints
+python benchmarks/serve.py [OUTPUT]     writes benchmarks/recorded/service-load.md, or prints
 
 The server and PostgreSQL (with fsync) run beside the load generator on this machine; nothing else is asked. Requests are sent on a
 schedule, and waited for from the moment at which they should have been sent, so that a server that falls behind is seen.
@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from measure import record, table
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 import postgres
@@ -54,7 +55,7 @@ def server(store):
 
 async def first_page(port):
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
+    writer.write(b"GET /docs HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
     answer = await reader.read()
     assert answer.startswith(b"HTTP/1.1 200"), answer[:200]
     writer.close()
@@ -223,32 +224,15 @@ def run(output):
         with server(store) as (port, _, process):
             name = f"just started again: spend what every step can, on any of {len(made):,} releases"
             lines.append(measured(port, token, process, name, at_reserve(made, rng), RATE, SECONDS))
-    text = TEXT.format(
-        rows="\n".join([HEAD, *lines]), first=np.median(firsts), longest=max(firsts), creating=creating, n=len(made),
-        megabytes=megabytes, seconds=SECONDS, clients=CLIENTS, cores=os.cpu_count(), load=os.getloadavg()[1],
-        version=sys.version.split()[0], states=STATES, adversaries=ADVERSARIES,
-    )  # fmt: skip
+    found = [
+        [f"creating {len(made):,} releases of {ADVERSARIES} correlations of {STATES} states", f"{creating:.0f} s"],
+        ["memory of the server then", f"{megabytes:.0f} MB"],
+        ["from the start of the process to the first page, median of five", f"{np.median(firsts):.2f} s"],
+        ["longest of five", f"{max(firsts):.2f} s"],
+    ]
+    text = "\n".join(["## Load\n", HEAD, *lines, "\n## Server\n", table(["what", "measured"], found)])
     if output:
-        Path(output).write_text(text)
-
-
-TEXT = """# What the service bears
-
-Made by `make bench-serve`: one server process, PostgreSQL with fsync, and the load generator with {clients} connections share
-{cores} cores, on 127.0.0.1 alone. Python {version}; load average at the end {load:.1f}, other work of the machine included. Requests are
-sent on a schedule, and latency counts from the moment at which a request was due: a server that falls behind is seen. Each load
-lasts {seconds:g} s ({seconds:g} s / 2 where clients ask all they can, one request after the other).
-
-{rows}
-
-- "Spend what every step can" is a request without an epsilon: within the reserve, no filter is asked.
-- On one release steps follow one another, each with a commit of its own, so that the disk sets the pace.
-- "Any budget" is a random share, 0.5 to 1.1, of the reserve, so that the filter judges every step. By the exact leakage that is
-  computation, and its speed is the processor's, whatever the database can do. Several servers on one database could share it,
-  which two cores cannot show.
-- {n:,} releases of {adversaries} correlations of {states} values were created in {creating:.0f} s, and the server then had {megabytes:.0f} MB.
-- From the start of the process to the first page: median of five {first:.2f} s, longest {longest:.2f} s.
-"""
+        record(Path(output), text, "make bench-serve")
 
 
 @contextlib.contextmanager

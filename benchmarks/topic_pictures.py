@@ -1,4 +1,4 @@
-"""Pictures of README.md, docs/topics/what-leaks.md and docs/measured/. Usage: python benchmarks/topic_pictures.py docs/pictures"""
+"""Pictures of README.md, docs/topics and docs/measured/. Usage: python benchmarks/topic_pictures.py docs/pictures"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import temporaldp as tdp
+from temporaldp.correlated_noise import simulate_leakage
 from temporaldp.report.figures import comparison_figure, leakage_figure
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, name_step, new_figure, save_figure, styled
 
@@ -63,6 +64,53 @@ def stickiness():
     return figure
 
 
+@styled
+def correlated_noise():
+    """Leakage of three mechanisms with one event-level guarantee: bounds as lines, simulated intervals as bars."""
+    figure, axes = new_figure(3.6)
+    delta, T = 1e-2, 10
+    mechanisms = {
+        "square root": (tdp.MatrixMechanism.square_root, ORANGE),
+        "binary tree": (tdp.MatrixMechanism.tree, DARK),
+        "fresh noise": (tdp.MatrixMechanism.independent, BLUE),
+    }
+    for k, (name, (kind, colour)) in enumerate(mechanisms.items()):
+        mechanism = kind(T, 1.0).calibrated(1.0, delta=delta)
+        bounds = []
+        for stays in STAYS:
+            walk = tdp.TransitionMatrix([[stays, 1 - stays], [1 - stays, stays]])
+            adversary, accounting = tdp.Adversary(walk, walk), tdp.ApproximateDP(delta)
+            series = tdp.temporal_leakage(adversary, mechanism, accounting=accounting)
+            if name == "fresh noise":
+                releases = [tdp.GaussianNoise(mechanism.sigma, 2**0.5)] * T
+                series = min(
+                    (series, tdp.temporal_leakage(adversary, releases, accounting=accounting)),
+                    key=lambda one: one.worst,
+                )
+            bounds.append(series.worst)
+            simulated = simulate_leakage(adversary, mechanism, delta=delta, step=series.worst_time, draws=40_000)
+            at = STAYS.index(stays) + 0.07 * (k - 1)
+            axes.plot([at, at], [simulated.lower, simulated.upper], color=colour, linewidth=4, alpha=0.5)
+        axes.plot(range(len(STAYS)), bounds, color=colour, linewidth=2, marker="o", markersize=4)
+        axes.annotate(
+            name,
+            (len(STAYS) - 1, bounds[-1]),
+            (10, (8, -8, 0)[k]),
+            textcoords="offset points",
+            va="center",
+            color=colour,
+        )
+    axes.axhline(1.0, color=GREY, linestyle=":", linewidth=2)
+    axes.annotate("event level", (0, 1.0), (0, -12), textcoords="offset points", color=GREY)
+    axes.text(0, 8.5, "lines: upper bounds\nbars: simulated intervals", color=GREY)
+    axes.set_xticks(range(len(STAYS)), [f"{stays:g}" for stays in STAYS])
+    axes.set_xlim(-0.3, len(STAYS) + 0.4)
+    axes.set_ylim(0)
+    axes.set_xlabel("probability of staying in the state")
+    axes.set_ylabel("temporal leakage (nats)")
+    return figure
+
+
 def sample_figures() -> dict[str, Any]:
     """Audit and plans of the whole sample, whose numbers README.md and the documents give."""
     sample = tdp.load_sample()
@@ -81,7 +129,10 @@ def sample_figures() -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    for name, figure in ({"steps.png": steps(), "stickiness.png": stickiness()} | sample_figures()).items():
+    for name, figure in (
+        {"steps.png": steps(), "stickiness.png": stickiness(), "correlated-noise.png": correlated_noise()}
+        | sample_figures()
+    ).items():
         save_figure(figure, folder / name)
 
 

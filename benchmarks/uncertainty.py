@@ -1,13 +1,12 @@
 """How much is not known of a correlation: estimate, posterior, guarantee, and longer memory, on all data sets.
 
-Writes docs/measured/uncertainty.md.  Run with:  make uncertainty
+Writes benchmarks/recorded/uncertainty.md.  Run with:  make bench-uncertainty
 """
 
 from __future__ import annotations
 
 import math
 import os
-import platform
 import sys
 import tempfile
 import time
@@ -16,11 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from measure import median, short, table
+from measure import median, record, short, table
 
 import temporaldp as tdp
 from temporaldp.kernels.interval import interval_profile
-from temporaldp.kernels.threads import n_threads
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
@@ -136,13 +134,7 @@ def profile_times() -> Iterator[list[str]]:
 
 def document(rows: list[Row]) -> Iterator[str]:
     """The page, part by part."""
-    yield (
-        "# When nobody knows the matrix\n\n"
-        f"Budget {EPSILON:g} at each of {STEPS} steps; the largest temporal leakage of any step, in nats. Estimate: exact for the matrices "
-        f"of maximum likelihood. Posterior and people: what {CONFIDENCE:.0%} of {DRAWS} draws stay below. Found: exact for the worst matrices within the intervals that ascent found. Guaranteed: an upper bound "
-        f"for every matrix within Clopper-Pearson intervals that hold together at {CONFIDENCE:.0%} confidence (theory, section 12). The "
-        "paper's kind: the recursion over the profile of the same intervals. A dash: the traces determine none, or it takes minutes."
-    )
+    yield "## All data sets"
     yield table(
         [
             "data",
@@ -163,10 +155,7 @@ def document(rows: list[Row]) -> Iterator[str]:
             for row in rows
         ],
     )
-    yield (
-        "## First order against second\n\n"
-        "Words of two values, shrunk towards first order by a prior of one transition a word: attained by an observation, and at most."
-    )
+    yield "## First order against second"
     yield table(
         ["data", "order 1", "order 2, attained", "order 2, at most", "more by, at least"],
         [
@@ -175,19 +164,13 @@ def document(rows: list[Row]) -> Iterator[str]:
             if not math.isnan(row.order[0])
         ],
     )
-    yield "## What `temporaldp diagnose` says\n\n" + "\n".join(f"- **{row.name}.** {row.verdict}" for row in rows)
     yield "## Speed\n\n" + table(["profile, n = 50", "matrix", "intervals", "times"], list(profile_times()))
     yield table(["data", "everything above"], [[row.name, short(row.seconds)] for row in rows])
-    yield (
-        "1,000 draws of the posterior of a chain of 20 values, 47 steps: " + short(posterior_seconds()) + ".\n\n"
-        "## Coverage\n\n"
-        "Chains of two values that are simulated, 6 times, as many people as stated; in how many of 1,000 repetitions the guarantee at "
-        f"{CONFIDENCE:.0%} is at least the leakage of the chain that made the data, 5 steps at 0.3:"
-    )
+    yield table(["1,000 draws of the posterior", "time"], [["20 states, 47 steps", short(posterior_seconds())]])
+    yield "## Coverage"
     yield table(
         ["people", "guarantee at least the truth"], [[f"{n:,}", f"{covered(n, 1000, n):.1%}"] for n in (20, 150, 2000)]
     )
-    yield f"Measured with Python {platform.python_version()} on {n_threads()} threads. `make uncertainty` writes this page."
 
 
 def posterior_seconds() -> float:
@@ -216,7 +199,7 @@ def main(target: Path) -> None:
         for name, data in real_data(Path(folder)):
             rows.append(measured(name, data))
             print(rows[-1], file=sys.stderr, flush=True)
-    target.write_text("\n\n".join(document(rows)) + "\n")
+    record(target, "\n\n".join(document(rows)), "make bench-uncertainty")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from reproduction.document import render_document
 from reproduction.drawing import save_figure
 from reproduction.exhibit import Exhibit, write_csv
 
-PAGE = "claims.md"
+PAGE = "README.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--claim", action="append", choices=STATEMENTS, metavar="ID", help="one statement of the paper; may be repeated"
     )
-    parser.add_argument("--output", "-o", type=Path, metavar="FOLDER", help="folder for CSV, PNG, SVG and claims.md")
+    parser.add_argument("--output", "-o", type=Path, metavar="FOLDER", help="folder for CSV, PNG, SVG and README.md")
     options = parser.parse_args(arguments)
     everything = not (options.figure or options.claim)
     if options.output is not None:

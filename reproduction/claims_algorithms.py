@@ -109,7 +109,7 @@ def algorithm_1_in_doubles() -> Finding:
         f"{found[40.0]:.4g}; right is L(40) = {right:.4g}.",
         loosely(found[40.0] < 0.99 * right),
         "From a of about 37 on both sides of the inequality round to the same number, the last columns are deleted "
-        "with the rest, and leakage is reported too low. Written with e^-a and differences (docs/theory.md, section "
+        "with the rest, and leakage is reported too low. Written with e^-a and differences (Theory, section "
         "1) nothing is lost.",
     )
 

@@ -213,7 +213,7 @@ def recursion() -> Finding:
         disagrees(bool(exact.backward[24] < 0.999 * paper.backward[24])),
         "The program behind the loss function (Equations 18 to 20) lets the likelihoods of all values differ by the "
         "full previous BPL, in any combination. What was released before allows fewer. The recursion is an upper "
-        "bound; docs/measured/exact.md measures by how much, and the tests enumerate the worst mechanism's outputs.",
+        "bound; docs/measured/tightness.md measures by how much, and the tests enumerate the worst mechanism's outputs.",
     )
 
 

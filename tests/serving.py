@@ -16,7 +16,7 @@ from copy import copy
 from pathlib import Path
 
 from temporaldp import DiscreteLaplaceHistogram
-from temporaldp.release.tables import statements
+from temporaldp.release.tables import tables
 from temporaldp.serve import Settings, served_release
 from temporaldp.serve.application import create_app
 from temporaldp.serve.definition import Definition, proved
@@ -44,7 +44,7 @@ def warm():
     ):
         importlib.import_module(name)
     create_app(Settings())
-    statements()
+    tables()
     load_for_first_step()
     made = Definition.model_validate(DEFINITION)
     alone = proved(made.promise, None)

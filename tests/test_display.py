@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from html.parser import HTMLParser
 
 import duckdb
@@ -172,8 +173,9 @@ def test_every_library_reads_a_series_as_the_same_table():
     assert duckdb.sql("select temporal from series order by step").fetchall() == [
         (x,) for x in series.temporal.tolist()
     ]
-    if hasattr(pd.DataFrame, "from_arrow"):  # pandas 3
-        assert pd.DataFrame.from_arrow(SERIES).to_dict("list") == expected
+    assert pd.DataFrame(SERIES).to_dict("list") == expected
+    assert SERIES.to_pandas().to_dict("list") == SERIES.to_polars().to_dict(as_series=False) == expected
+    assert [row.temporal for row in SERIES] == expected["temporal"]
 
 
 def test_other_results_are_tables_as_well():
@@ -183,3 +185,21 @@ def test_other_results_are_tables_as_well():
     assert pl.DataFrame(NOISE)["scale"].to_list() == NOISE.scales.tolist()
     assert pl.DataFrame(PEOPLE).rows() == [("Bo", 0.5, 1), ("<i>Ann</i>", 0.2, 1)]
     assert pl.DataFrame(RELEASED).to_dict(as_series=False) == RELEASED.columns()
+
+
+@pytest.mark.parametrize(
+    "result", [SERIES, BUDGETS, FOR_EVER, NOISE, PEOPLE, RELEASED], ids=lambda one: type(one).__name__
+)
+def test_every_data_frame_of_a_result_has_its_columns(result):
+    expected = {name: list(values) for name, values in result.columns().items()}
+    assert pd.DataFrame(result).to_dict("list") == expected
+    assert result.to_pandas().to_dict("list") == expected
+    assert result.to_polars().to_dict(as_series=False) == expected
+
+
+@pytest.mark.parametrize(("library", "method"), [("pandas", "to_pandas"), ("polars", "to_polars")])
+def test_a_data_frame_of_a_library_that_is_not_installed_names_its_extra(monkeypatch, library, method):
+    monkeypatch.setitem(sys.modules, library, None)
+    monkeypatch.setitem(sys.modules, "pyarrow.pandas_compat", None)
+    with pytest.raises(tdp.errors.MissingExtraError, match=rf"temporaldp\[{library}\]"):
+        getattr(SERIES, method)()

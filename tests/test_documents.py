@@ -38,9 +38,9 @@ NOT_RUN = {
     "docs/how-to/operation.md": "jobs of a server, under paths of its own; tests/cli/test_operation.py runs the commands",
     "docs/how-to/page.md": "starts a server that runs until it is stopped; tests/browser and tests/serve do",
     "docs/how-to/service.md": "the same; tests/serve/test_documents.py runs its requests",
+    "docs/how-to/smoothing.md": "goes on from a plan of another page; tests/cli/test_smoothing.py runs the commands",
     "docs/how-to/upgrading.md": "paths of a server; tests/cli/test_operation.py runs the commands",
-    "docs/measured/counts.md": "goes on from a plan of another page; tests/cli/test_smoothing.py runs the commands",
-    "docs/measured/registry-field.md": "tests/cli/test_deployment.py compares what the line prints with the page",
+    "docs/measured/published-systems.md": "tests/cli/test_deployment.py compares what the line prints with the page",
 }
 
 

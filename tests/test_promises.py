@@ -49,5 +49,5 @@ def test_a_test_that_is_named_exists(named):
 
 
 def test_a_section_that_is_named_exists():
-    for file, anchor in re.findall(r"\]\(([\w.]+\.md)#([^)]+)\)", DOCUMENT.read_text()):
+    for file, anchor in re.findall(r"\]\(([\w./-]+\.md)#([^)]+)\)", DOCUMENT.read_text()):
         assert anchor in anchors(DOCUMENT.parent / file), f"{file}#{anchor}"

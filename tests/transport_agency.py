@@ -16,19 +16,31 @@ ZONES = [f"Z{k:02d}" for k in range(1, 13)]
 QUARTERS = 96
 
 
+def commuting(rng, home, work, days):
+    """The zone of each person at each step, shape (people, steps), from Monday on; homes and places of work are given."""
+    here, found = home, []
+    for t in range(days * QUARTERS):
+        quarter = t % QUARTERS
+        moves = rng.random(len(home)) < (0.45 if quarter in {*range(28, 38), *range(64, 74)} else 0.08)
+        strays = rng.random(len(home)) < 0.01
+        here = np.where(moves, work if 34 <= quarter < 68 else home, here)
+        here = np.where(strays, rng.integers(0, len(ZONES), len(home)), here)
+        found.append(here)
+    return np.stack(found, axis=1)
+
+
+def commuters(rng, n_people, days):
+    """The zones of people most of whom work in three of them."""
+    busy = np.r_[4.0, 3.0, 2.0, np.ones(len(ZONES) - 3)]
+    work = rng.choice(len(ZONES), n_people, p=busy / busy.sum())
+    return commuting(rng, rng.integers(0, len(ZONES), n_people), work, days)
+
+
 def write_table(path, *, n_people, days, seed, start="2024-03-04", missing=0.02, prefix="P"):
     """Write the table of `days` days from Monday on, as CSV or Parquet."""
     rng = np.random.default_rng(seed)
     home, work = (rng.integers(0, len(ZONES), n_people) for _ in range(2))
-    clock = np.arange(days * QUARTERS) % QUARTERS
-    zone = np.empty((n_people, days * QUARTERS), dtype=np.int64)
-    here = home.copy()
-    for t, quarter in enumerate(clock.tolist()):
-        wanted = np.where((quarter >= 34) & (quarter < 68), work, home)
-        moves = rng.random(n_people) < (0.45 if quarter in {*range(28, 38), *range(64, 74)} else 0.08)
-        strays = rng.random(n_people) < 0.01
-        here = np.where(strays, rng.integers(0, len(ZONES), n_people), np.where(moves, wanted, here))
-        zone[:, t] = here
+    zone = commuting(rng, home, work, days)
     kept = rng.random(zone.shape) >= missing
     person, step = np.nonzero(kept)
     times = np.datetime64(start) + step.astype("timedelta64[m]") * 15

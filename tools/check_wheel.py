@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-NOT_FOR_USERS = {"all", "audit", "bench", "browser", "dev", "docs", "mutation"}
+NOT_FOR_USERS = {"all", "audit", "bench", "browser", "dev", "docs"}
 LEFT_OUT = (".ci/", ".github/")
 """Of the repository, in the source distribution."""
 

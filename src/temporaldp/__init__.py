@@ -14,6 +14,7 @@ from temporaldp.accounting import (
     leakage_supremum,
     temporal_leakage,
 )
+from temporaldp.correlated_noise import MatrixMechanism, MemoizedResponse, plan_matrix
 from temporaldp.correlation import (
     Adversary,
     IntervalMatrix,
@@ -101,6 +102,8 @@ __all__ = [
     "LedgerError",
     "LikelihoodBox",
     "MarkovQuilt",
+    "MatrixMechanism",
+    "MemoizedResponse",
     "MetricPrivacy",
     "NoisePlan",
     "OutputTable",
@@ -132,6 +135,7 @@ __all__ = [
     "load_released",
     "load_sample",
     "plan_budget",
+    "plan_matrix",
     "plan_noise",
     "read_counts",
     "read_traces",

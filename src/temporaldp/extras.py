@@ -9,6 +9,8 @@ from temporaldp.errors import MissingExtraError
 
 EXTRAS = {
     "tables": "traces in files and data frames",
+    "pandas": "results as pandas data frames",
+    "polars": "results as Polars data frames",
     "release": "the noise of a release",
     "ledger": "a ledger",
     "report": "pictures and reports",

@@ -17,12 +17,14 @@ from hypothesis import strategies as st
 
 import temporaldp
 from matrices import matrices
+from methods import method_of
 from oracles import exact_loss
 from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
     LeakageBudgetError,
+    MetricPrivacy,
     PaperBound,
     TransitionMatrix,
     leakage_supremum,
@@ -483,3 +485,14 @@ def test_nothing_is_spent_beyond_the_horizon(enforce):
     accountant.spend([0.1] * 3, enforce=enforce)
     with pytest.raises(BudgetError, match="all 3 steps of the horizon are over"):
         accountant.spend(0.1, enforce=enforce)
+
+
+@pytest.mark.parametrize("bound", ["exact", "paper", "metric"])
+@pytest.mark.parametrize("varies", [True, False])
+def test_no_release_follows_the_last_step_in_a_total(bound, varies):
+    walk = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    known = [walk, TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])] if varies else walk
+    accounting = MetricPrivacy([[0.0, 1.0], [1.0, 0.0]]) if bound == "metric" else method_of(bound)
+    accountant = TemporalAccountant(Adversary(known, known), accounting=accounting, horizon=3).spend([0.1, 0.2, 0.1])
+    with pytest.raises(BudgetError, match="all 3 steps of the horizon are over"):
+        accountant.total(0.1)

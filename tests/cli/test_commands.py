@@ -65,6 +65,20 @@ def test_audit_for_people():
     assert max(map(len, narrow.stdout.splitlines()[:12])) <= 60
 
 
+def test_matrices_that_contradict_each_other_are_warned_about(tmp_path):
+    (tmp_path / "b.csv").write_text(",a,b\na,0.9,0.1\nb,0.4,0.6\n")
+    (tmp_path / "f.csv").write_text(",a,b\na,0.6,0.4\nb,0.1,0.9\n")
+    given = [
+        "--set",
+        f"correlation.backward={tmp_path / 'b.csv'}",
+        "--set",
+        f"correlation.forward={tmp_path / 'f.csv'}",
+    ]
+    result = temporaldp("audit", "--epsilon", "0.1", "--horizon", "3", *given)
+    assert result.returncode == 0
+    assert "not those of one stationary chain" in " ".join(result.stderr.split())
+
+
 def test_audit_from_matrices_alone(tmp_path):
     save_matrix(TransitionMatrix([[0.8, 0.2], [0.0, 1.0]], ["a", "b"]), tmp_path / "b.csv")
     save_matrix(TransitionMatrix([[1.0, 0.0], [0.2, 0.8]], ["b", "a"]), tmp_path / "f.json")
@@ -85,7 +99,7 @@ def test_audit_from_matrices_alone(tmp_path):
         "--json",
     ]
     found = json.loads(temporaldp("audit", "--epsilon", "0.5", *both).stdout)
-    assert found["supremum"]["backward"] == "inf"
+    assert found["supremum"]["backward"] == "Infinity"
     assert float(found["supremum"]["backward"]) == math.inf
     assert found["states"] == ["a", "b"]
 

@@ -73,7 +73,7 @@ def test_a_record_without_a_number_has_a_card_too(folder):
 def test_emitted_yaml_is_read_back_and_stands_in_the_documents(folder):
     line = ("r.yaml", "--states", "home,away", "--stays", "0.7:0.99", "--emit")
     told = run(*line, cwd=folder).stdout
-    assert f"```yaml\n{told}```" in (REPOSITORY / "docs" / "measured" / "registry-field.md").read_text()
+    assert f"```yaml\n{told}```" in (REPOSITORY / "docs" / "measured" / "published-systems.md").read_text()
     (folder / "field.yaml").write_text(told)
     field = read_plain_yaml(folder / "field.yaml", "a field")["temporal_correlation"]
     assert (field["step"], field["steps"], field["chains"]["stays"]) == ("day", 365, [0.7, 0.99])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import html
 import json
+import re
 import sqlite3
 
 import pytest
@@ -20,6 +23,10 @@ from temporaldp import (
     save_plan,
     temporal_leakage,
 )
+from temporaldp import __version__ as temporaldp_version
+from temporaldp.cli.ledger_report import evidence_of
+from temporaldp.project.document import read_settings
+from temporaldp.project.recipe import recipes_of
 
 
 @pytest.fixture
@@ -74,6 +81,62 @@ def test_running_again_draws_nothing_and_replaces_its_own_output(days):
     assert load_released(days / "out.parquet").counts[:10].tolist() == before
     run(days, "release", "morning.csv", *KNOWN, "--set", "release.consistent=true", "-o", "consistent.parquet")
     assert (load_released(days / "consistent.parquet").counts >= 0).all()
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_a_report_on_a_ledger_says_how_to_compute_it_again(days):
+    run(days, "release", "morning.csv", *KNOWN, "-o", "out.parquet")
+    run(days, "release", "evening.csv", *KNOWN, "-o", "all.parquet")
+    run(days, "report", "--ledger", "release.db", "-o", "report.html")
+    page = html.unescape((days / "report.html").read_text())
+    said = page[page.index("How to compute it again") : page.index("Every step")]
+    assert said.count("temporaldp release") == 1  # both runs were computed from the same
+    assert f"temporaldp {temporaldp_version}" in said
+    assert re.findall("[0-9a-f]{64}", said) == [sha256(days / "past.csv")]  # none of the protected traces
+    assert "Estimated from other traces (past.csv)" in page
+    assert "A prior of 0.1 per cell was added" in page
+    (days / "again.toml").write_text(re.search("<pre>(.*?)</pre>", said, re.DOTALL)[1])
+    kept = read_settings(days / "again.toml")
+    assert (kept.history.path, kept.correlation.prior, kept.privacy.bound, kept.privacy.alpha) == (
+        days / "past.csv", 0.1, "paper", 1.0,
+    )  # fmt: skip
+    with Ledger(days / "release.db") as ledger:
+        ledger.verify()
+        assert "morning" not in str(ledger.events)
+
+
+def test_another_correlation_is_another_recipe(days):
+    run(days, "release", "morning.csv", *EXACT, "-o", "out.parquet")
+    (days / "second.csv").write_text((days / "past.csv").read_text())
+    adopted = ["--history", "second.csv", "--set", "correlation.prior=0.5"]
+    run(days, "ledger", "adopt", "release.db", *adopted)
+    with Ledger(days / "release.db") as ledger:
+        (first, before), (then, after) = recipes_of(ledger)
+        found = evidence_of(ledger, None, None, name_users=False)
+    assert (first, before.inputs, before.command) == (0, {"past.csv": sha256(days / "past.csv")}, "temporaldp release")
+    assert (then, after.inputs, after.command) == (
+        10,
+        {"second.csv": sha256(days / "second.csv")},
+        "temporaldp ledger adopt",
+    )
+    assert found.recipes == ((first, before), (then, after))
+    sentence = found.provenance.sentence
+    assert sentence.startswith("From step 1 on: Estimated from other traces (past.csv)")
+    assert "From step 11 on: Estimated from other traces (second.csv): one correlation for the whole" in sentence
+
+
+def test_what_learning_a_correlation_has_cost_stays_with_the_ledger(days):
+    run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", "paid.db", "-o", "learnt.json")
+    known = ("--alpha", "1", "--set", "correlation.file=learnt.json", "--horizon", "20", "--ledger", "learnt.db")
+    run(days, "release", "morning.csv", *known, "-o", "out.parquet")
+    with Ledger(days / "learnt.db") as ledger:
+        ((_, recipe),) = recipes_of(ledger)
+    assert recipe.provenance.source == "learnt"
+    assert recipe.provenance.epsilon == 8.0
+    assert recipe.inputs == {"learnt.json": sha256(days / "learnt.json")}
 
 
 @pytest.mark.long

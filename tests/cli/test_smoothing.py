@@ -93,12 +93,12 @@ def test_a_correlation_that_was_paid_for_holds_the_level_and_smooths(tmp_path):
         with (tmp_path / name).open("w", newline="") as file:
             csv.writer(file).writerows([["user", *range(4)], *rows])
     learnt = temporaldp(
-        *["learn", "past.csv", "--epsilon", "2", "--set", "traces.states=a,b", "--ledger", "paid.db", "-o", "c.npz"],
+        *["learn", "past.csv", "--epsilon", "2", "--set", "traces.states=a,b", "--ledger", "paid.db", "-o", "c.json"],
         cwd=tmp_path,
     )
     assert learnt.returncode == 0, learnt.stderr
     words = (
-        "release now.csv --alpha 1 --set correlation.file=c.npz --horizon 4 --ledger r.db -o out.csv "
+        "release now.csv --alpha 1 --set correlation.file=c.json --horizon 4 --ledger r.db -o out.csv "
         "--set release.smoothed=smoothed.csv --json"
     )
     made = temporaldp(*words.split(), cwd=tmp_path)

@@ -75,7 +75,7 @@ def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
 
 @pytest.mark.long
 def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
-    learnt, again, ledger = (tmp_path / name for name in ("a.npz", "b.npz", "learnt.db"))
+    learnt, again, ledger = (tmp_path / name for name in ("a.json", "b.json", "learnt.db"))
     for place in (learnt, again):
         result = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 2, "--ledger", ledger, "-o", place)
         assert result.returncode == 0, result.stderr
@@ -120,6 +120,30 @@ def test_a_clock_is_accounted_for_for_ever_too(walks):
     assert max(plan["leakage"]["temporal"]) <= 1.0
 
 
+def test_a_release_with_a_clock_needs_no_horizon(tmp_path, walks):
+    """One budget that a plan without a horizon grants at every step, whatever its phase; the same at the next run."""
+    for name, times in (("one", "01"), ("both", "0123")):
+        rows = [f"{user},{time},a" for time in times for user in ("u", "v", "w")]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    known = [
+        "--history",
+        walks,
+        "--set",
+        "correlation.period=5",
+        "--set",
+        "correlation.prior=1",
+        "--set",
+        "privacy.bound=paper",
+    ]
+    into = ["--alpha", 1, "--ledger", tmp_path / "r.db"]
+    first = as_json("release", tmp_path / "one.csv", *known, *into, "-o", tmp_path / "one.parquet")
+    both = as_json("release", tmp_path / "both.csv", *known, *into, "-o", tmp_path / "both.parquet")
+    assert (first["ledger_steps"], both["ledger_steps"]) == (2, 4)
+    plan = as_json("plan", *known, "--alpha", 1)
+    assert plan["horizon"] is None
+    assert both["epsilons"] == plan["epsilons"] * 4
+
+
 @pytest.mark.long
 def test_a_diagnosis_is_a_table_a_verdict_and_a_picture(tmp_path, walks):
     figure = tmp_path / "diagnosis.png"
@@ -144,7 +168,7 @@ def test_a_diagnosis_is_a_table_a_verdict_and_a_picture(tmp_path, walks):
         (("--set", "correlation.period=24"), "does not divide the 47 steps"),
         (("--set", "correlation.phase=1"), "correlation.period"),
         (("--set", "correlation.period=24", "--set", "correlation.phase=24"), "phase from 0 to 23"),
-        (("--set", "correlation.file=nowhere.npz"), "does not exist"),
+        (("--set", "correlation.file=nowhere.json"), "does not exist"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path, options, message):

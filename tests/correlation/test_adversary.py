@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matrices import matrices
-from temporaldp import Adversary, InputError, TransitionMatrix
+from temporaldp import Adversary, InputError, IntervalMatrix, Trajectories, TransitionMatrix, estimate_adversary
 from temporaldp.correlation import random_correlation, strongest_correlation
 from temporaldp.errors import MatrixError, StateError
 
@@ -111,3 +111,52 @@ def test_a_chain_begins_with_its_stationary_distribution_unless_another_is_given
     assert Adversary.from_forward(chain).backward == stationary.backward
     with pytest.raises(InputError, match="distribution of the first value"):
         Adversary.from_forward([chain, chain])
+
+
+CYCLE = TransitionMatrix([[0.1, 0.8, 0.1], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]], ["a", "b", "c"])
+"""With uniform stationary distribution; backwards it goes round the other way."""
+
+
+def test_matrices_of_different_chains_contradict_each_other():
+    home, work = TransitionMatrix([[0.9, 0.1], [0.4, 0.6]]), TransitionMatrix([[0.6, 0.4], [0.1, 0.9]])
+    said = Adversary(home, work).contradiction
+    assert "state '0' has the share 0.8 under the backward one and 0.2 under the forward one" in said
+
+
+def test_one_matrix_for_both_directions_contradicts_itself_unless_the_chain_is_reversible():
+    assert "Adversary.from_forward" in Adversary(CYCLE, CYCLE).contradiction
+    symmetric = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    assert Adversary(symmetric, symmetric).contradiction is None
+
+
+def test_swapped_matrices_are_those_of_the_chain_in_the_other_direction_and_nothing_shows_it():
+    right = Adversary.from_forward(CYCLE)
+    swapped = Adversary(right.forward, right.backward)
+    assert right.contradiction is swapped.contradiction is None
+    again = Adversary.from_forward(swapped.forward)  # the same process, told backwards
+    np.testing.assert_allclose(again.backward.dense(), swapped.backward.dense(), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "unknown",
+    [
+        Adversary(),
+        Adversary(forward=CYCLE),
+        Adversary([CYCLE, CYCLE], [CYCLE, CYCLE]),
+        Adversary(CYCLE, IntervalMatrix.around(CYCLE, width=0.1)),
+        Adversary(TransitionMatrix(np.eye(3), CYCLE.states), CYCLE),
+    ],
+)
+def test_what_is_not_known_contradicts_nothing(unknown):
+    assert unknown.contradiction is None
+
+
+def test_estimates_of_a_stationary_process_do_not_contradict_each_other():
+    rng = np.random.default_rng(0)
+    codes = np.zeros((50, 40), dtype=np.int64)
+    codes[:, 0] = rng.integers(3, size=50)
+    for t in range(1, 40):
+        codes[:, t] = [rng.choice(3, p=CYCLE.dense()[k]) for k in codes[:, t - 1]]
+    found = estimate_adversary(Trajectories(codes, states=CYCLE.states))
+    assert found.contradiction is None
+    assert Adversary(found.forward, found.forward).contradiction is not None

@@ -79,7 +79,7 @@ def test_values_that_never_or_always_change_leak_without_bound(load):
     card = load().card(stays=(0.0, 1.0))
     assert card.lasting[0] == card.lasting[-1] == math.inf
     assert card.lasting[card.stays.index(0.5)] == pytest.approx(1.0, abs=1e-12)
-    assert card.to_dict()["lasting"][-1] == "inf"
+    assert card.to_dict()["lasting"][-1] == math.inf
     only = load().card(stays=(1.0, 1.0))
     assert "grows without bound" in only.sentences[1]
     assert only.leakage.settles is None

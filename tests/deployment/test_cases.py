@@ -1,4 +1,4 @@
-"""docs/measured/deployments.md is what the script makes of the records today, and says its limits before its first number."""
+"""docs/measured/published-systems.md is generated from the records, and states its limits before its first number."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from conftest import REPOSITORY, shared_folder
 
-PAGE = REPOSITORY / "docs" / "measured" / "deployments.md"
+PAGE = REPOSITORY / "docs" / "measured" / "published-systems.md"
 
 
 def test_the_page_is_current():
@@ -27,9 +27,9 @@ def test_the_page_is_current():
         del sys.modules["deployments"]
 
 
-def test_the_page_says_its_limits_first_and_has_every_case():
+def test_the_page_states_its_limits_first_and_has_every_case():
     text = PAGE.read_text()
-    assert text.index("Limits first") < text.index("do not show") < text.index("| record |")
+    assert text.index("Limits first") < text.index("do not show") < text.index("| record |") < text.index("| case |")
     for title in (
         "count of people at work",
         "Movement Range Maps",
@@ -38,4 +38,6 @@ def test_the_page_says_its_limits_first_and_has_every_case():
         "Symptoms",
     ):
         assert f"{title}\n" in text
-    assert text.count("Suggested message to the publisher") == text.count("Fields of the record:") >= 6
+        assert f"{title} | " in text
+    assert text.count("Origin of the options: ") == text.count("\nAssumptions: ") == 7
+    assert "Suggested message to a publisher" in text

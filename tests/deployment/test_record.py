@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import temporaldp as tdp
 from conftest import shared_folder
 from registry_records import VISITS, record, with_parameters
 from temporaldp import InputError
@@ -168,7 +169,11 @@ def test_units_that_nobody_knows_are_refused(load, text):
         (record(release_type=None), "frequency not stated", {"every": "day"}),
         (record(privacy_unit="User-level"), "all steps of a person", {"every": "day"}),
         (record(privacy_unit="Event-level"), "number of events not stated", {"contributions": 3}),
-        (record(model_name="Local"), "noise on the device", {"fresh_noise": True}),
+        (
+            with_parameters("epsilon: 1.0", "delta: 1e-9", variant="Approximate DP").replace("Central", "Local"),
+            "noise on the device",
+            {"fresh_noise": True},
+        ),
         (record(release_type_details="Reports are memoized.", model_name="Local"), "memoised noise", None),
         (
             record(release_type_details="The device samples from its records.", model_name="Local"),
@@ -196,6 +201,27 @@ def test_why_there_is_no_number(load, text, brief, asked):
         assert found.card(stays=(0.9, 0.9), **asked).lasting[0] > 1.0
 
 
+def test_noise_of_an_unknown_kind_has_the_bound_by_quilts(load):
+    """Where noise is drawn on a device, and the record does not state that it is fresh; elsewhere the bound stands beside."""
+    central, local = load(record()).card(stays=(0.9, 0.9)), load(record(model_name="Local")).card(stays=(0.9, 0.9))
+    chain = tdp.TransitionMatrix([[0.9, 0.1], [0.1, 0.9]])
+    alone = central.leakage.alone
+    bound = tdp.leakage_supremum(tdp.Adversary(chain, chain), alone, accounting=tdp.MarkovQuilt()).temporal
+    assert local.lasting == pytest.approx((bound,))
+    assert local.remark == "upper bound"
+    assert local.leakage.any_noise == central.leakage.any_noise == pytest.approx(bound)
+    assert bound > central.lasting[0]
+    assert any("Noise may be shared between days" in sentence for sentence in local.assumptions)
+    assert any("does not state that noise is fresh" in sentence for sentence in central.sentences)
+    assert not any("does not state that noise is fresh" in sentence for sentence in local.sentences)
+    assert local.leakage.within <= local.lasting[0]
+    fresh = load(record(model_name="Local")).card(stays=(0.9, 0.9), fresh_noise=True)
+    assert fresh.lasting == central.lasting
+    many = load(record(model_name="Local")).card(stays=(0.9, 0.9), states=("a", "b", "c"))
+    assert many.lasting[0] > 0.0
+    assert many.leakage.held is not None
+
+
 def test_the_terminal_is_not_at_a_records_mercy(load):
     assert load(record(name='"\\e[31mred\\e[0m"')).name == "?[31mred?[0m"
 
@@ -205,6 +231,7 @@ WITH_NUMBERS = {
     "covid19_search_trends_symptoms",
     "google_mobility",
     "movement_ranges_maps",
+    "telemetry_collection_windows",
     "wikimedia_current_usage_data",
     "wikimedia_historical_usage_data",
 }

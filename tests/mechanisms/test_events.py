@@ -16,7 +16,7 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
 )
-from temporaldp.mechanisms.events import release_of
+from temporaldp.adapters import loss_distribution
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 
@@ -75,7 +75,7 @@ def test_events_without_pure_privacy_are_refused(event):
 def test_a_loss_distribution_is_never_below_what_it_says_itself(delta):
     """A promise with a delta loses without bound with that probability, which is where its curve ends."""
     distribution = pld.from_privacy_parameters(common.DifferentialPrivacyParameters(0.7, delta))
-    (made,) = release_of(distribution)
+    made = loss_distribution(distribution, neighboring_relation="replace_one")
     assert delta <= made.limit <= delta + 1e-11
     epsilons = np.array([2.0, 0.0, 0.5, 600.0, 0.1])
     low, up = made.bounds(epsilons)

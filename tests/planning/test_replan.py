@@ -177,3 +177,12 @@ def test_an_exact_rest_holds_exactly_and_has_less_noise():
     weighted = replan(started(adversary, 1.0, 12, spent), weights=[1, 0, 1, 0, 1, 0, 1, 0, 1])
     assert (weighted.epsilons[4::2] == 0.0).all()
     assert weighted.leakage.worst <= 1.0
+
+
+def test_a_first_step_that_uses_the_level_leaves_the_rest_as_it_is_admitted():
+    accountant = TemporalAccountant(Adversary(backward=MATRIX), alpha=1.0, horizon=6)
+    accountant.spend(accountant.remaining())
+    with np.errstate(all="raise"):
+        plan = replan(accountant)
+    assert plan.leakage.worst <= 1.0
+    assert (plan.epsilons > 0.0).all()

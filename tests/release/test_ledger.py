@@ -32,6 +32,7 @@ from temporaldp import (
     TransitionMatrix,
 )
 from temporaldp.release import adopt_correlation
+from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.high_water import mark_file
 from temporaldp.release.outputs import as_text, from_text
 
@@ -258,7 +259,8 @@ def test_a_truncated_file_is_refused_and_left_alone(left, tmp_path):
 def test_something_else_is_no_ledger(tmp_path):
     place = tmp_path / "release.db"
     place.write_text("user,time,state\n" * 300)
-    with pytest.raises(LedgerError, match="no ledger"):
+    place.chmod(0o600)
+    with pytest.raises(LedgerError, match="not a database; it is no ledger"):
         opened(place)
     empty = tmp_path / "empty.db"
     sqlite3.connect(empty).execute("CREATE TABLE other (x)").connection.close()
@@ -533,6 +535,17 @@ def test_a_log_left_from_another_ledger_is_not_replayed(tmp_path):
     with pytest.raises(LedgerError, match="is left from one that was removed"):
         opened(place)
     stream.close()
+
+
+def test_a_ledger_that_another_process_makes_and_uses_meanwhile_is_opened(tmp_path, monkeypatch):
+    place, really, looks = tmp_path / "release.db", FileDatabase.exists, []
+    with opened(place) as other:
+        other.release([70, 30], time=0)
+        assert (tmp_path / "release.db-wal").exists()
+        # This process looked before the other one made the file.
+        monkeypatch.setattr(FileDatabase, "exists", lambda self: bool(looks.append(1) or looks[1:]) and really(self))
+        with opened(place) as stream:
+            assert len(stream) == 1
 
 
 @pytest.mark.parametrize("name", ["temporaldp ledger 5", "temporaldp ledger 7", "other", 5])

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 from temporaldp import PublicCorrelation, ReleasedHistograms, TransitionMatrix, load_sample, smooth
+from temporaldp.release.smoothed import step_release
+from temporaldp.smoothing import advance, averaged, estimates
+from transport_agency import QUARTERS, ZONES, commuters
 
 SAMPLE = load_sample()
 
@@ -25,14 +28,16 @@ def released(counts, scale, noise, rng):
     )
 
 
+def public(chain):
+    return PublicCorrelation(TransitionMatrix(chain, [f"s{k}" for k in range(len(chain))]), source="a test")
+
+
 def measured(pairs, noise, scale, *, widths=1.0, rng):
     """Smoothed error over raw error, and coverage, over several populations with their chains; intervals made narrower."""
     raw, smoothed, inside = [], [], []
     for counts, chain in pairs:
         noisy = released(counts, scale, noise, rng)
-        names = [f"s{k}" for k in range(len(chain))]
-        known = PublicCorrelation(TransitionMatrix(chain, names), source="a test")
-        found = smooth(noisy, known, total=int(counts[0].sum()))
+        found = smooth(noisy, public(chain), total=int(counts[0].sum()))
         low = found.counts - widths * (found.counts - found.lower)
         high = found.counts + widths * (found.upper - found.counts)
         raw.append(np.abs(noisy.counts - counts).mean())
@@ -91,3 +96,56 @@ def test_a_wrong_chain_costs_no_more_than_the_release_and_keeps_its_intervals(n_
     ratio, inside = measured(simulated(rng, chain, believed, n_people, 6), "laplace", 10.0, rng=rng)
     assert ratio <= 1.02
     assert 0.92 <= inside <= 0.99
+
+
+def counted_and_learnt(codes, n_protected):
+    """Counts of some, and one chain for all times of day learnt from the others."""
+    counts = np.stack([np.bincount(column, minlength=len(ZONES)) for column in codes[:n_protected].T])
+    cells = (codes[n_protected:, :-1] * len(ZONES) + codes[n_protected:, 1:]).ravel()
+    weights = np.bincount(cells, minlength=len(ZONES) ** 2).reshape(len(ZONES), len(ZONES)) + 1.0 / len(ZONES)
+    return counts, public(weights / weights.sum(axis=1, keepdims=True))
+
+
+def filtered(noisy, known, total):
+    """What a ledger stores of each step: from the releases up to it."""
+    state, moments, steps = None, [], []
+    for counts, scale in zip(noisy.counts, noisy.scales.tolist(), strict=True):
+        steps.append(step_release(counts, scale, noisy.noise, total))
+        state = advance(state, steps[-1], known)
+        state = state.only(state.kept)
+        moments.append(averaged(state.belief, state.weights))
+    return estimates(*map(np.array, zip(*moments, strict=True)), steps)
+
+
+@pytest.mark.parametrize("scale", [40.0, 6.0, 2.0])
+@pytest.mark.parametrize("n_people", [400, 1500])
+def test_intervals_hold_the_busiest_zones_of_commuters_by_day_though_the_chain_has_no_clock(n_people, scale):
+    rng = np.random.default_rng(12)
+    by_day = np.arange(3 * QUARTERS) % QUARTERS
+    by_day = (by_day >= 34) & (by_day < 68)
+    inside = {"filter": [], "smoother": []}
+    for _ in range(3):
+        counts, known = counted_and_learnt(commuters(rng, 2 * n_people, 3), n_people)
+        noisy = released(counts, scale, "laplace", rng)
+        seen = {"filter": filtered(noisy, known, float(n_people)), "smoother": smooth(noisy, known, total=n_people)}
+        for name, found in seen.items():
+            held = (found.lower <= counts) & (counts <= found.upper)
+            inside[name].append((held[by_day, :3].mean(), held.mean()))
+            assert np.abs(found.counts - counts).mean() < np.abs(noisy.counts - counts).mean()
+    for held in inside.values():
+        busiest, everywhere = np.mean(held, axis=0)
+        assert busiest >= 0.9, inside
+        assert 0.93 <= everywhere <= 0.995, inside
+
+
+def test_errors_of_predictions_hardly_widen_intervals_where_the_chain_is_right(monkeypatch):
+    chain, widths = learnt(SAMPLE.codes), []
+    for memory in (0.6, 1.0):
+        monkeypatch.setattr("temporaldp.smoothing.counts_model.ERROR_MEMORY", memory)
+        rng = np.random.default_rng(13)
+        found = [
+            smooth(released(counts, 10.0, "laplace", rng), public(chain), total=1000)
+            for counts, _ in simulated(rng, chain, chain, 1000, 6)
+        ]
+        widths.append(np.mean([one.upper - one.lower for one in found]))
+    assert widths[1] <= widths[0] <= 1.1 * widths[1]

@@ -27,19 +27,28 @@ def dense(steps, matrices, widening, first_mean, first_covariance):
     """Mean and covariance of every step's counts given all releases, by one normal law of everything.
 
     The covariance of a move is taken at the mean that the past alone gives, as the filter does: that mean is conditioned anew
-    from the steps before, so that nothing of the recursion is used.
+    from the steps before, so that nothing of the recursion is used. So is what was predicted, whose errors widen the next move.
     """
     n = len(first_mean)
     mean, covariance = first_mean.copy(), first_covariance.copy()
+    off, spread = np.zeros(n), np.zeros(n)
     for t in range(1, len(steps)):
-        now = given(steps[:t], mean, covariance, n)[0][-n:]
+        past, past_covariance = given(steps[:t], mean, covariance, n)
+        now, now_covariance = past[-n:], past_covariance[-n:, -n:]
         shares = np.maximum(now, 0.0)
         shares *= steps[t - 1].total / shares.sum()
         rows = matrices[t - 1]
-        move = sum(c * (np.diag(row) - np.outer(row, row)) for c, row in zip(shares, rows, strict=True))
+        move = widening * sum(c * (np.diag(row) - np.outer(row, row)) for c, row in zip(shares, rows, strict=True))
+        unexplained = np.maximum(off**2 - spread, 0.0)
+        if unexplained.any():  # independent errors of these variances, given their sum
+            move += np.diag(unexplained) - np.outer(unexplained, unexplained) / unexplained.sum()
+        if steps[t].counts is not None:
+            variance = np.diag(rows.T @ now_covariance @ rows + move) + steps[t].variance
+            off = 0.6 * off + 0.4 * (steps[t].counts - now @ rows)
+            spread = 0.36 * spread + 0.16 * variance
         last = covariance[-n:]
         cross = rows.T @ last
-        corner = rows.T @ covariance[-n:, -n:] @ rows + widening * move
+        corner = rows.T @ covariance[-n:, -n:] @ rows + move
         covariance = np.block([[covariance, cross.T], [cross, corner]])
         mean = np.concatenate([mean, mean[-n:] @ rows])
     return given(steps, mean, covariance, n)

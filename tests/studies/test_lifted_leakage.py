@@ -5,9 +5,23 @@ import itertools
 import numpy as np
 import pytest
 
-from temporaldp import Adversary, InputError, Trajectories, load_sample, temporal_leakage
-from temporaldp.correlation import estimate_dwell_times, estimate_words
-from temporaldp.errors import EstimationError
+from temporaldp import (
+    Adversary,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    Exact,
+    InputError,
+    PaperBound,
+    TemporalAccountant,
+    Trajectories,
+    TransitionMatrix,
+    leakage_supremum,
+    load_sample,
+    plan_budget,
+    temporal_leakage,
+)
+from temporaldp.correlation import LiftedChain, estimate_dwell_times, estimate_words
+from temporaldp.errors import EstimationError, MatrixError, StateError
 from temporaldp.studies import lifted_leakage
 
 
@@ -49,6 +63,85 @@ def test_both_bounds_enclose_every_observation(make, seed):
     assert found.attained <= truth[found.worst_time] + 1e-9
     assert found.attained >= 0.98 * truth[found.worst_time]
     assert found.gap >= -1e-9
+
+
+RETURNING = np.array([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]])
+"""Order 2: [before, now, next]."""
+
+
+def test_a_chain_of_known_probabilities_takes_one_call():
+    chain = LiftedChain.of_words(RETURNING, ["home", "work"])
+    words = list(itertools.product((0, 1), repeat=2))
+    assert chain.forward.states == tuple(f"{chain.states[a]} > {chain.states[b]}" for a, b in words)
+    for (a, b), row in zip(words, chain.forward.dense(), strict=True):
+        expected = [RETURNING[a, b, d] if c == b else 0.0 for c, d in words]
+        assert row.tolist() == pytest.approx(expected)
+    assert chain.labels.tolist() == [b for _, b in words]
+    first = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    assert LiftedChain.of_words(first.dense()).adversary == Adversary.from_forward(TransitionMatrix(first, ["0", "1"]))
+
+
+def test_a_third_order_moves_from_word_to_word():
+    given = np.random.default_rng(1).dirichlet([1.0, 1.0, 1.0], size=(3, 3, 3))
+    chain = LiftedChain.of_words(given)
+    words = list(itertools.product(range(3), repeat=3))
+    dense = chain.forward.dense()
+    for k, (a, b, c) in enumerate(words):
+        for m, (d, e, f) in enumerate(words):
+            assert dense[k, m] == pytest.approx(given[a, b, c, f] if (d, e) == (b, c) else 0.0)
+
+
+@pytest.mark.parametrize("accounting", [Exact(), PaperBound()], ids=lambda one: one.name)
+def test_what_is_accounted_about_words_is_never_less_than_what_leaks_about_values(accounting):
+    chain = LiftedChain.of_words(RETURNING)
+    epsilons = [0.5, 0.2, 0.7, 0.4]
+    truth = [enumerated(chain, epsilons, t) for t in range(4)]
+    assert (temporal_leakage(chain, epsilons, accounting=accounting).temporal >= np.array(truth) - 1e-9).all()
+    accountant = TemporalAccountant(chain, alpha=1.0, accounting=accounting)
+    for _ in range(4):
+        accountant = accountant.spend(accountant.remaining())
+    assert max(enumerated(chain, accountant.spent.tolist(), t) for t in range(4)) <= 1.0 + 1e-9
+    plan = plan_budget(chain, alpha=1.0, horizon=4, accounting=accounting)
+    assert max(enumerated(chain, plan.epsilons.tolist(), t) for t in range(4)) <= 1.0 + 1e-9
+    assert (
+        leakage_supremum(chain, 0.1, accounting=accounting).temporal >= temporal_leakage(chain, [0.1] * 20).worst - 1e-9
+    )
+
+
+def test_a_release_of_values_goes_on_under_a_longer_memory(tmp_path):
+    accountant = TemporalAccountant(LiftedChain.of_words(RETURNING), alpha=1.0)
+    mechanism, place = DiscreteLaplaceHistogram(2), tmp_path / "r.db"
+    with ContinualRelease(mechanism, ledger=place, accountant=accountant, states=("home", "work")) as stream:
+        for hour in range(3):
+            stream.release([70, 30], time=hour)
+        assert 0.0 < stream.accountant.total() <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (RETURNING[0], None, ""),
+        (0.5, MatrixError, "got shape"),
+        ([0.5, 0.5], MatrixError, r"got shape \(2,\)"),
+        (RETURNING[:, :1], MatrixError, r"got shape \(2, 1, 2\)"),
+        (RETURNING * 0.5, MatrixError, "row '0 > 0' .* sums to 0.5"),
+        (np.full((11,) * 4, 1 / 11), EstimationError, "1331 words"),
+    ],
+)
+def test_probabilities_that_are_no_chain_are_refused(given, error, message):
+    if error is None:
+        assert LiftedChain.of_words(given).memory == "the last value"
+        return
+    with pytest.raises(error, match=message):
+        LiftedChain.of_words(given)
+
+
+def test_words_that_never_occur_are_left_out():
+    alternating = [[[0.5, 0.5], [1.0, 0.0]], [[0.3, 0.7], [0.5, 0.5]]]  # after work, home: never twice work
+    chain = LiftedChain.of_words(alternating)
+    assert chain.forward.states == ("0 > 0", "0 > 1", "1 > 0")
+    with pytest.raises(StateError, match="expected 2 state names"):
+        LiftedChain.of_words(alternating, ["a"])
 
 
 @pytest.mark.long

@@ -25,7 +25,7 @@ class TemporalAccountant:
     Without alpha an odometer: it admits everything and says what has leaked. With alpha a filter: it admits a budget only if
     every step so far, this one and all later ones stay at or below alpha, whatever is chosen later and however long it goes on;
     anything else is refused and changes nothing. Budgets may depend on what was published before: pure differential privacy
-    holds output by output (docs/theory.md).
+    holds output by output (Theory, section 11).
 
     With a delta it is an odometer of mechanisms, and its numbers are epsilons at that delta. Which mechanism comes next must
     then not depend on what was published, so that there is no filter.
@@ -162,10 +162,16 @@ class TemporalAccountant:
         ----------
         following : float or mechanism, optional
             What the next step would publish: the total with it. Nothing is spent.
+
+        Raises
+        ------
+        BudgetError
+            `following` is given, and all T steps are over.
         """
         with self._lock:
             if following is None:
                 return self._account.worst()[0]
+            self._account.require_steps(1)
             release = self._account.counted(following)
             return max(odometer.worst_with(release)[0] for odometer in self._account.odometers(release))
 
@@ -281,7 +287,7 @@ class TemporalAccountant:
             return math.inf if allowed is None else allowed.constant(steps, last)
 
     def adopt(self, adversary: Adversaries, *, both: bool = False, reserve: float | None = None) -> Self:
-        """Account by other matrices from the next step on, exactly; the steps so far keep theirs (docs/theory.md, section 17).
+        """Account by other matrices from the next step on, exactly; the steps so far keep theirs (Theory, section 17).
 
         Parameters
         ----------

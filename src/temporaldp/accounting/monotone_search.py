@@ -16,9 +16,6 @@ SMOOTH_TRIES = 12
 """Iterations of Brent's method, after which `worst` counts as discontinuous. If doubled, a search takes up to half again as
 long where no certificate is found above some number."""
 
-MOST_TRIES, NEAR, AIM = 14, 1e-3, 0.9996
-"""Numbers that are tried where each is costly, how close to the largest one ends the search, and the share that is aimed at."""
-
 LEAST_SHARE = 1e-9
 """Share of alpha below which a sustainable budget counts as none."""
 
@@ -80,23 +77,26 @@ def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: f
     return largest(told, max(known, least), most, ceiling)
 
 
-def largest_in_few_tries(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:
-    """The largest number found with ``worst <= ceiling``, mostly to a thousandth; 0 if `low` exceeds it. worst increases.
+def largest_in_few_tries(
+    worst: Callable[[float], float], low: float, high: float, ceiling: float, close: float = 1e-3
+) -> float:
+    """The largest number found with ``worst <= ceiling``, mostly within `close` of it; 0 if `low` exceeds it. worst increases.
 
     Regula falsi, halving (by ratio) where it does not help: the answer is from the side that holds.
     """
+    aim = 1.0 - 0.4 * close
     at_low, at_high = worst(low), math.inf
     if at_low > ceiling:
         return 0.0
-    for _ in range(MOST_TRIES):
-        if high <= low * (1.0 + NEAR) or at_low >= ceiling * (1.0 - NEAR):
+    for _ in range(14):
+        if high <= low * (1.0 + close) or at_low >= ceiling * (1.0 - close):
             break
         middle = math.sqrt(low * high)
         if at_low < at_high < math.inf:
-            share = (AIM * ceiling - at_low) / (at_high - at_low)
+            share = (aim * ceiling - at_low) / (at_high - at_low)
             middle = low + min(max(share, 0.02), 0.98) * (high - low)
         elif at_low > 0.0:
-            middle = min(max(low * ceiling / at_low * AIM, low * (1.0 + NEAR)), middle)
+            middle = min(max(low * ceiling / at_low * aim, low * (1.0 + close)), middle)
         value = worst(middle)
         if value <= ceiling:
             low, at_low = middle, value

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 State = TypeVar("State", Odometer, Filter)
 
-SPARE = 64.0 * ROUNDOFF
-"""Share of alpha that a promise for several steps keeps, for the roundings of each of them."""
 
 RECENT, TO_COME = 256, (0, 64, 512, 4096)
 """Steps before and after a refused one, with the reserve, whose leakage tells why it was refused: as many as show it."""
@@ -169,7 +167,8 @@ class Filters(OnlineStates[Filter]):
         most = max(self.largest(either) for either in (False, last))
         low = _halved(lambda epsilon: self.admits([epsilon] * steps, last), most, 1e-12)
         # Just inside the level, room grows from step to step; exactly on it, the roundings given away would.
-        return max(low - steps * SPARE * self.alpha, 0.0)
+        # Share of alpha that a promise for several steps keeps, for the roundings of each of them
+        return max(low - steps * 64.0 * ROUNDOFF * self.alpha, 0.0)
 
 
 def _halved(holds: Callable[[float], bool], high: float, close: float) -> float:

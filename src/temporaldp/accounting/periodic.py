@@ -3,7 +3,7 @@
 Every step spends e. Let a be a spread at phase f that the releases of some whole periods do not raise: if everything up to a
 step of phase f says at most a about any two values, so does everything up to the step that many periods later. Then a bounds
 every horizon: a shorter past is one whose first releases said nothing. A past that says at most a is a release with budget a,
-so that the leakage of ``a, e, e, ...`` bounds that of every past (docs/theory.md, section 14), and what arrives some periods
+so that the leakage of ``a, e, e, ...`` bounds that of every past (Theory, section 14), and what arrives some periods
 later hardly depends on a. This needs nothing of an accounting method but its series.
 
 At a delta what a past says is no number but a curve. There the matrices of all phases are taken for a set, any of which may

@@ -21,9 +21,11 @@ from temporaldp.accounting.protocol import (
     Leakage,
     grouped,
     listed,
+    require_method,
     weakest,
 )
-from temporaldp.arrow import arrow_stream
+from temporaldp.accounting.sequence import SequenceMechanism
+from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LeakageSeries:
+class LeakageSeries(Table):
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.
 
     The paper's Definitions 5 to 7: the supremum over every mechanism with these epsilons, exact by default; then these are the
@@ -236,10 +238,13 @@ class LeakageSeries:
         """
         return draw(self, ax=ax, times=times, alpha=alpha, paper=paper)
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A row for each step, for any library that reads Arrow: step, epsilon, backward, forward, temporal."""
-        columns = {"step": np.arange(len(self)), "epsilon": self.epsilons}
-        return arrow_stream(columns | {name: getattr(self, name) for name in DIRECTIONS}, requested_schema)
+    def columns(self) -> dict[str, Any]:
+        """A row for each step: step, epsilon, backward, forward, temporal."""
+        return {
+            "step": np.arange(len(self)),
+            "epsilon": self.epsilons,
+            **{name: getattr(self, name) for name in DIRECTIONS},
+        }
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -268,7 +273,7 @@ def _frozen(values: FloatArray) -> FloatArray:
 
 def temporal_leakage(
     adversary: Adversaries,
-    releases: ArrayLike | Sequence[Any],
+    releases: ArrayLike | Sequence[Any] | SequenceMechanism,
     *,
     accounting: Accounting[Any, Any] = EXACT,
     horizon: int | None = None,
@@ -282,7 +287,8 @@ def temporal_leakage(
     releases : array_like, shape (T,), or sequence of T mechanisms
         What each step publishes: a number is the privacy loss of any mechanism by itself (replacement of one value), in nats,
         >= 0; 0 or None for a step that is not published. Which mechanisms there are depends on `accounting`. One number or
-        mechanism stands for all steps, if the adversary's matrices or `horizon` determine how many there are.
+        mechanism stands for all steps, if the adversary's matrices or `horizon` determine how many there are. A mechanism whose
+        noise is shared between steps, `MatrixMechanism` or `MemoizedResponse`, stands for all of them.
     accounting : Accounting
         The method: `Exact()`, `PaperBound()`, `MetricPrivacy(distances)`, `ApproximateDP(delta)`, or one of your own
         (docs/architecture.md). Interval matrices are accounted for by an upper bound over their set (`IntervalBound`).
@@ -327,6 +333,8 @@ def temporal_leakage(
     array([0.397, 0.467, 0.49 , 0.503])
     """
     population = Population.of(adversary)
+    if isinstance(releases, SequenceMechanism):
+        return _of_sequence(population, releases, accounting, horizon)
     each = listed(releases, population.n_steps if horizon is None else horizon)
     if horizon is not None and len(each) != horizon:
         raise BudgetError(f"expected as many releases as the horizon has steps, {horizon}, got {len(each)}")
@@ -346,15 +354,33 @@ def temporal_leakage(
     return _largest([members[k] for k in range(len(population))])
 
 
+def _of_sequence(
+    population: Population, mechanism: SequenceMechanism, accounting: Accounting[Any, Any], horizon: int | None
+) -> LeakageSeries:
+    """Leakage of one mechanism for all steps, about each user."""
+    require_method(accounting)
+    lengths = {number for number in (mechanism.n_steps, horizon, population.n_steps) if number is not None}
+    if len(lengths) != 1:
+        got = " and ".join(map(str, sorted(lengths))) or "none of them"
+        raise BudgetError(
+            f"expected the mechanism, the adversary's matrices and horizon to have one number of steps, got {got}; "
+            "give horizon=T where neither of the others has one"
+        )
+    (T,) = lengths
+    users = population.over(T).users
+    promised = _frozen(mechanism.event_level(T, accounting.delta))
+    return series_of(population, promised, [mechanism.leakage(user, T, accounting) for user in users], accounting)
+
+
 def series_of(
     population: Population, epsilons: FloatArray, leakages: Sequence[Leakage], accounting: Accounting[Any, Any]
 ) -> LeakageSeries:
-    """The series of leakages that are known already, one for each user; evidence is computed when it is asked for."""
+    """The series of leakages that are known already, one for each user; missing evidence is computed when it is asked for."""
     members = []
     for (name, user), leakage in zip(population, leakages, strict=True):
         past, future, both = (getattr(leakage, direction) for direction in DIRECTIONS)
-        later = partial(_evidence, user, epsilons, accounting)
-        members.append(LeakageSeries(epsilons, past, future, both, name, accounting=accounting, details=later))
+        known = leakage.evidence or partial(_evidence, user, epsilons, accounting)
+        members.append(LeakageSeries(epsilons, past, future, both, name, accounting=accounting, details=known))
     return _largest(members)
 
 

@@ -92,7 +92,7 @@ def leakage_supremum(
     """Suprema over all horizons of the leakage of one release that every step repeats, in nats.
 
     Exact: with one closed class of states that is aperiodic and lambda the spectral radius of the matrix on the other states,
-    a supremum exists if and only if ``epsilon < -log lambda`` (docs/theory.md, section 10). It is certified from above, and
+    a supremum exists if and only if ``epsilon < -log lambda`` (Theory, section 21). It is certified from above, and
     within 1e-9 of what some horizon attains. By the paper's bound: Theorem 5, with `<` for its `<=`, in closed form over the
     leakage profile. At a delta there can be a supremum where the pure leakage grows without bound.
 

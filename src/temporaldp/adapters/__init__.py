@@ -6,7 +6,8 @@ where the level would break. Within the step the library's own budget holds.
 
 from temporaldp.adapters.diffprivlib_steps import diffprivlib
 from temporaldp.adapters.dp_accounting_accountant import dp_accounting
+from temporaldp.adapters.loss_distributions import loss_distribution
 from temporaldp.adapters.opendp_steps import opendp
 from temporaldp.adapters.tumult_steps import tumult
 
-__all__ = ["diffprivlib", "dp_accounting", "opendp", "tumult"]
+__all__ = ["diffprivlib", "dp_accounting", "loss_distribution", "opendp", "tumult"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -28,7 +28,6 @@ from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
-from temporaldp.files.plans import json_number
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.report import Evidence, explanation
@@ -224,25 +223,26 @@ def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
     """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
     series, paper, gap = found.series, None, _gap(found.series)
     if found.paper is not None and found.paper_limits is not None:
-        paper = _arrays(found.paper) | {"worst_leakage": found.paper.worst, "supremum": _supremum(found.paper_limits)}
+        limits = _directions(found.paper_limits)
+        paper = _directions(found.paper) | {"worst_leakage": found.paper.worst, "supremum": limits}
     return {
         "epsilon": float(series.epsilons[0]),
         "delta": series.delta,
-        "gap": None if gap is None else json_number(gap),
+        "gap": gap,
         "states": inputs.states,
         "times": inputs.times(len(series)),
-        "accounting": series.accounting.document(),
-        **_arrays(series),
-        "attained": None if series.attained is None else _arrays(series.attained),
+        "accounting": series.accounting,
+        **_directions(series),
+        "attained": None if series.attained is None else _directions(series.attained),
         "worst_time": series.worst_time,
         "worst_leakage": series.worst,
         "worst_user": series.worst_user,
         "worst_pair": series.worst_pair(),
-        "supremum": _supremum(found.limits) | {"certified": found.limits.certified},
+        "supremum": _directions(found.limits) | {"certified": found.limits.certified},
         "witness": _witness(series),
         "paper": paper,
         "uncertainty": None if found.uncertainty is None else _uncertainty(found.uncertainty),
-        "own_leakage": None if found.own is None else asdict(found.own),
+        "own_leakage": found.own,
         "learning_epsilon": inputs.provenance.epsilon,
         "user_level": series.user_level,
         "unit": "nats",
@@ -254,12 +254,8 @@ def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
     }
 
 
-def _arrays(leakage: LeakageSeries | Attained) -> dict[str, list[float]]:
-    return {name: getattr(leakage, name).tolist() for name in DIRECTIONS}
-
-
-def _supremum(limits: LeakageSupremum) -> dict[str, Any]:
-    return {name: json_number(getattr(limits, name)) for name in DIRECTIONS}
+def _directions(leakage: LeakageSeries | Attained | LeakageSupremum) -> dict[str, Any]:
+    return {name: getattr(leakage, name) for name in DIRECTIONS}
 
 
 def _uncertainty(found: LeakageUncertainty) -> dict[str, Any]:
@@ -267,7 +263,7 @@ def _uncertainty(found: LeakageUncertainty) -> dict[str, Any]:
     people = None if found.people is None else found.people.quantile(found.confidence)
     return {
         "confidence": found.confidence,
-        "estimate": json_number(found.estimate),
+        "estimate": found.estimate,
         "posterior_quantile": found.posterior.quantile(found.confidence),
         "people_quantile": people,
         "attained": found.attained,

@@ -149,7 +149,7 @@ def _learn(protected: Trajectories, output: Path, noise: float) -> None:
         learnt = learn_correlation(
             protected, epsilon=LEARNING, contributed=protected.n_times - 1, ledger=output / "correlation.db"
         )
-        save_correlation(learnt, output / "correlation.npz")
+        save_correlation(learnt, output / "correlation.json")
         limited = plan_budget(learnt, alpha=ALPHA, horizon=protected.n_times)
     show_learnt(learnt)
     console.print(

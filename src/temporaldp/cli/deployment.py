@@ -219,7 +219,7 @@ def _file(line: DeploymentCard) -> str:
 
 def _known(path: Path) -> Adversary:
     """Both directions: as the file has them, or those of the stationary chain of a forward matrix."""
-    if path.suffix.lower() == ".npz":
+    if path.suffix.lower() == ".json":
         return load_correlation(path)
     forward = load_matrix(path)
     return Adversary.from_forward(forward, initial=forward.stationary_distribution())

@@ -11,7 +11,6 @@ from rich.table import Table
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, say_json, warn, working
 from temporaldp.files.atomic import require_writable
-from temporaldp.files.plans import json_number
 from temporaldp.project.inputs import read_data
 from temporaldp.report.sentences import number
 from temporaldp.report.style import figure_suffix, save_figure
@@ -103,16 +102,11 @@ def show_diagnosis(found: Diagnosis) -> None:
 
 
 def _document(found: Diagnosis) -> dict[str, object]:
-    models = [asdict(one) | {"attained": _number(one.attained), "proved": _number(one.proved)} for one in found.models]
     return {
         "epsilon": found.epsilon,
-        "models": models,
+        "models": found.models,
         "refinements": [asdict(one) | {"preferred": one.preferred} for one in found.refinements],
-        "weaknesses": asdict(found.weaknesses),
+        "weaknesses": found.weaknesses,
         "verdict": found.verdict,
         "unit": "nats",
     }
-
-
-def _number(value: float) -> object:
-    return None if math.isnan(value) else json_number(value)

@@ -20,7 +20,7 @@ def learn(
         float | None, o.option("--epsilon", help="Epsilon for all values of a user together, in nats.", metavar="E")
     ] = None,
     output: Annotated[
-        Path | None, o.option("--output", "-o", help="Where to write the correlation (.npz).", metavar="FILE")
+        Path | None, o.option("--output", "-o", help="Where to write the correlation (.json).", metavar="FILE")
     ] = None,
     ledger: Annotated[
         Path | None,
@@ -43,7 +43,7 @@ def learn(
     asked = settings.learn
     if asked.epsilon is None or asked.output is None:
         raise InputError(
-            "expected --epsilon E (what is spent) and --output FILE (.npz, where the correlation is written)"
+            "expected --epsilon E (what is spent) and --output FILE (.json, where the correlation is written)"
         )
     require_writable(asked.output, reads=(*settings.inputs, asked.ledger))
     with working("reading traces"):

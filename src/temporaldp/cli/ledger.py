@@ -18,6 +18,7 @@ from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import gather
+from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.project.release import without_traces
 from temporaldp.release import adopt_correlation, export_ledger
 from temporaldp.release.chain import LedgerRow
@@ -159,6 +160,7 @@ def adopt(
         with working("what the level allows now"):
             adopted = None if plan is None else load_plan(plan)
             event = adopt_correlation(ledger, found.everyone, both=both, by=adopted_by, plan=adopted)
+            note_recipe(ledger, recipe_of("temporaldp ledger adopt", settings, found.provenance))
         if as_json:
             say_json({"ledger": ledger.place, "from_step": event.step, "by": event.by, "at": event.at, **event.details})
             return

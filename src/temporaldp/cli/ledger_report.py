@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from temporaldp import InputError, LeakageSeries, Ledger, LedgerError, ReleasedHistograms, temporal_leakage
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
@@ -10,6 +12,7 @@ from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.project.inputs import Inputs
+from temporaldp.project.recipe import recipes_of
 from temporaldp.release.adopting import accountant_of
 from temporaldp.release.kept import plan_digest
 from temporaldp.release.ledger import ADOPT
@@ -82,6 +85,7 @@ def _evidence(
         tables=tuple(_alone(table, inputs) for table in tables_of(ledger)),
         renewal=renewal,
         epochs=() if renewal is None else _epochs(ledger, renewal, inputs),
+        recipes=recipes_of(ledger),
     )
 
 
@@ -131,12 +135,17 @@ def released_in(ledger: Ledger) -> ReleasedHistograms | None:
 def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     """The adversaries that the accountant counts, with their matrices of every step, and where they come from."""
     users = account_of(accountant).adversaries_until(len(ledger)).users
-    changes = [f"another one from step {event.step + 1} on" for event in ledger.events if event.kind == ADOPT]
-    name = ", ".join(["kept beside the ledger", *changes])
+    changes = [event.step + 1 for event in ledger.events if event.kind == ADOPT]
     if not users:
         raise LedgerError(f"{ledger.place} has an accountant without users")
-    return Inputs(
-        users,
-        Provenance("matrices", per_user=len(account_of(accountant).population) > 1 + len(changes), name=name),
-        None,
-    )
+    kept = ", ".join(["kept beside the ledger", *(f"another one from step {step} on" for step in changes)])
+    noted = [(step + 1, recipe.provenance) for step, recipe in recipes_of(ledger)]
+    known = {step: one for step, one in noted if step == 1 or step in changes}
+    provenance = Provenance("matrices", name=kept)
+    if known and len(known) == 1 + len(changes):
+        sentences = [f"From step {step} on: {one.sentence}" for step, one in known.items()]
+        first = known[min(known)]
+        text = " ".join(sentences) if changes else ""
+        provenance = replace(first, text=text or first.text, epsilon=sum(one.epsilon for one in known.values()))
+    per_user = len(account_of(accountant).population) > 1 + len(changes)
+    return Inputs(users, replace(provenance, per_user=per_user), None)

@@ -145,7 +145,7 @@ def _row(plan: BudgetPlan) -> dict[str, Any]:
     """Noise, budgets and leakage of one method."""
     return {
         "method": plan.method,
-        "accounting": plan.accounting.document(),
+        "accounting": plan.accounting,
         "mean_absolute_noise": plan.mean_absolute_noise,
         "mean_inverse_epsilon": float(np.mean(1.0 / plan.epsilons)),
         "smallest_epsilon": float(plan.epsilons.min()),

@@ -13,7 +13,6 @@ from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.correlation import CountedTraces
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.columns import save_columns
-from temporaldp.files.plans import json_number
 from temporaldp.planning import plan_for_share
 from temporaldp.project.inputs import absences, read_data, scarcity
 from temporaldp.report.population import population_figure
@@ -130,11 +129,11 @@ def _document(found: LeakageDistribution, level: float | None) -> dict[str, Any]
     return {
         "epsilon": found.epsilon,
         "horizon": found.horizon,
-        "accounting": found.accounting.document(),
+        "accounting": found.accounting,
         "people": found.n_people,
-        "quantiles": {f"{share:g}": json_number(found.quantile(share)) for share in SHARES},
-        "worst": json_number(found.worst),
-        "worst_names": list(found.names[:MOST_NAMED]),
+        "quantiles": {f"{share:g}": found.quantile(share) for share in SHARES},
+        "worst": found.worst,
+        "worst_names": found.names[:MOST_NAMED],
         "above": level,
         "share_above": None if level is None else found.share_above(level),
         "unit": "nats",

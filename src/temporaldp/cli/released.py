@@ -118,15 +118,15 @@ def _ledger_facts(stream: ContinualRelease[Any, Any], before: int) -> tuple[tupl
 def release_document(released: ReleasedHistograms, output: Path) -> dict[str, Any]:
     """Return the release as JSON values."""
     return {
-        "output": str(output),
+        "output": output,
         "alpha": released.alpha,
-        "accounting": None if released.accounting is None else released.accounting.document(),
+        "accounting": released.accounting,
         "delta": released.delta,
         "noise": released.noise,
-        "scales": released.scales.tolist(),
+        "scales": released.scales,
         "steps": len(released.times),
         "states": released.states,
-        "epsilons": released.epsilons.tolist(),
+        "epsilons": released.epsilons,
         "consistent": released.consistent,
         "neighboring_relation": released.neighboring_relation,
         "l1_sensitivity": 2,

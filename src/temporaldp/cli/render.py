@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -18,6 +17,7 @@ from rich.table import Table
 
 from temporaldp import LeakageSeries
 from temporaldp.cli.interruption import Interrupted, computing
+from temporaldp.documents import spelled
 from temporaldp.planning import Source
 from temporaldp.progress import watched
 from temporaldp.report.sentences import learning_cost, number, steps
@@ -50,8 +50,8 @@ ENOUGH = 0.05
 
 
 def say_json(document: dict[str, Any]) -> None:
-    """One JSON document on standard output; strict JSON, so infinity must already be the word "inf"."""
-    typer.echo(json.dumps(document, indent=1, allow_nan=False))
+    """One strict JSON document on standard output, of values that `documents.spelled` spells."""
+    typer.echo(spelled(document))
 
 
 def warn(sentence: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from temporaldp.cli.render import console
+from temporaldp.extras import needing
 
 StoreOption: TypeAlias = Annotated[
     str,
@@ -49,7 +50,8 @@ def serve(
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
 ) -> None:
     """Serve the page or, with a store, releases behind HTTP, until stopped (Ctrl-C, SIGTERM)."""
-    from temporaldp.serve.server import serve as run
+    with needing("serve"):
+        from temporaldp.serve.server import serve as run
     from temporaldp.serve.settings import LOCAL_HOSTS, Settings
 
     def started(url: str) -> None:

@@ -39,11 +39,11 @@ def save_all(
 def smoothed_document(smoothed: SmoothedHistograms, output: Path) -> dict[str, Any]:
     """Smoothed counts as JSON values."""
     return {
-        "smoothed_output": str(output),
+        "smoothed_output": output,
         "seen": smoothed.seen,
         "used": smoothed.used,
         "fit": smoothed.fit,
-        "smoothed": smoothed.counts.tolist(),
-        "lower": smoothed.lower.tolist(),
-        "upper": smoothed.upper.tolist(),
+        "smoothed": smoothed.counts,
+        "lower": smoothed.lower,
+        "upper": smoothed.upper,
     }

@@ -14,6 +14,7 @@ from rich.table import Table
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, say_json
 from temporaldp.cli.serve import StoreOption
+from temporaldp.extras import needing
 
 if TYPE_CHECKING:
     from temporaldp.serve.tokens import Token, Tokens
@@ -82,7 +83,8 @@ def revoke(
 
 @contextmanager
 def _tokens(store: str, *, make: bool) -> Iterator[Tokens]:
-    from temporaldp.serve.service import database_at
+    with needing("serve"):
+        from temporaldp.serve.service import database_at
     from temporaldp.serve.tokens import Tokens
 
     database = database_at(store, make=make)

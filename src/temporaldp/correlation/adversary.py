@@ -26,6 +26,11 @@ STATIONARY_TOLERANCE = 1e-12
 """Relative distance per entry within which a distribution is the chain's stationary one: rounding, not movement."""
 
 
+APART = 0.05
+"""Total variation of stationary distributions, and difference of entries, from which on they contradict each other: more than
+what a few hundred observed transitions leave open."""
+
+
 @dataclass(frozen=True, slots=True)
 class Adversary:
     """An adversary who targets one user and knows that user's temporal correlations.
@@ -49,6 +54,11 @@ class Adversary:
         The matrices do not name the same states in the same order.
     InputError
         The sequences differ in length, the clocks differ in period or phase, or an element is not a matrix.
+
+    Notes
+    -----
+    Nothing shows that two matrices were swapped: those of a stationary chain, swapped, are those of the same chain in the other
+    direction of time. `contradiction` shows matrices that are not the two directions of one stationary chain.
 
     Examples
     --------
@@ -182,6 +192,36 @@ class Adversary:
     def is_constant(self) -> bool:
         """Whether each direction is one matrix that is known exactly, or unknown."""
         return all(one.is_constant and not one.is_uncertain for one in self.directions)
+
+    @property
+    def contradiction(self) -> str | None:
+        """Why both matrices cannot be from one stationary chain, in a sentence; None where they can, or where it is unknown.
+
+        A process that is not stationary may have such matrices too. Matrices that were swapped do not contradict each other.
+        """
+        backward, forward = (one.at(0) if one.is_constant else None for one in self.directions)
+        if not isinstance(backward, TransitionMatrix) or not isinstance(forward, TransitionMatrix):
+            return None
+        try:
+            past, future = (matrix.stationary_distribution() for matrix in (backward, forward))
+            apart = np.abs(past - future)
+            if apart.sum() > 2.0 * APART:
+                state = int(apart.argmax())
+                return (
+                    "the backward and the forward matrix are not those of one stationary chain: state "
+                    f"{forward.states[state]!r} has the share {past[state]:.3g} under the backward one and "
+                    f"{future[state]:.3g} under the forward one. Unless the process begins and ends differently, check that "
+                    "both are from the same data, with the given state in rows"
+                )
+            expected = forward.reversed(future).dense()
+        except MatrixError:  # several closed classes, or states that are left for good
+            return None
+        if backward != forward or np.abs(expected - backward.dense()).max() <= APART:
+            return None
+        return (
+            "the backward and the forward matrix are the same one, and a stationary chain with this forward matrix has another "
+            "backward matrix: Adversary.from_forward(matrix) computes it"
+        )
 
     @property
     def states(self) -> tuple[str, ...] | None:

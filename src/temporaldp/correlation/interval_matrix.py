@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -113,6 +113,11 @@ class IntervalMatrix(Constant):
         digest.update(f"|interval {self.states!r}".encode())
         for bound in self.bounds:
             digest.update(np.ascontiguousarray(bound, dtype="<f8").tobytes())
+
+    def document(self) -> dict[str, Any]:
+        """The states, both bounds of each entry, and where they come from."""
+        bounds = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
+        return {"states": list(self.states), **bounds, "origin": asdict(self.origin)}
 
     @property
     def n_states(self) -> int:

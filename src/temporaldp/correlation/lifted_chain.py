@@ -9,16 +9,20 @@ pi       stationary distribution of the hidden states
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from temporaldp.correlation.adversary import Adversary
 from temporaldp.correlation.estimation import everybody_transitions
-from temporaldp.correlation.states import listed
+from temporaldp.correlation.states import listed, state_names
 from temporaldp.correlation.traces import IntArray, Traces, codes_of
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.correlation.transition import FloatArray, TransitionMatrix
-from temporaldp.errors import EstimationError, InputError
+from temporaldp.errors import EstimationError, InputError, MatrixError, StateError
 from temporaldp.values import compared_by_value
 
 MOST_HIDDEN = 1_000
@@ -55,6 +59,57 @@ class LiftedChain:
         self.labels.flags.writeable = False
         self.shares.flags.writeable = False
 
+    @classmethod
+    def of_words(cls, probabilities: ArrayLike, states: Iterable[object] | None = None) -> LiftedChain:
+        """Return the stationary chain of order k of known probabilities: the next value depends on the last k values.
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (n, ..., n), with k + 1 axes
+            ``Pr(l[t+1] = c | l[t-1] = a, l[t] = b)`` at ``[a, b, c]`` for order 2: one axis for each of the last k values, the
+            oldest first, and the last one for the next value, along which they sum to 1. Also of words that never occur.
+        states : sequence of n distinct names, optional
+            Defaults to ``"0", "1", ...``.
+
+        Raises
+        ------
+        MatrixError
+            The shape is another one, some probabilities are none, or the chain has several closed classes.
+        EstimationError
+            So many words would not fit in memory, or a value is left for good.
+
+        Examples
+        --------
+        >>> from temporaldp import plan_budget
+        >>> from temporaldp.correlation import LiftedChain
+        >>> returning = [[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]]      # [before, now, next]
+        >>> chain = LiftedChain.of_words(returning, ["home", "work"])
+        >>> chain.forward.states
+        ('home > home', 'home > work', 'work > home', 'work > work')
+        >>> plan_budget(chain, alpha=1.0, horizon=10).leakage.worst <= 1.0
+        True
+        """
+        given = np.asarray(probabilities, dtype=np.float64)
+        n, order = (given.shape[-1], given.ndim - 1) if given.ndim else (0, 0)
+        if order < 1 or set(given.shape) != {n}:
+            raise MatrixError(
+                "expected an array of shape (n, ..., n), with an axis for each of the last values and one for the next value, "
+                f"got shape {given.shape}"
+            )
+        known = state_names(range(n) if states is None else states)
+        if len(known) != n:
+            raise StateError(f"expected {n} state names, one per value, got {len(known)}: {listed(known)}")
+        words = _Words.of(known, order)
+        return _stationary(known, words.last, _moving(given.reshape(-1, n), words.following), words.names, words.memory)
+
+    @property
+    def adversary(self) -> Adversary:
+        """The adversary about the hidden states: its leakage is no less than that about the values, by every method.
+
+        Planning and accounting functions take the chain itself for it. A release also needs the values' names (``states=``).
+        """
+        return Adversary(self.backward, self.forward)
+
     def __repr__(self) -> str:
         return f"LiftedChain({len(self.labels)} hidden states of {len(self.states)} values: {self.memory})"
 
@@ -84,29 +139,39 @@ def estimate_words(trajectories: Traces, *, order: int, prior: float = 1.0) -> L
     >>> estimate_words(load_sample(), order=2)
     LiftedChain(25 hidden states of 5 values: the last 2 values)
     """
-    n = trajectories.n_states
-    if order < 1:
-        raise InputError(f"expected an order of at least 1, got {order}")
-    if n**order > MOST_HIDDEN:
-        raise EstimationError(
-            f"order {order} over {n} values has {n**order} words, more than {MOST_HIDDEN}: a matrix over them would not fit; "
-            "take a lower order, or group values into fewer"
-        )
-    words = np.array(np.unravel_index(np.arange(n**order), (n,) * order)).T
-
-    def after(word: IntArray, value: int) -> IntArray:
-        return np.asarray(np.append(word[1:], value))
-
+    words, n = _Words.of(trajectories.states, order), trajectories.n_states
     codes = codes_of(trajectories)
     hidden = np.full(codes.shape, ABSENT)
     for t in range(order - 1, codes.shape[1]):
         window = codes[:, t - order + 1 : t + 1]
         whole = (window >= 0).all(axis=1) & trajectories.consecutive[t - order + 1 : t].all()
         hidden[whole, t] = np.ravel_multi_index(tuple(window[whole].T), (n,) * order)
-    names = [" > ".join(trajectories.states[k] for k in word) for word in words]
-    following = np.array([[np.ravel_multi_index(tuple(after(w, c)), (n,) * order) for c in range(n)] for w in words])
-    what = "the last value" if order == 1 else f"the last {order} values"
-    return _chain(trajectories, hidden, words[:, -1], following, names, prior, what)
+    return _chain(trajectories, hidden, words.last, words.following, words.names, prior, words.memory)
+
+
+class _Words(NamedTuple):
+    """All words of the last values: the last value of each, the words that may follow, their names, and what they remember."""
+
+    last: IntArray
+    following: IntArray
+    names: list[str]
+    memory: str
+
+    @classmethod
+    def of(cls, states: tuple[str, ...], order: int) -> _Words:
+        n = len(states)
+        if order < 1:
+            raise InputError(f"expected an order of at least 1, got {order}")
+        if n**order > MOST_HIDDEN:
+            raise EstimationError(
+                f"order {order} over {n} values has {n**order} words, more than {MOST_HIDDEN}: a matrix over them would not "
+                "fit; take a lower order, or group values into fewer"
+            )
+        words = np.array(np.unravel_index(np.arange(n**order), (n,) * order)).T
+        following = np.arange(n**order)[:, None] * n % n**order + np.arange(n)
+        names = [" > ".join(states[k] for k in word) for word in words]
+        memory = "the last value" if order == 1 else f"the last {order} values"
+        return cls(words[:, -1], following, names, memory)
 
 
 def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float = 1.0) -> LiftedChain:
@@ -178,9 +243,22 @@ def _chain(
     counts = np.bincount(now[seen] * n + after[seen], minlength=m * n).reshape(m, n)
     weights = counts + prior * first[labels]
     weights /= weights.sum(axis=1, keepdims=True)
+    return _stationary(trajectories.states, labels, _moving(weights, following), names, memory)
+
+
+def _moving(weights: FloatArray, following: IntArray) -> FloatArray:
+    """From hidden state to hidden state, shape (m, m)."""
+    m, n = weights.shape
     forward = np.zeros((m, m))
     np.add.at(forward, (np.repeat(np.arange(m), n), following.ravel()), weights.ravel())
-    whole = TransitionMatrix(forward, names)
+    return forward
+
+
+def _stationary(
+    states: tuple[str, ...], labels: IntArray, forward: FloatArray, names: list[str], memory: str
+) -> LiftedChain:
+    """The chain of the hidden states that its stationary distribution has."""
+    n, whole = len(states), TransitionMatrix(forward, names)
     pi = whole.stationary_distribution()
     kept = np.flatnonzero(pi > 0.0)
     inside = TransitionMatrix(_rows(forward[np.ix_(kept, kept)]), [names[k] for k in kept])
@@ -189,11 +267,11 @@ def _chain(
     lacking = np.flatnonzero(weights_of.sum(axis=1) == 0.0)
     if lacking.size:
         raise EstimationError(
-            f"{listed([trajectories.states[k] for k in lacking])} are left for ever, so that the chain in its stationary "
+            f"{listed([states[k] for k in lacking])} are left for ever, so that the chain in its stationary "
             "distribution never has them; leave these states out"
         )
     pi_inside = pi[kept] / pi[kept].sum()
-    return LiftedChain(trajectories.states, labels[kept], inside.reversed(pi_inside), inside, _rows(weights_of), memory)
+    return LiftedChain(states, labels[kept], inside.reversed(pi_inside), inside, _rows(weights_of), memory)
 
 
 def _rows(weights: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 A table of transitions at a step depends on two values of a person. As a histogram of *pairs* (value before, value now)
 it depends on one pair, pairs follow one another as a Markov chain, and what leaks about a pair is no less than what
-leaks about either of its values (docs/theory.md, section 15): everything that holds alpha for pairs holds it for values.
+leaks about either of its values (Theory, section 15): everything that holds alpha for pairs holds it for values.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from temporaldp.correlation.adversary import Adversary
+from temporaldp.correlation.lifted_chain import LiftedChain
 from temporaldp.errors import BudgetError, InputError
 
 
@@ -26,7 +27,7 @@ class Population:
 
     @classmethod
     def of(cls, adversaries: Adversaries) -> Population:
-        """The population of an adversary, of several, or itself.
+        """The population of an adversary, of a chain with more memory, of several adversaries, or itself.
 
         Raises
         ------
@@ -35,6 +36,8 @@ class Population:
         """
         if isinstance(adversaries, Population):
             return adversaries
+        if isinstance(adversaries, LiftedChain):
+            adversaries = adversaries.adversary
         names, users = zip(*_named(adversaries), strict=True)
         return cls(users, names)
 
@@ -99,7 +102,7 @@ class Population:
                 )
 
 
-Adversaries: TypeAlias = Adversary | Iterable[Adversary] | Mapping[str, Adversary] | Population
+Adversaries: TypeAlias = Adversary | LiftedChain | Iterable[Adversary] | Mapping[str, Adversary] | Population
 
 
 def _named(

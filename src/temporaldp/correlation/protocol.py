@@ -95,6 +95,19 @@ class Correlation(ABC):
     def kind(self) -> str:
         """What distinguishes it from another correlation with the same matrices; for digests."""
 
+    def document(self) -> dict[str, Any] | None:
+        """The correlation as JSON values, for `correlation_from`; None of an unknown one.
+
+        Raises
+        ------
+        InputError
+            It is not one of this package: it cannot be made again from a file.
+        """
+        raise InputError(
+            f"a correlation of the class {type(self).__name__} cannot be written to a file, because nothing in the file could "
+            "make it again; write its matrices, or restrict it to a number of steps (`over`)"
+        )
+
 
 class Constant(Correlation):
     """One matrix for every transition: the base of matrices."""
@@ -164,6 +177,9 @@ class NoCorrelation(Correlation):
         """None."""
         return "none"
 
+    def document(self) -> None:
+        """None."""
+
     def at(self, transition: int) -> None:
         """None."""
 
@@ -215,6 +231,12 @@ class PerStep(Correlation):
     def kind(self) -> str:
         """One for each transition."""
         return "each"
+
+    def document(self) -> dict[str, Any]:
+        """Its different matrices, and their order."""
+        each = {id(matrix): matrix for matrix in self.each}
+        place = {one: k for k, one in enumerate(each)}
+        return {"each": [one.document() for one in each.values()], "order": [place[id(one)] for one in self.each]}
 
     def at(self, transition: int) -> Matrix:
         """Its matrix."""
@@ -293,6 +315,10 @@ class Periodic(Correlation):
     def kind(self) -> str:
         """The clock, and where it begins."""
         return f"clock from {self.phase}"
+
+    def document(self) -> dict[str, Any]:
+        """The matrix of each phase, and the phase of the first step."""
+        return {"each": [one.document() for one in self.each], "phase": self.phase}
 
     def at(self, transition: int) -> Matrix:
         """That of its phase."""

@@ -118,6 +118,14 @@ class TransitionMatrix(Constant):
         for array, kind in ((entries.indptr, np.int64), (entries.indices, np.int64), (entries.data, np.float64)):
             digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
 
+    def document(self) -> dict[str, Any]:
+        """The states, and the probabilities: row by row, or as the parts of a CSR matrix."""
+        stored = self.probabilities
+        if not isinstance(stored, scipy.sparse.csr_array):
+            return {"states": list(self.states), "probabilities": stored.tolist()}
+        rows, columns, entries = stored.indptr.tolist(), stored.indices.tolist(), stored.data.tolist()
+        return {"states": list(self.states), "rows": rows, "columns": columns, "probabilities": entries}
+
     def dense(self) -> FloatArray:
         """The probabilities as an (n, n) array, whether stored dense or sparse."""
         stored = self.probabilities

@@ -16,7 +16,6 @@ from temporaldp.deployment.question import Question, stay_probability
 from temporaldp.deployment.record import Deployment, Misfit
 from temporaldp.deployment.unit import PrivacyUnit
 from temporaldp.errors import InputError, StateError
-from temporaldp.files.plans import json_number
 from temporaldp.report.sentences import at_delta
 from temporaldp.values import compared_by_value
 
@@ -49,6 +48,9 @@ class LeakageOverTime:
         The largest promise found with which the supremum is at most `alone`.
     doubled : float or None
         The supremum if both of two values contribute, where one is assumed not to; None elsewhere.
+    any_noise : float or None
+        The supremum for every mechanism with the promise, also if its noise is shared between steps: an upper bound; inf if
+        none is known, None at a delta.
     """
 
     promised: float
@@ -61,6 +63,7 @@ class LeakageOverTime:
     together: float
     held: Promise | None
     doubled: float | None
+    any_noise: float | None
 
 
 @compared_by_value
@@ -115,6 +118,7 @@ class DeploymentCard:
             together=steps.together(self.horizon),
             held=steps.held(adversary),
             doubled=self._doubled(adversary),
+            any_noise=None if self.delta else self._leaking(self.unit, fresh_noise=False).lasting(adversary).temporal,
         )
 
     @property
@@ -166,7 +170,7 @@ class DeploymentCard:
         return explanation.to_publisher(self)
 
     def row(self) -> dict[str, Any]:
-        """What the record states and the suprema, as JSON values; infinity as the string "inf"."""
+        """What the record states and the suprema, by name."""
         record, fits = self.deployment.record, self.misfit is None
         promised = self._leaking(PrivacyUnit.replace_one()).alone if fits else None
         if not fits and not self.promise.default_delta:
@@ -187,34 +191,42 @@ class DeploymentCard:
             "states": list(self.question.states),
             "unit_of_change": self.unit.name,
             "stays": list(self.stays),
-            "lasting": [json_number(value) for value in self.lasting],
+            "lasting": list(self.lasting),
             "horizon": self.horizon or None,
             "kind": self.remark.partition(" at ")[0] if fits else None,
             "unit": "nats",
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The card as JSON values; infinity as the string "inf"."""
+        """The card, by name."""
         found = self.leakage
         known = self.row() | {"limits": list(self.limits), "assumptions": list(self.assumptions)}
         if found is None:
             return known
         return known | {
-            "alone": json_number(found.alone),
+            "alone": found.alone,
             "at": found.at,
-            "lasting_at": json_number(found.limit.temporal),
+            "lasting_at": found.limit.temporal,
             "kind": found.limit.kind,
             "settles": found.settles,
-            "within_horizon": json_number(found.within),
-            "user_level": json_number(found.together),
+            "within_horizon": found.within,
+            "user_level": found.together,
             "holding_promise": None if found.held is None else found.held.sentence,
-            "lasting_if_both_values_contribute": None if found.doubled is None else json_number(found.doubled),
+            "lasting_if_both_values_contribute": found.doubled,
+            "fresh_noise": self.fresh_noise,
+            "lasting_by_any_noise": found.any_noise,
             "sentences": list(self.sentences),
             "to_publisher": self.to_publisher,
         }
 
-    def _leaking(self, unit: PrivacyUnit) -> Leaking:
-        return leaking(self.promise, unit, self.question.states, self.delta)
+    @property
+    def fresh_noise(self) -> bool:
+        """Whether the noise of each step is taken to be independent of all other noise."""
+        return self.deployment.noise_is_fresh(self.question)
+
+    def _leaking(self, unit: PrivacyUnit, *, fresh_noise: bool | None = None) -> Leaking:
+        fresh = self.fresh_noise if fresh_noise is None else fresh_noise
+        return leaking(self.promise, unit, self.question.states, self.delta, fresh_noise=fresh)
 
     def _doubled(self, adversary: Adversary) -> float | None:
         """The supremum if both values contribute; inf if no bound is known."""
@@ -237,7 +249,7 @@ def card_of(deployment: Deployment, question: Question, points: Iterable[float] 
     delta, suprema = 0.0, {}
     if misfit is None:
         delta = _delta(promise, question)
-        steps = _accounted(promise, unit, question, delta)
+        steps = _accounted(promise, unit, question, delta, fresh_noise=deployment.noise_is_fresh(question))
         chains = {p: question.chain(p) for p in points or question.points}
         if question.correlation is not None:
             chains = {round(stay_probability(question.correlation), 6): question.correlation}
@@ -291,9 +303,9 @@ def _delta(promise: Promise, question: Question) -> float:
     return promise.default_delta if question.delta is None else question.delta
 
 
-def _accounted(promise: Promise, unit: PrivacyUnit, question: Question, delta: float) -> Leaking:
+def _accounted(promise: Promise, unit: PrivacyUnit, question: Question, delta: float, *, fresh_noise: bool) -> Leaking:
     """The leakage of the promise, if its epsilon at the delta is finite."""
-    steps = leaking(promise, unit, question.states, delta)
+    steps = leaking(promise, unit, question.states, delta, fresh_noise=fresh_noise)
     if not math.isfinite(steps.alone):
         raise InputError(
             f"expected a delta above that of the promise ({promise.sentence}), got {delta:g}; give a larger --delta"

@@ -50,6 +50,12 @@ def answers(card: DeploymentCard) -> tuple[str, ...]:
     ]
     if math.isfinite(found.limit.temporal):
         listed.append(s.posteriors(found.limit.temporal, found.delta))
+    if card.fresh_noise and found.any_noise is not None:
+        bound = f"at most {s.nats(found.any_noise)}" if math.isfinite(found.any_noise) else "not known to be bounded"
+        listed.append(
+            f"The record does not state that noise is fresh at every {step}. If it is shared between {step}s, as in tree "
+            f"mechanisms, and all outputs together satisfy the promise about one {step}, the {s.INFINITE_HORIZON} is {bound}."
+        )
     listed.append(_settling(card, found))
     if found.doubled is not None:
         bound = f"at most {s.nats(found.doubled)}" if math.isfinite(found.doubled) else "not known to be bounded"
@@ -122,10 +128,16 @@ def assumptions(card: DeploymentCard) -> tuple[str, ...]:
         name = asked.correlation_name or "the given correlation"
         model = f"Values form a first-order Markov chain by the matrices of {name}."
     often = "by the record's privacy unit" if card.deployment.stated_unit.period else "by its release_type_details"
+    noise = (
+        f"The release of a {step} is computed from the data of that {step} alone, with noise that is fresh and independent of "
+        "all other noise."
+        if card.fresh_noise
+        else f"Noise may be shared between {step}s: leakage is an upper bound for every mechanism whose outputs at all {step}s "
+        f"together satisfy the promise when the value of one {step} is replaced."
+    )
     listed += [
         f"{model} {s.ADVERSARY}. {s.STRONGER_MODEL}",
-        f"One step is a {card.period}, {often if asked.every is None else 'as given (deployment.every)'}. The release of a "
-        f"{step} is computed from the data of that {step} alone, with noise that is fresh and independent of all other noise.",
+        f"One step is a {card.period}, {often if asked.every is None else 'as given (deployment.every)'}. {noise}",
         f"The horizon is {card.horizon} {step}s{_origin_of_horizon(card)}.",
     ]
     if found.delta:

@@ -14,6 +14,7 @@ from temporaldp.accounting import (
     ApproximateDP,
     Exact,
     LeakageSeries,
+    MarkovQuilt,
     MetricPrivacy,
     PaperBound,
     leakage_supremum,
@@ -64,7 +65,9 @@ class Lasting:
         return "exact" if self.exact else "upper bound"
 
 
-def leaking(promise: Promise, unit: PrivacyUnit, states: tuple[str, ...], delta: float) -> Leaking:
+def leaking(
+    promise: Promise, unit: PrivacyUnit, states: tuple[str, ...], delta: float, *, fresh_noise: bool = True
+) -> Leaking:
     """Return the leakage under a promise about these states.
 
     Raises
@@ -74,7 +77,7 @@ def leaking(promise: Promise, unit: PrivacyUnit, states: tuple[str, ...], delta:
     """
     if delta == 0.0 and promise.default_delta:
         raise InputError(f"expected a delta > 0 for a promise of {promise.sentence}; give --delta D, such as 1e-6")
-    return Leaking(promise, unit.distances(states), delta)
+    return Leaking(promise, unit.distances(states), delta, fresh_noise)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,11 +94,15 @@ class Leaking:
     distances : float array, shape (n, n)
         Privacy units between any two states.
     delta : float
+    fresh_noise : bool
+        Whether the noise of each step is independent of all other noise. If not, leakage is an upper bound for every mechanism
+        whose outputs at all steps satisfy the promise when the value of one step is replaced; for delta = 0.
     """
 
     promise: Promise
     distances: NDArray[np.float64]
     delta: float
+    fresh_noise: bool = True
 
     @property
     def units(self) -> int:
@@ -139,7 +146,8 @@ class Leaking:
         """Largest promise found whose supremum is at most the leakage of one release now; None if there is none."""
         if not self.delta:
             budget = sustainable_budget(adversary, self.alone, accounting=self._accounted(adversary)[1])
-            share = budget / self.promise.together(self.units if len(self.distances) == 2 else 1, 1, 0.0)
+            by_units = len(self.distances) == 2 or not self.fresh_noise
+            share = budget / self.promise.together(self.units if by_units else 1, 1, 0.0)
             return self.promise.times(share) if share > 0.0 else None
         level, low, high = self.alone, 0.0, 1.0
         for _ in range(HALVINGS):
@@ -154,6 +162,8 @@ class Leaking:
 
     def _accounted(self, adversary: Adversary) -> tuple[Any, Accounting[Any, Any]]:
         """The release of each step, and the tightest accounting method for it."""
+        if not self.fresh_noise:
+            return self.alone, MarkovQuilt()
         if self.delta:
             alone = self.alone
             grid = min(COARSEST_GRID, alone / GRID_POINTS) if 0.0 < alone < math.inf else COARSEST_GRID
@@ -168,7 +178,7 @@ class Leaking:
 
 
 def _symmetric(adversary: Adversary) -> bool:
-    """Whether the two states are interchangeable: then the paper's recursion is exact (docs/theory.md, section 10)."""
+    """Whether the two states are interchangeable: then the paper's recursion is exact (Theory, section 10)."""
     return all(
         matrix is None
         or (

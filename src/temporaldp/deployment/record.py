@@ -150,6 +150,10 @@ class Deployment:
             raise InputError("expected a Question or its fields by keyword, got both")
         return card_of(self, Question(**asked) if question is None else question)
 
+    def noise_is_fresh(self, question: Question) -> bool:
+        """Whether the noise of each step is taken to be independent of all other noise: not where a device may reuse it."""
+        return question.fresh_noise or self.record.model not in ON_DEVICE
+
     def misfit(self, question: Question) -> Misfit | None:
         """Return the first reason why there is no number; None if there is one."""
         record, unit, period = self.record, self.stated_unit, self.said_period
@@ -182,8 +186,8 @@ class Deployment:
             (
                 re.search(r"memoi[sz]", text) is not None,
                 "memoised noise",
-                "the record mentions memoised noise: noise that is drawn once and reused makes later releases depend on "
-                "earlier ones, which is not modelled.",
+                "the record mentions memoised noise: the promise of such a record may be about a stored answer alone. "
+                "temporaldp.MemoizedResponse computes the leakage from the parameters of both randomisations.",
             ),
             (
                 on_device and re.search(r"\bsampl(es|ed|ing)\b", text) is not None,
@@ -209,11 +213,11 @@ class Deployment:
                 "the record does not state how often it releases: give --set deployment.every=day.",
             ),
             (
-                on_device and not question.fresh_noise,
+                not self.noise_is_fresh(question) and self.promise.default_delta > 0.0,
                 "noise on the device",
                 f"model_name is {record.model!r}: noise is drawn on the device, and the record does not state that it is drawn "
-                "anew at every step. Reused (memoised) noise is not modelled. If the noise is fresh, give "
-                "--set deployment.fresh_noise=true.",
+                "anew at every step. For noise of an unknown kind, only pure promises have a bound. If the noise is fresh, "
+                "give --set deployment.fresh_noise=true.",
             ),
         )
         return next((Misfit(brief, sentence) for applies, brief, sentence in reasons if applies), None)

@@ -1,31 +1,34 @@
-"""Transition matrices on disk: CSV with state names, NPZ, JSON."""
+"""Transition matrices on disk: CSV with state names, or JSON."""
 
 import csv
+import io
 import json
-import zipfile
-import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import scipy
 
 from temporaldp.correlation import TransitionMatrix
+from temporaldp.correlation.documents import correlation_from
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.files.atomic import brief, replacing, require_file, suffix_of
 from temporaldp.files.columns import guarded, unguarded
 
-UNREADABLE = (
-    ValueError, KeyError, TypeError, IndexError, AttributeError, RuntimeError, EOFError, RecursionError, OverflowError,
-    MemoryError, OSError, csv.Error, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
+SUFFIXES = (".csv", ".json")
+
+UNREADABLE = (ValueError, KeyError, TypeError, IndexError, RecursionError, OverflowError, MemoryError, csv.Error)
 """What parsers raise on files that are damaged or something else altogether."""
 
 
-LARGEST_ARCHIVE = 1 << 30
-"""Bytes of an NPZ file once it is decompressed: a dense matrix of 11,000 states. A file of 4 MB could take 4 GB."""
+@contextmanager
+def parsed(path: str | Path, what: str) -> Iterator[str]:
+    """The text of a file, whose parsing within the block names the file where it fails."""
+    source = require_file(path, what)
+    try:
+        yield source.read_text(encoding="utf-8-sig")
+    except InputError as error:
+        raise type(error)(f"{source}: {error}") from None
+    except UNREADABLE as error:
+        raise MatrixError(f"{source}: expected {what}, got something else: {brief(error)}") from None
 
 
 def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
@@ -34,10 +37,10 @@ def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
     Parameters
     ----------
     matrix : TransitionMatrix
-    path : path ending in .csv, .json or .npz
+    path : path ending in .csv or .json
         CSV: a header row and a first column with the state names; one that a spreadsheet would run as a formula gets an
-        apostrophe before it. JSON: ``{"states": [...], "probabilities": [[...]]}``.
-        NPZ: the same two arrays, or the parts of a CSR matrix; the format for large and sparse matrices.
+        apostrophe before it. JSON: ``{"states": [...], "probabilities": [[...]]}``, or the parts of a CSR matrix; the format
+        for large and sparse matrices.
 
     Raises
     ------
@@ -46,10 +49,12 @@ def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
     OutputError
         The file cannot be written; what stood there is untouched.
     """
-    writers = {".csv": _write_csv, ".json": _write_json, ".npz": _write_npz}
-    writer = writers[suffix_of(path, writers, "a matrix")]
+    is_table = suffix_of(path, SUFFIXES, "a matrix") == ".csv"
     with replacing(path) as temporary:
-        writer(matrix, temporary)
+        if is_table:
+            _write_csv(matrix, temporary)
+        else:
+            temporary.write_text(json.dumps(matrix.document()) + "\n", encoding="utf-8")
 
 
 def load_matrix(path: str | Path) -> TransitionMatrix:
@@ -62,17 +67,9 @@ def load_matrix(path: str | Path) -> TransitionMatrix:
     MatrixError, StateError
         The content is no transition matrix, or its rows and columns are not named alike.
     """
-    readers = {".csv": _read_csv, ".json": _read_json, ".npz": _read_npz}
-    reader = readers[suffix_of(path, readers, "a matrix")]
-    source = require_file(path, "a transition matrix")
-    try:
-        return reader(source)
-    except InputError as error:
-        raise type(error)(f"{source}: {error}") from None
-    except UNREADABLE as error:
-        raise MatrixError(
-            f"{source}: expected a transition matrix as save_matrix writes it, got something else: {brief(error)}"
-        ) from None
+    is_table = suffix_of(path, SUFFIXES, "a matrix") == ".csv"
+    with parsed(path, "a transition matrix as save_matrix writes it") as text:
+        return _of_cells(_cells(text)) if is_table else _of_json(text)
 
 
 def parse_matrix(content: bytes) -> TransitionMatrix:
@@ -89,7 +86,7 @@ def parse_matrix(content: bytes) -> TransitionMatrix:
         text = content.decode("utf-8-sig")
         if text.lstrip().startswith("{"):
             return _of_json(text)
-        rows = [row for row in csv.reader(text.splitlines()) if row]
+        rows = _cells(text)
         if rows and _are_numbers(rows[0]) and all(len(row) == len(rows) for row in rows):
             return TransitionMatrix([[_number(cell, str(k)) for cell in row] for k, row in enumerate(rows)])
         return _of_cells(rows)
@@ -115,14 +112,12 @@ def _write_csv(matrix: TransitionMatrix, path: Path) -> None:
             writer.writerow([guarded(state), *map(repr, row)])
 
 
-def _read_csv(path: Path) -> TransitionMatrix:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        return _of_cells(row for row in csv.reader(file) if row)
+def _cells(text: str) -> list[list[str]]:
+    return [row for row in csv.reader(io.StringIO(text, newline="")) if row]
 
 
-def _of_cells(cells: Iterable[list[str]]) -> TransitionMatrix:
+def _of_cells(rows: list[list[str]]) -> TransitionMatrix:
     """A matrix with the names of its rows and columns beside it."""
-    rows = list(cells)
     if len(rows) < 2 or len(rows[0]) < 2:
         raise MatrixError("expected a header row with state names and one row per state")
     states, names = ([unguarded(cell) for cell in cells] for cells in (rows[0][1:], [row[0] for row in rows[1:]]))
@@ -143,50 +138,8 @@ def _number(cell: str, row: str) -> float:
         raise MatrixError(f"expected a number in row {row!r}, got {cell!r}") from None
 
 
-def _write_json(matrix: TransitionMatrix, path: Path) -> None:
-    document = {"states": matrix.states, "probabilities": matrix.dense().tolist()}
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-
-
-def _read_json(path: Path) -> TransitionMatrix:
-    return _of_json(path.read_text(encoding="utf-8"))
-
-
 def _of_json(text: str) -> TransitionMatrix:
-    document = json.loads(text)
-    return TransitionMatrix(document["probabilities"], document["states"])
-
-
-def _write_npz(matrix: TransitionMatrix, path: Path) -> None:
-    stored = matrix.probabilities
-    parts: dict[str, Any] = {"states": np.array(matrix.states)}
-    if isinstance(stored, scipy.sparse.csr_array):
-        parts |= {"data": stored.data, "indices": stored.indices, "indptr": stored.indptr}
-    else:
-        parts["probabilities"] = stored
-    with path.open("wb") as file:
-        np.savez_compressed(file, **parts)
-
-
-@contextmanager
-def loaded_arrays(path: Path) -> Iterator[Any]:
-    """The arrays of an NPZ file, which are read when they are asked for; refused if they are large once decompressed."""
-    with zipfile.ZipFile(path) as archive:
-        size = sum(part.file_size for part in archive.infolist())
-    if size > LARGEST_ARCHIVE:
-        raise MatrixError(
-            f"expected arrays of at most {LARGEST_ARCHIVE >> 20} MiB, got {size >> 20} MiB once decompressed"
-        )
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as parts:
-        yield parts
-
-
-def _read_npz(path: Path) -> TransitionMatrix:
-    with loaded_arrays(path) as parts:
-        states = [str(name) for name in np.atleast_1d(parts["states"])]
-        if "probabilities" in parts:
-            return TransitionMatrix(parts["probabilities"], states)
-        shape = (len(states), len(states))
-        stored = scipy.sparse.csr_array((parts["data"], parts["indices"], parts["indptr"]), shape=shape)
-        stored.check_format(full_check=True)
-        return TransitionMatrix(stored, states)
+    matrix = correlation_from(json.loads(text))
+    if not isinstance(matrix, TransitionMatrix):
+        raise MatrixError("expected one matrix that is known exactly: load_correlation reads other correlations")
+    return matrix

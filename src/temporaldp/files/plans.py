@@ -2,25 +2,29 @@
 
 import hashlib
 import json
-import math
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import DIRECTIONS
+from temporaldp.documents import plain, value_of
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import brief, replacing, require_file
-from temporaldp.planning import BudgetPlan, NoisePlan, Optimality, Plan, Source, Verification
-from temporaldp.values import REPLACE_ONE
+from temporaldp.planning import BudgetPlan, NoisePlan, Plan
+from temporaldp.values import REPLACE_ONE, FloatArray
 
 FORMAT = "temporaldp.plan/5"
 
 KINDS: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
 """By the word in the file."""
+
+
+ARRAYS = ("epsilons", "scales")
+"""Fields of plans that are arrays."""
 
 
 def save_plan(plan: Plan, path: str | Path) -> None:
@@ -43,31 +47,25 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 def plan_document(plan: Plan) -> dict[str, Any]:
     """A plan as JSON values, with a digest that shows whether any of them was changed."""
     own = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "leakage"}
-    document = {
+    document: dict[str, Any] = {
         "format": FORMAT,
         "kind": next(kind for kind, made in KINDS.items() if isinstance(plan, made)),
         "horizon": plan.horizon,
-        "accounting": plan.accounting.document(),
+        "accounting": plan.accounting,
         "delta": plan.delta,
         "unit": "nats",
         "neighboring_relation": REPLACE_ONE,
-        **{name: _plain(value) for name, value in own.items()},
-        "epsilons": plan.epsilons.tolist(),
-        "leakage": {"epsilons": _promised(plan), **leakage_document(plan.leakage)},
+        **own,
+        "epsilons": plan.epsilons,
+        "leakage": {"epsilons": _promised(plan), **{name: getattr(plan.leakage, name) for name in DIRECTIONS}},
     }
-    return document | {"digest": _digest(document)}
+    content: dict[str, Any] = plain(document)
+    return content | {"digest": _digest(content)}
 
 
-def _promised(plan: Plan) -> list[float]:
+def _promised(plan: Plan) -> FloatArray | list[float]:
     """What each step leaks by itself; under a metric that is not the budget."""
-    return plan.leakage.epsilons.tolist() if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
-
-
-def _plain(value: Any) -> Any:
-    """A field of a plan as JSON values."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return asdict(value)
-    return value.tolist() if isinstance(value, np.ndarray) else value
+    return plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
 
 
 def _digest(document: dict[str, Any]) -> str:
@@ -101,15 +99,10 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
         document = json.loads(source.read_text(encoding="utf-8"))
         _refuse_changed(document)
         kind = KINDS[document["kind"]]
-        own = {field.name: document[field.name] for field in fields(kind) if field.name in document}
-        own = {name: value for name, value in own.items() if name not in {"leakage", "source"}}
-        if own.get("optimality") is not None:
-            own["optimality"] = Optimality(**own["optimality"])
-        if own.get("verification") is not None:
-            own["verification"] = Verification(**own["verification"])
-        source_states = document["source"].pop("states")
-        states = None if source_states is None else tuple(source_states)
-        plan = kind(leakage=_leakage(document), source=Source(states, **document["source"]), **own)
+        types = get_type_hints(kind)
+        own = {name: value_of(types[name], document[name]) for name in types if name not in {"leakage", *ARRAYS}}
+        arrays = {name: document[name] for name in ARRAYS if name in types}
+        plan = kind(leakage=_leakage(document), **own, **arrays)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     except (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError, AttributeError) as error:
@@ -124,18 +117,6 @@ def _refuse_changed(document: dict[str, Any]) -> None:
         raise InputError(f"expected format {FORMAT!r}, got {str(document['format'])[:40]!r}")
     if document["digest"] != _digest(document):
         raise InputError("the plan was changed after it was made, and nothing vouches for it any more: plan again")
-
-
-def leakage_document(leakage: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
-    """A series or supremum as JSON values; infinity as the string "inf", which JSON has no number for."""
-    if isinstance(leakage, LeakageSupremum):
-        return {field: json_number(getattr(leakage, field)) for field in DIRECTIONS}
-    return {field: getattr(leakage, field).tolist() for field in DIRECTIONS}
-
-
-def json_number(value: float) -> float | str:
-    """`value`, or "inf": strict JSON has no infinity, and every language's float() reads the word."""
-    return value if math.isfinite(value) else "inf"
 
 
 def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:

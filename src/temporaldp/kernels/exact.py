@@ -22,7 +22,7 @@ before no longer matters.
 Rounding is bounded in two ways, and the better bound is used. *Backward:* what is computed is exactly F for matrices and
 factors whose entries differ by at most gamma a step, so that a computed sign proves K to ``2 gamma`` a step. *Sums:* where all
 factors are near 1, `total` keeps its digits however small budgets are, and `drift` bounds what all entries of c together can
-be wrong by. Proofs: docs/theory.md, section 10.
+be wrong by. Proofs: Theory, sections 10 and 22.
 """
 
 from __future__ import annotations
@@ -64,9 +64,6 @@ LEVEL_SHARE, RISE = 1.0 - 2.0**-41, 1.0 + 2.0**-41
 """Share of what is attained that other pairs are compared with, so that what signs prove of them, rounding included, does not
 exceed it; and factor that raises an upper bound by more than its rounding."""
 
-TIES = 1.0 + 1e-10
-"""What other pairs of a supremum are compared with, relative to the best one so far: pairs that leak no more are not computed.
-If the excess over 1 is doubled, so is the distance between both sides of a supremum."""
 
 REPEATED, REPEATED_DEPTH = 2, 8.0
 """Steps with equal budgets after which pairs are compared over an infinite horizon, and steps of such a comparison. If doubled:
@@ -567,7 +564,9 @@ def largest(chains, worst, repeats, steps, lift, drop, limit, ceiling, static, s
     best, top, chosen = -1.0, 0.0, 1
     # Comparisons over an infinite horizon that may fail, beside one for each that does not, until a step makes no more of them
     patience = 2 if repeats else 0
-    share = TIES if chains[0].endless else LEVEL_SHARE
+    # What other pairs of a supremum are compared with, relative to the best one so far: pairs that leak no more are not
+    # computed. If the excess over 1 is doubled, so is the distance between both sides of a supremum.
+    share = (1.0 + 1e-10) if chains[0].endless else LEVEL_SHARE
     depths[:] = 0
     n_first = candidates.size
     for place in range(n_first + n * n):

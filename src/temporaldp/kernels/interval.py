@@ -1,7 +1,7 @@
 """Interval matrices: the profile of all matrices between two bounds, and incoming leakage pair by pair; upper bounds.
 
 The loss over all such matrices is the maximum over points (dmin(S), qmax(S)) of all sets S of states at the other time and all
-ordered pairs of rows (docs/theory.md, section 12): two rows vary independently, so one step attains it.
+ordered pairs of rows (Theory, section 12): two rows vary independently, so one step attains it.
 
 Given everything before, the likelihoods of one step lie in a product of intervals, ``x'_k in [L_k(x), e^e U_k(x)]``, whatever
 the mechanism and the matrix. ``N - r D`` is linear in each of them, so that each is at one of its ends. `by_sets` tries every
@@ -33,7 +33,6 @@ from itertools import pairwise
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.kernels.compilation import kernel, summing_kernel
 from temporaldp.kernels.hull import upper_hull
@@ -41,7 +40,7 @@ from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread as spread_over
 from temporaldp.kernels.witness import Witness
 from temporaldp.values import ULP as U
-from temporaldp.values import FloatArray
+from temporaldp.values import FloatArray, IntArray
 
 Bounds: TypeAlias = tuple[FloatArray, FloatArray]
 """Bounds of a matrix: low and high, shape (n, n) each."""
@@ -61,8 +60,6 @@ DEPTHS = (1, 2, 3)
 AT_ONCE = 64
 """Pairs whose bounds `by_rows` improves together, those with the largest first."""
 
-HALVINGS, FIRST_HALVINGS = 18, 7
-"""Of the interval in which a pair's ratio lies: for the pairs that matter, and for all at first."""
 
 CLOSE = 3e-3
 """Share of theta by which a corner may lie above it, beyond what the weights leave."""
@@ -469,7 +466,7 @@ def by_rows(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequ
     n = len(matrices[0][0])
     i, j = np.nonzero(~np.eye(n, dtype=bool))
     ceiling = np.full(len(i), math.expm1(spreads[0]))
-    rough = _root(matrices[:1], (), spreads[0], i, j, ceiling, FIRST_HALVINGS)
+    rough = _root(matrices[:1], (), spreads[0], i, j, ceiling, 7)
     order = np.argsort(-rough, kind="stable")
     largest = 0.0
     for first in range(0, len(order), AT_ONCE):
@@ -478,9 +475,8 @@ def by_rows(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequ
             break
         for d in DEPTHS:
             if d <= back:
-                rough[some] = _root(
-                    matrices[: d + 1], epsilons[:d], spreads[d], i[some], j[some], rough[some], HALVINGS
-                )
+                # Halvings of the interval of a pair's ratio: more for the pairs that matter than for all at first
+                rough[some] = _root(matrices[: d + 1], epsilons[:d], spreads[d], i[some], j[some], rough[some], 18)
         largest = max(largest, float(rough[some].max()))
     arrived = np.zeros((n, n))
     arrived[i, j] = np.log1p(rough) * (1.0 + 8.0 * U)
@@ -491,8 +487,8 @@ def _root(
     matrices: Sequence[Bounds],
     epsilons: Sequence[float],
     spread: float,
-    i: NDArray[np.int64],
-    j: NDArray[np.int64],
+    i: IntArray,
+    j: IntArray,
     ceiling: FloatArray,
     halvings: int,
 ) -> FloatArray:
@@ -509,8 +505,8 @@ def _largest_value(
     matrices: Sequence[Bounds],
     epsilons: Sequence[float],
     spread: float,
-    i: NDArray[np.int64],
-    j: NDArray[np.int64],
+    i: IntArray,
+    j: IntArray,
     rho: FloatArray,
 ) -> FloatArray:
     """Upper bounds of ``N - (1 + rho) D`` for each pair, in units of the smallest likelihood furthest away."""

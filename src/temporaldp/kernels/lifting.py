@@ -15,7 +15,7 @@ level     largest entry of b for these states
 
 With ``z_k = x'_k / x_k`` for any other feasible x', ``sum of w_k z_k`` is at most 0 if and only if the positive part of w can
 be shipped to its negative part, where a unit from a uses ``exp(b(a, c) - u_a + u_c) >= 1`` units at c (a transport problem with
-gains; the proof is in docs/theory.md). Such a shipment certifies that no x' has a log ratio above that of x plus `rise`,
+gains; the proof is in Theory, section 8). Such a shipment certifies that no x' has a log ratio above that of x plus `rise`,
 whatever led to x. The search is a primal-dual method: ship as much as possible along tight pairs, where a unit uses a unit; the
 states that what is left could still reach by tight pairs then rise together, relative to all others, until another constraint
 becomes tight, which increases the ratio. The search ends when everything is shipped.

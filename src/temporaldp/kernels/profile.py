@@ -123,7 +123,7 @@ class LeakageProfile:
         """Contraction curve theta(gamma): the largest hockey-stick divergence between two rows; exact to rounding.
 
         ``theta(gamma) = max over pairs of sum_k max(q_k - gamma d_k, 0)``, for gamma >= 1; theta(1) is the Dobrushin
-        coefficient. Convex, non-increasing, piecewise linear (`docs/theory.md`, section 1). Absolute rounding error
+        coefficient. Convex, non-increasing, piecewise linear (Theory, section 1). Absolute rounding error
         below 1e-15, as it is formed from a vertex's sums rather than from the rows.
 
         Parameters

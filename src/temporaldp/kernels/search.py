@@ -25,9 +25,6 @@ UNSCREENED_STATES = 24
 SAMPLED_PAIRS = 4
 """Pairs of each row that make the hull with which all pairs are compared. If doubled, half as many pairs rise above it."""
 
-SAMPLE_GAIN = 1.01
-"""Factor by which a pair must exceed an edge of that hull. If its distance from 1 is doubled, fewer edges are compared with."""
-
 
 def compute_profile(matrix: Any, states: Sequence[str]) -> LeakageProfile:
     """Return the exact leakage profile: every vertex is attained by a pair of rows and a set of columns."""
@@ -99,7 +96,9 @@ class Search:
         if self.n <= UNSCREENED_STATES:
             pairs = np.array(np.nonzero(~np.eye(self.n, dtype=bool)))
         else:
-            hull = refine(self.store, *self._sample(), self.steepest, SAMPLE_GAIN)
+            # Factor by which a pair must exceed an edge of that hull. If its distance from 1 is doubled, fewer edges
+            # are compared with.
+            hull = refine(self.store, *self._sample(), self.steepest, 1.01)
             # At least one pair, also where all rows are equal.
             pairs = np.concatenate((self._pairs_above(hull), hull[:, :2].astype(np.int64), [[0, 1]])).T.copy()
         return np.asarray(refine(self.store, *pairs, self.steepest, TIE)[:, :3])

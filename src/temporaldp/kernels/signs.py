@@ -8,7 +8,7 @@ p, w      sums of the positive and of the negative entries of c, both >= 0
 F         largest value of c times those likelihoods, as in `temporaldp.kernels.exact`; F <= 0 if and only if K <= log r
 
 A rollout need not start again when one more release follows: its coefficients are kept, and take that step. Rounding is
-bounded as in `exact` (docs/theory.md, section 10), backward and by sums; plain releases only.
+bounded as in `exact` (Theory, section 22), backward and by sums; plain releases only.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ from temporaldp.values import BoolArray, FloatArray, IntArray
 LARGEST_LEVEL = 300.0
 """Nats. Levels and spreads up to this keep all coefficients within the range of doubles."""
 
-RESOLUTION, LEAST = 1e-12, 1e-18
-"""Relative distance from the largest budget at which halving ends, and nats below which a budget counts as none. If the first
-is doubled, a step can spend a trillionth less."""
 
 COARSE, MOST_COARSE = 4e-3, 12
 """Share of a pair's leakage within which an upper bound need not be close, and Newton's steps to it. If doubled, more pairs are
@@ -256,7 +253,9 @@ def largest_budget(chain, kept, totals, errors, drifts, depths, order, incoming,
         if low < 0.0 and not fits(chain, 0.0, incoming, *of):
             return low
         bottom, top = max(low, 0.0), high
-        while top - bottom > RESOLUTION * top + LEAST:
+        # Relative distance from the largest budget at which halving ends, and nats below which a budget counts as none.
+        # If the first is doubled, a step can spend a trillionth less.
+        while top - bottom > 1e-12 * top + 1e-18:
             middle = 0.5 * (bottom + top)
             if fits(chain, middle, incoming, *of):
                 bottom = middle

@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 ORDERS = 1.0 + np.logspace(-3.0, 5.0, 900)
 """Orders of the Renyi divergence that are tried: each gives a bound that holds, and the best of these is within a hundredth."""
@@ -23,12 +21,6 @@ LEAST_RHO, LARGEST_RHO = 1e-8, 1e4
 
 HULL_POINTS = 4096
 """Epsilons at which the profile is looked at before straight lines are drawn between them."""
-
-NEGLIGIBLE = 1e-40
-"""A delta below which the hull need not reach."""
-
-FARTHEST = 600.0
-"""Nats up to which e^epsilon is a double that can be multiplied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +90,8 @@ def _by_orders(rho: float, losses: FloatArray) -> FloatArray:
 @lru_cache(maxsize=64)
 def _hull(rho: float) -> tuple[FloatArray, FloatArray]:
     """Corners (epsilon, delta) of the convex hull in e^epsilon of what is known at many epsilons."""
-    reach = min(rho + 2.0 * math.sqrt(-rho * math.log(NEGLIGIBLE)), FARTHEST)
+    # The hull need not reach below a delta of 1e-40, nor above 600 nats, where e^epsilon leaves the range of doubles
+    reach = min(rho + 2.0 * math.sqrt(-rho * math.log(1e-40)), 600.0)
     epsilons = np.linspace(0.0, reach, HULL_POINTS)
     deltas = _by_orders(rho, epsilons)
     deltas[0] = min(deltas[0], math.sqrt(0.5 * rho) * (1.0 + ROUNDED))

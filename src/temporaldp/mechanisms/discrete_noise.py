@@ -7,26 +7,17 @@ import sys
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of, require_positive, require_whole
-from temporaldp.values import ULP, whole_number
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray, whole_number
 
 MOST_ATOMS = 4_000_000
 """Values of discrete noise that are looked at one by one: a scale of some 200,000."""
 
 
-WEIGHTS = 4e-13
-"""Relative. An exponent of up to 800 is rounded before its exponential is taken."""
-
 SMALLEST = sys.float_info.min
 """Below it doubles have fewer digits, and a relative error says nothing."""
-
-FEW_ATOMS = 2_000
-"""Added up one by one; more of them, evenly spaced, by a recursive filter."""
 
 
 TAIL = 40.0
@@ -144,7 +135,8 @@ def from_atoms(
     if nodes[-1] <= 0.0:
         nodes, masses = np.append(nodes, 0.0), np.append(masses, 0.0)
     values, last = _values_at_atoms(nodes, masses, infinite)
-    slack = WEIGHTS + nodes.size * ULP
+    # Relative error of an exponential whose exponent, up to 800, was rounded
+    slack = 4e-13 + nodes.size * ULP
     low = _between_atoms(nodes, values, last, losses * (1.0 + ROUNDED)) * (1.0 - slack)
     high = _between_atoms(nodes, values, last, losses * (1.0 - ROUNDED)) * (1.0 + slack)
     low = np.where(low < SMALLEST, 0.0, low)
@@ -155,7 +147,8 @@ def from_atoms(
 def _values_at_atoms(nodes: FloatArray, masses: FloatArray, infinite: float) -> tuple[FloatArray, float]:
     """D at every atom, and B at the lowest."""
     steps = np.diff(nodes)[::-1]
-    if nodes.size > FEW_ATOMS and np.ptp(steps) <= 1e-9 * steps[0]:  # discrete Gaussian noise: evenly spaced
+    # A few atoms are added up one by one; more, evenly spaced, by a recursive filter
+    if nodes.size > 2_000 and np.ptp(steps) <= 1e-9 * steps[0]:  # discrete Gaussian noise: evenly spaced
         from scipy.signal import lfilter
 
         B = lfilter([1.0], [1.0, -math.exp(-float(steps[0]))], masses[::-1])

@@ -6,15 +6,13 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.correlation.states import labels_of, positions
 from temporaldp.errors import InputError, StateError
 from temporaldp.kernels.lifting import closed
 from temporaldp.mechanisms.likelihood_box import LikelihoodBox
-from temporaldp.values import LARGEST, ULP
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import LARGEST, ULP, FloatArray
 
 
 def box_of(metric: FloatArray) -> LikelihoodBox | None:

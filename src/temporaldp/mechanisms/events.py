@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
@@ -17,8 +16,7 @@ from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.output_table import RandomizedResponse
 from temporaldp.mechanisms.protocol import Mechanism, Mechanisms
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 
 def epsilon_of(event: Any) -> float:
@@ -62,7 +60,8 @@ def epsilon_of(event: Any) -> float:
                 f"expected an event with pure differential privacy (Laplace, discrete Laplace, randomised response, none, or a "
                 f"composition of them), got {type(event).__name__}; with a delta an accountant counts any mechanism"
             )
-    return float(epsilon) * ROUNDED_UP
+    # More than a few rounded operations can lose
+    return float(epsilon) * (1.0 + 8.0 * sys.float_info.epsilon)
 
 
 def releases_of(mechanisms: Sequence[Any]) -> tuple[Mechanisms, ...]:
@@ -84,7 +83,7 @@ def release_from(given: Any) -> Mechanisms:
 
 
 def release_of(mechanism: Any) -> Mechanisms:
-    """What is published at one step: nothing, a mechanism, an event, a privacy loss distribution, or several of them.
+    """What is published at one step: nothing, a mechanism, an event, or several of them.
 
     Gaussian events are relative to the largest contribution of one person; replacing a value moves the result by two of them
     (as in dp-accounting under the same relation). Laplace events count by their pure epsilon alone: what they say of vectors
@@ -100,14 +99,15 @@ def release_of(mechanism: Any) -> Mechanisms:
         return (mechanism,)
     if not type(mechanism).__module__.startswith("dp_accounting."):
         raise InputError(
-            "expected a mechanism (GaussianNoise, PrivacyGuarantee, ...), an event or a privacy loss distribution of "
-            f"dp_accounting, or None, got {type(mechanism).__name__}"
+            "expected a mechanism (GaussianNoise, PrivacyGuarantee, ...), an event of dp_accounting, or None, got "
+            f"{type(mechanism).__name__}"
         )
     if hasattr(mechanism, "get_delta_for_epsilon"):
-        # Which way it was rounded, it does not tell in public.
-        if getattr(getattr(mechanism, "_pmf_remove", None), "_pessimistic_estimate", True) is False:
-            raise InputError("expected a pessimistic privacy loss distribution, got an optimistic one: a lower bound")
-        return (LossDistribution(mechanism),)
+        raise InputError(
+            "a privacy loss distribution does not state its neighbouring relation, and one for adding or removing a "
+            "contribution is too small here: make it for replacement (NeighborRel.REPLACE_ONE, or twice the sensitivity), and "
+            "give temporaldp.adapters.loss_distribution(distribution, neighboring_relation='replace_one')"
+        )
     return _of_event(mechanism)
 
 
@@ -134,7 +134,7 @@ def _of_event(mechanism: Any) -> Mechanisms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossDistribution(Mechanism):
-    """A privacy loss distribution of dp-accounting, made pessimistically under replacement: believed as it is."""
+    """A privacy loss distribution of dp-accounting, made pessimistically for replacement; from `adapters.loss_distribution`."""
 
     distribution: Any
 
@@ -162,8 +162,9 @@ class LossDistribution(Mechanism):
     def _reach(self) -> float:
         """An epsilon, up to twice too large, at which delta is within what the sums lose of its limit."""
         infinite = self._delta(math.inf)
-        reach = LEAST_REACH
-        while reach < LARGEST_REACH and self._delta(reach) > infinite + LOST_IN_SUMS:
+        # In nats. Above 512, dp-accounting's sums overflow.
+        reach = 2.0**-20
+        while reach < 512.0 and self._delta(reach) > infinite + LOST_IN_SUMS:
             reach *= 2.0
         return reach
 
@@ -171,17 +172,11 @@ class LossDistribution(Mechanism):
         return float(self.distribution.get_delta_for_epsilon(epsilon))
 
 
-LEAST_REACH, LARGEST_REACH = 2.0**-20, 512.0
-"""In nats. Beyond the second, dp-accounting's sums overflow."""
-
 LOST_IN_SUMS = 2e-12
 """What the sums of dp-accounting can lose over ten thousand losses: they are differences of sums up to 1."""
 
 TWO_CONTRIBUTIONS = 2.0
 """One person's old value leaves, the new one comes."""
-
-ROUNDED_UP = 1.0 + 8.0 * sys.float_info.epsilon
-"""Relative. More than a few rounded operations can lose."""
 
 
 def _positive(value: float, event: Any) -> float:

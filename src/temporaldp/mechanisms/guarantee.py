@@ -6,12 +6,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 
 @dataclass(frozen=True, slots=True)

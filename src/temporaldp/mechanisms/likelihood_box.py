@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.errors import BudgetError, InputError, StateError
-from temporaldp.values import LARGEST, ROUNDOFF, compared_by_value
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import LARGEST, ROUNDOFF, FloatArray, compared_by_value
 
 
 @compared_by_value

@@ -6,12 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
-from temporaldp.values import ULP, whole_number
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import ULP, FloatArray, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,20 +44,27 @@ class GaussianNoise(Mechanism):
         require_positive(self, "standard_deviation", "sensitivity")
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Delta at each epsilon, by Mills ratios R: ``phi(x) (R(x) - R(x + mu))`` with ``x = epsilon / mu - mu / 2``."""
-        from scipy.special import erfcx
+        """Delta at each epsilon."""
+        return gaussian_delta(losses, self.sensitivity / self.standard_deviation)
 
-        mu = self.sensitivity / self.standard_deviation
-        near = losses / mu - 0.5 * mu
-        # erfcx overflows far on the left, where delta is 1 but for less than e^-200.
-        left = near < -20.0
-        at = np.where(left, 0.0, near)
-        density = np.exp(-0.5 * at * at) * (1.0 + at * at * 4.0 * ULP)
-        first, second = (0.5 * erfcx(x / math.sqrt(2.0)) for x in (at, at + mu))
-        slack = ROUNDED * (1.0 + at * at) * (1.0 + mu)
-        up = density * (first * (1.0 + slack) - second * (1.0 - slack))
-        low = density * (first * (1.0 - slack) - second * (1.0 + slack))
-        return probabilities_of(np.where(left, 1.0 - ROUNDED, low)), probabilities_of(np.where(left, 1.0, up))
+
+def gaussian_delta(losses: FloatArray, mu: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    """Delta at each epsilon of two unit Gaussians at a distance mu > 0, from below and from above; arrays are broadcast.
+
+    By Mills ratios R: ``phi(x) (R(x) - R(x + mu))`` with ``x = epsilon / mu - mu / 2``.
+    """
+    from scipy.special import erfcx
+
+    near = losses / mu - 0.5 * mu
+    # erfcx overflows far on the left, where delta is 1 but for less than e^-200.
+    left = near < -20.0
+    at = np.where(left, 0.0, near)
+    density = np.exp(-0.5 * at * at) * (1.0 + at * at * 4.0 * ULP)
+    first, second = (0.5 * erfcx(x / math.sqrt(2.0)) for x in (at, at + mu))
+    slack = ROUNDED * (1.0 + at * at) * (1.0 + mu)
+    up = density * (first * (1.0 + slack) - second * (1.0 - slack))
+    low = density * (first * (1.0 - slack) - second * (1.0 + slack))
+    return probabilities_of(np.where(left, 1.0 - ROUNDED, low)), probabilities_of(np.where(left, 1.0, up))
 
 
 @dataclass(frozen=True, slots=True)

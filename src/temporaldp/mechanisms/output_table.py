@@ -7,14 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE
 from temporaldp.errors import InputError, StateError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
-from temporaldp.values import compared_by_value, whole_number
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +64,7 @@ class OutputTable(Mechanism):
     probabilities: FloatArray
 
     def __post_init__(self) -> None:
-        table = _checked_table(self.probabilities)
+        table = checked_table(self.probabilities)
         table.flags.writeable = False
         object.__setattr__(self, "probabilities", table)
 
@@ -105,7 +103,8 @@ class OutputTable(Mechanism):
         return tuple(probabilities_of(np.maximum(one, 0.0).sum(axis=1)) for one in (under, over))  # type: ignore[return-value]
 
 
-def _checked_table(probabilities: ArrayLike) -> FloatArray:
+def checked_table(probabilities: ArrayLike) -> FloatArray:
+    """The table of probabilities, shape (n, m) with n >= 2; `InputError` for anything else."""
     try:
         table = np.array(probabilities, dtype=np.float64)
     except (TypeError, ValueError):

@@ -11,15 +11,9 @@ import math
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
-from temporaldp.values import ULP
-
-FloatArray = NDArray[np.float64]
-
-LARGEST_EPSILON = 1e6
-"""Nats. Larger losses are not evaluated."""
+from temporaldp.values import ULP, FloatArray
 
 ROUNDED = 16.0 * ULP
 """Relative error of a handful of operations on doubles."""
@@ -63,7 +57,8 @@ def epsilon_of_one(mechanism: Mechanism, *, delta: float) -> float:
 
     while not holds_at(mechanism, high, delta):
         low, high = high, 2.0 * high
-        if high > LARGEST_EPSILON:
+        # Nats. Larger losses are not evaluated.
+        if high > 1e6:
             return math.inf
     while high - low > 1e-6 * high:
         middle = 0.5 * (low + high)

@@ -5,22 +5,18 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError, StateError
 from temporaldp.mechanisms.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise
 from temporaldp.mechanisms.noise import GaussianNoise, LaplaceNoise
 from temporaldp.mechanisms.output_table import OutputTable, RandomizedResponse
 from temporaldp.mechanisms.protocol import Mechanisms
+from temporaldp.values import FloatArray, IntArray
 
-FloatArray = NDArray[np.float64]
-Values: TypeAlias = NDArray[np.int64]
+Values: TypeAlias = IntArray
 
 HISTOGRAM = 2
 """Counts that move when one person's value is replaced."""
-
-REACH = 12.0
-"""Discrete Gaussian noise beyond so many scales has a probability below 1e-30, less than uniform numbers can tell."""
 
 
 def require_simulated(release: Mechanisms, n_values: int) -> None:
@@ -108,6 +104,7 @@ def drawn_noise(
     if noise == "laplace":
         falls = -np.expm1(-1.0 / scale)
         return np.asarray(rng.geometric(falls, shape) - rng.geometric(falls, shape))
-    reach = int(np.ceil(REACH * scale))
+    # Discrete Gaussian noise beyond so many scales has a probability below 1e-30, less than uniform numbers can tell
+    reach = int(np.ceil(12.0 * scale))
     weights = np.cumsum(np.exp(-0.5 * np.square(np.arange(-reach, reach + 1) / scale)))
     return np.asarray(np.searchsorted(weights, rng.random(shape) * weights[-1], side="right") - reach)

@@ -13,14 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.protocol import SIDES, constant_matrix
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels import LeakageProfile
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 SMALLEST_DECAY = 1e-300
 """exp(-level) is not taken to be smaller, so that 1 / exp(-level) stays in the range of doubles."""

@@ -18,19 +18,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.planning.arrivals import EARLIER, LATER, Arrival
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import BoolArray, FloatArray
 
 GAP = 1e-10
 """Relative loss that the last barrier may cost: number of constraints times mu, as a share of the loss."""
 
-MOST_ITERATIONS = 400
 FRACTION_TO_BOUNDARY = 0.99
-SMALLEST_DECREASE = 1e-14
-"""Decrease of the barrier function, as a share of the loss, below which rounding alone is left."""
 
 SMALLEST_STEP = 1e-12
 CENTRING = 1e10
@@ -58,7 +53,7 @@ class Program:
         return len(self.weights)
 
     @property
-    def published(self) -> NDArray[np.bool_]:
+    def published(self) -> BoolArray:
         """Which steps have a weight; the others get no budget."""
         return self.weights > 0.0
 
@@ -97,7 +92,7 @@ def minimise(program: Program, start: FloatArray) -> Solution:
     count = sum(part.size for part in g)
     mu = 0.1 / count
     y = [mu / part for part in g]
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(400):
         gradient, matrix, slopes = _system(program, z, g, y, mu, scale, fixed)
         move = _solve(matrix, gradient)
         decrease = float((move * gradient).sum())
@@ -107,14 +102,15 @@ def minimise(program: Program, start: FloatArray) -> Solution:
         y = [np.clip(a, mu / (CENTRING * b), CENTRING * mu / b) for a, b in zip(y, g, strict=True)]
         if step <= SMALLEST_STEP:
             break
-        if decrease <= max(0.1 * mu, SMALLEST_DECREASE):
+        # Decrease of the barrier function, as a share of the loss, below which rounding alone is left
+        if decrease <= max(0.1 * mu, 1e-14):
             if mu * count <= GAP:
                 break
             mu = max(0.2 * mu, 0.5 * GAP / count)
     return Solution(np.where(program.published, z[:, 0], 0.0), [part * scale for part in y])
 
 
-def _inside(program: Program, start: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+def _inside(program: Program, start: FloatArray) -> tuple[FloatArray, BoolArray]:
     """A strictly feasible z above `start`, and which of its entries cannot move."""
     z = np.zeros((program.horizon, 1 + len(program.arrivals)))
     fixed = np.zeros(z.shape, dtype=bool)
@@ -139,7 +135,7 @@ def _system(
     y: list[FloatArray],
     mu: float,
     scale: float,
-    fixed: NDArray[np.bool_],
+    fixed: BoolArray,
 ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
     """Negative gradient of the barrier function, the Newton matrix in banded form, and the slopes of the losses."""
     w, p, on = program.weights, program.power, program.published
@@ -178,7 +174,7 @@ def _system(
     return descent, _banded(own, next_), slopes
 
 
-def _pin(own: FloatArray, next_: FloatArray, descent: FloatArray, fixed: NDArray[np.bool_]) -> None:
+def _pin(own: FloatArray, next_: FloatArray, descent: FloatArray, fixed: BoolArray) -> None:
     """Rows and columns of entries that cannot move become those of the identity."""
     own[fixed[:, :, None] | fixed[:, None, :]] = 0.0
     rows, columns = np.nonzero(fixed)

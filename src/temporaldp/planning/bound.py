@@ -20,18 +20,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.planning.arrivals import Arrival
 from temporaldp.planning.barrier import Program
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 CELLS = 1500
 """Cells of the grid on [0, alpha]; the error falls with their square."""
-
-ROUNDING = 1e-12
-"""Relative amount taken off for the rounding of the sums."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,7 +64,8 @@ def lower_bound(program: Program, multipliers: list[FloatArray]) -> float:
         tilt[moved] -= coefficient[moved]
         size += program.alpha * float(np.abs(coefficient).sum())
     total += _budget_terms(program, tilt, at_ends, grid)
-    return total - ROUNDING * (abs(total) + size)
+    # Relative amount taken off for the rounding of the sums
+    return total - 1e-12 * (abs(total) + size)
 
 
 def _outgoing(program: Program, arrival: Arrival, y: FloatArray, grid: FloatArray) -> Iterator[tuple[int, Cells]]:

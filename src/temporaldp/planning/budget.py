@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT, Exact
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversaries
@@ -24,8 +24,6 @@ from temporaldp.planning.request import Request
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-EXACT = Exact()
 
 
 def plan_budget(

@@ -14,8 +14,8 @@ from temporaldp.correlation import Adversaries
 from temporaldp.errors import BudgetError
 from temporaldp.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
-from temporaldp.planning.plan import FloatArray, Method, Optimality, Plan
-from temporaldp.values import compared_by_value, copy_in
+from temporaldp.planning.plan import Method, Optimality, Plan
+from temporaldp.values import FloatArray, compared_by_value, copy_in
 
 METHODS: dict[Method, str] = {
     "optimal": "the least noise that was found for this horizon",

@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.monotone_search import LEAST_SHARE, largest_in_few_tries
@@ -25,8 +24,7 @@ from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level, sustainable_plan
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 
 def enlarged_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:

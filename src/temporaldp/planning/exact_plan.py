@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.exact.incoming import SLACK
@@ -22,14 +21,10 @@ from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.search import levelled, stretched
 from temporaldp.planning.within_level import plan_within_level, sustainable_plan
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 ENLARGEMENTS, ROUGH, NEARLY = 4, 0.02, 0.995
 """Factors by which a start is enlarged, at most; how close to the largest one is close enough; and the share aimed at."""
-
-UNUSED = 1e-5
-"""Share of alpha that a plan may leave unused without another look."""
 
 
 def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
@@ -62,9 +57,8 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
         return plan_within_level(request, best, method)
     start = _enlarged(known, accounted, alpha)
     found = least_noise(list(request.users), alpha, by, start, accounted)
-    if accounted(found).worst < alpha * (
-        1.0 - UNUSED
-    ):  # where leakage has kinks, the method may stop short of the level
+    # Share of alpha that a plan may leave unused without another look
+    if accounted(found).worst < alpha * (1.0 - 1e-5):  # where leakage has kinks, the method may stop short of the level
         found = min(stretched(found, worst, alpha), levelled(found, worst, alpha), key=by.error)
     plan = plan_within_level(request, found, method, leakage=accounted(found))
     return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons)))

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries
 from temporaldp.accounting.exact.arrivals import ordered_matrices, pair_values
@@ -27,28 +26,17 @@ from temporaldp.correlation import Adversary
 from temporaldp.kernels.exact import Chain, derivatives
 from temporaldp.planning.optimal import POWERS, Measure
 from temporaldp.progress import progressed
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import BoolArray, FloatArray, IntArray
 
 GAP = 1e-7
 """Relative loss that the last barrier may cost."""
 
-MOST_ITERATIONS = 120
 MOST_ROUNDS = 12
 """Times that items join; three to six are usual."""
 
 CLOSE = 2e-7
 """Relative: a plan that leaks no more than this above the level needs no more items."""
 
-NEAR = 0.03
-"""Share of alpha: at a step that leaks so little below the level, the pair that leaks most joins."""
-
-NEGLIGIBLE = 1e-9
-"""Derivatives below are left out."""
-
-INSIDE = 0.97
-"""Share of the level at which the method starts, so that no constraint is tight."""
 
 FRACTION_TO_BOUNDARY = 0.99
 
@@ -106,7 +94,8 @@ class PairProgram:
         for user, side, members, pairs in self._groups(at):
             each = np.zeros((len(members), horizon - 1))
             derivatives(self._chain(user, side, epsilons), *pairs, rho[members, side], each)
-            item, back = np.nonzero(each > NEGLIGIBLE)
+            # Derivatives below are left out
+            item, back = np.nonzero(each > 1e-9)
             rows.append(members[item])
             step = pairs[0][item] - 1 - back
             columns.append(horizon - 1 - step if side else step)
@@ -178,7 +167,8 @@ def least_noise(
         if over <= CLOSE:
             break
         known = len(at)
-        at = at.joined(worst_pairs(series, alpha, share=NEAR))
+        # Share of alpha: at a step that leaks so little below the level, the pair that leaks most joins
+        at = at.joined(worst_pairs(series, alpha, share=0.03))
         if len(at) == known:
             break
     return best
@@ -202,7 +192,7 @@ def worst_pairs(series: LeakageSeries, alpha: float, *, share: float) -> Constra
 
 
 def _shrunk(
-    epsilons: FloatArray, free: NDArray[np.bool_], accounted: Callable[[FloatArray], LeakageSeries], alpha: float
+    epsilons: FloatArray, free: BoolArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float
 ) -> FloatArray:
     """The largest share of free budgets that holds, roughly: leakage grows at least in proportion to its excess."""
     share = 1.0
@@ -216,29 +206,29 @@ def _shrunk(
 
 
 def _minimise(
-    program: PairProgram, at: Constraints, alpha: float, by: Measure, start: FloatArray, free: NDArray[np.bool_]
+    program: PairProgram, at: Constraints, alpha: float, by: Measure, start: FloatArray, free: BoolArray
 ) -> FloatArray:
     """The interior-point method over the given items, from `start`."""
     from scipy.sparse import diags_array
     from scipy.sparse.linalg import splu
 
     p, w = POWERS[by.objective], by.weights
-    e = start
-    rho = np.full((len(at), 2), np.expm1(0.25 * alpha))
-    inside = INSIDE
-    while True:
-        tried = np.where(free, inside * e, e)
-        g, rho = program.leakage(tried, at, rho)
-        if (g < alpha).all() or inside < 1e-6:
-            break
+    # Share of the free budgets from which the method starts, so that no constraint is tight
+    inside = 0.97
+    e = np.where(free, inside * start, start)
+    g, rho = program.leakage(e, at, np.full((len(at), 2), np.expm1(0.25 * alpha)))
+    while not (g < alpha).all():
         inside *= 0.9
-    e = tried
+        if inside < 1e-6:  # the steps that cannot change use the whole level
+            return start
+        e = np.where(free, inside * start, start)
+        g, rho = program.leakage(e, at, rho)
     scale = _loss(w, e, free, p)
     slack = alpha - g
     mu = 0.1 / len(at)
     y = mu / slack
     columns = np.flatnonzero(free)
-    for _ in range(MOST_ITERATIONS):
+    for _ in range(120):
         jacobian = program.jacobian(e, at, rho)[:, columns]
         x = e[columns]
         gradient = -p * w[columns] / x ** (p + 1) / scale + jacobian.T @ (mu / slack)
@@ -265,7 +255,7 @@ def _minimise(
     return e
 
 
-def _loss(w: FloatArray, e: FloatArray, free: NDArray[np.bool_], p: int) -> float:
+def _loss(w: FloatArray, e: FloatArray, free: BoolArray, p: int) -> float:
     return float((w[free] / e[free] ** p).sum())
 
 
@@ -277,7 +267,7 @@ def _search(
     now: tuple[FloatArray, FloatArray, FloatArray],
     move: FloatArray,
     decrease: float,
-    free: NDArray[np.bool_],
+    free: BoolArray,
 ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
     """Backtrack until all slacks are positive and the barrier function falls; step, budgets, leakage, ratios."""
     w, p, scale, mu = barrier

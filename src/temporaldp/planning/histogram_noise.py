@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
 from temporaldp.mechanisms import DiscreteGaussianNoise, DiscreteLaplaceNoise
+from temporaldp.values import FloatArray
 
-FloatArray = NDArray[np.float64]
 Noise: TypeAlias = Literal["gaussian", "laplace"]
 
 HISTOGRAM_SENSITIVITY = 2

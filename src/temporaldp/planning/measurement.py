@@ -8,7 +8,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.distances import require_no_nearer
-from temporaldp.planning.histogram_noise import FloatArray, Noise
+from temporaldp.planning.histogram_noise import Noise
+from temporaldp.values import FloatArray
 
 
 @runtime_checkable

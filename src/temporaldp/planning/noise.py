@@ -6,18 +6,18 @@ horizon is known, less noise can do at the ends: its shape is found by derivativ
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.curve.pair_curves import SETTLING, affordable, checked_pairs
+from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import SIDES
 from temporaldp.correlation import Adversaries
@@ -30,8 +30,8 @@ from temporaldp.planning.noise_shape import least_shape
 from temporaldp.planning.plan import Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.verified_noise import Simulating, least_verified, verified_series
+from temporaldp.values import FloatArray
 
-FloatArray = NDArray[np.float64]
 Worst: TypeAlias = Callable[[FloatArray], float]
 
 CLOSE = 1e-5
@@ -43,17 +43,6 @@ LARGEST_SCALE = 50_000.0
 NEAR = 1e-3
 """Relative distance at which a search with a curve for each pair of values ends, which takes seconds for each scale."""
 
-EVALUATIONS = 12
-"""Scales that such a search looks at, about."""
-
-COARSER = 4, 8
-"""How much coarser the two grids are by which such a search guesses where to look."""
-
-SHAPED = 2
-"""Times at most that scales are shaped again, by what each pair leaks at every step."""
-
-ROUGH = 3e-3
-"""Relative distance within which a shape that was found on a coarse grid holds the level, mostly."""
 
 SMALLEST_SCALE = 0.05
 """Counts. Less noise than this is none: a count is right with all but a probability of e^-20."""
@@ -75,7 +64,7 @@ def plan_noise(
     """Choose the least noise on a histogram whose temporal leakage at a delta stays at or below alpha at every step.
 
     The scale is constant or, with a horizon, less at the ends. It is an upper bound of the least one, by rounding and by the
-    accounting (docs/theory.md, section 9): the release is (alpha, delta)-DP_T.
+    accounting (Theory, section 9): the release is (alpha, delta)-DP_T.
 
     Parameters
     ----------
@@ -215,12 +204,13 @@ class _Calibration:
         if self.pairwise is not None:
             return self.pairwise
         made = [(histogram_profile(self.noise, self.alone()),)] * (self.request.horizon or 1)
-        steps = EVALUATIONS * (self.request.horizon or SETTLING)
+        # Scales that such a search looks at, about
+        steps = 12 * (self.request.horizon or SETTLING)
         if not affordable(self.request.users, made, self.pair_grid, self.delta, steps=steps, settling=steps):
             return False
         if self.request.horizon is not None:
             return True
-        method, (release,) = self._method_by_pairs(COARSER[-1]), self._releases(scales)
+        method, (release,) = self._method_by_pairs(8), self._releases(scales)
         each = ([method.supremum_arrivals(user, side, (release,)) for side in SIDES] for user in self.request.users)
         return any(all(side.pairs is not None for side in sides) for sides in each)
 
@@ -230,28 +220,13 @@ class _Calibration:
         return np.stack([method.temporal(user, made) for user in self.request.users])
 
     def worst_by_pairs(self, scales: FloatArray, coarser: int = 1) -> float:
-        """The worst leakage with a curve for each pair of values, on a grid that is so much coarser."""
+        """The worst leakage with a curve for each pair of values, on a grid that is `coarser` times as wide."""
         if self.request.horizon is None and coarser == 1:
             return self.leakage(scales).worst
         method, made = self._method_by_pairs(coarser), self._releases(scales)
         if self.request.horizon is None:
             return method.limits(self.request.users, made).temporal
         return method.worst(self.request.users, made)
-
-    def guessed_by_pairs(self, shape: FloatArray) -> float:
-        """About the factor by which `shape` holds the level with a curve for each pair: leakage falls nearly as a power of it.
-
-        What a grid adds to leakage grows about as the square of its width; two coarse ones tell what the fine one would say.
-        """
-        one, other = COARSER
-        alpha, start, less = self.request.alpha, self.worst_by_pairs(shape, other), 0.9
-        power = math.log(self.worst_by_pairs(shape * less, other) / start) / -math.log(less)
-        if not 0.1 < power < 10.0:
-            return 1.0
-        factor = (start / alpha) ** (1.0 / power)
-        near, far = self.worst_by_pairs(shape * factor, one), self.worst_by_pairs(shape * factor, other)
-        expected = near - (far - near) * (one**2 - 1) / (other**2 - one**2)
-        return float(factor * (expected / alpha) ** (1.0 / power))
 
     def worst(self, scales: FloatArray) -> float:
         """The worst leakage that `leakage` tells, without the lower run that tells how much of it is discretisation."""
@@ -284,40 +259,42 @@ class _Calibration:
 
 def _least_scales(sought: _Calibration) -> FloatArray:
     """The scales with the least mean that were found: constant or, with a horizon, shaped by derivatives."""
-    request = sought.request
-    flat = np.ones(request.n_shares)
-    scales = flat * _least(flat, sought.worst, request.alpha, sought.alone(), CLOSE)
+    request, alone = sought.request, sought.alone()
+    scales = alone * np.ones(request.n_shares)
+    scales = scales * _least(scales, sought.worst, request.alpha, CLOSE, alone)
     if request.n_shares == 1:
         return scales
     shape = least_shape(request.users, sought.noise, scales, alpha=request.alpha, delta=sought.delta)
     if shape is None or shape.mean() >= scales[0]:
         return scales
     with suppress(PlanError):
-        shape = shape * _least(shape, sought.worst, request.alpha, 1.0, CLOSE, low=1.0 - ROUGH)
+        shape = shape * _least(shape, sought.worst, request.alpha, CLOSE, alone)
         return min(shape, scales, key=lambda one: float(one.mean()))
     return scales
 
 
 def _tightened(sought: _Calibration, scales: FloatArray) -> FloatArray:
     """Less of the same noise, as much less as a curve for each pair allows; the search begins at what one curve says."""
-    request = sought.request
-    best = min(_least_by_pairs(sought, scales), scales, key=lambda one: float(one.mean()))
-    for _ in range(SHAPED if request.n_shares > 1 else 0):
+    request, alone = sought.request, sought.alone()
+
+    def least(shape: FloatArray) -> FloatArray:
+        # A coarse grid rounds up more: its scales satisfy alpha on the fine one, where fewer evaluations are left to make.
+        with suppress(PlanError):
+            shape = shape * _least(shape, partial(sought.worst_by_pairs, coarser=4), request.alpha, NEAR, alone)
+        return shape * _least(shape, sought.worst_by_pairs, request.alpha, NEAR, alone)
+
+    best = min(least(scales), scales, key=lambda one: float(one.mean()))
+    # Times at most that scales are shaped again, by what each pair leaks at every step
+    for _ in range(2 if request.n_shares > 1 else 0):
         leaks = sought.temporal_by_pairs(best)
         shape = least_shape(request.users, sought.noise, best, alpha=request.alpha, delta=sought.delta, tighter=leaks)
         if shape is None or shape.mean() >= best.mean():
             break
-        found = _least_by_pairs(sought, shape)
+        found = least(shape)
         if found.mean() >= best.mean() * (1.0 - NEAR):
             break
         best = found
     return best
-
-
-def _least_by_pairs(sought: _Calibration, shape: FloatArray) -> FloatArray:
-    """The least multiple of `shape` that holds the level with a curve for each pair: guessed, then looked for around it."""
-    around, alpha = shape * sought.guessed_by_pairs(shape), sought.request.alpha
-    return around * _least(around, sought.worst_by_pairs, alpha, 1.0 + 0.3 * NEAR, NEAR, low=1.0 - 0.6 * NEAR)
 
 
 def _require_forgetting(request: Request, accounting: ApproximateDP) -> None:
@@ -327,46 +304,22 @@ def _require_forgetting(request: Request, accounting: ApproximateDP) -> None:
             raise request.nothing_lasts(user, accounting=accounting)
 
 
-def _least(
-    shape: FloatArray, worst: Worst, alpha: float, start: float, close: float, *, low: float | None = None
-) -> float:
-    """The least factor by which `shape` holds alpha, on the side that holds; looked for from `start`, down to `low` first.
+def _least(shape: FloatArray, worst: Worst, alpha: float, close: float, alone: float) -> float:
+    """The least factor by which `shape` satisfies alpha, within `close` of it or of the level, on the side that does.
 
-    Relative to it, or to the level, what is given is as near as `close`.
+    `alone` is a scale, at most twice too large, at which a single release satisfies alpha.
     """
-    high, low = start, 0.5 * start if low is None else low
-    wider, near = high / low, alpha * (1.0 - close)
-    at_low, at_high = 0.0, worst(shape * high)  # at_low is to be found while it is not above alpha
-    while at_high > alpha:
-        low, at_low, high, wider = high, at_high, high * wider, min(wider**2, 2.0)
-        if high * float(shape.max()) > LARGEST_SCALE:
+
+    @cache
+    def leaked(less: float) -> float:
+        return worst(shape / less)
+
+    low, high = 1.0, max(2.0 * float(shape.min()) / alone, 1.0)
+    while leaked(low) > alpha:
+        low, high = 0.5 * low, low
+        if float(shape.max()) > LARGEST_SCALE * low:
             raise PlanError(
-                f"no noise up to a scale of {LARGEST_SCALE:g} holds alpha = {alpha:g} for so long at this delta: the "
+                f"no noise up to a scale of {LARGEST_SCALE:g} satisfies alpha = {alpha:g} for so long at this delta: the "
                 "correlation is too strong. Give a (shorter) horizon T, a larger alpha, or a larger delta"
             )
-        at_high = worst(shape * high)
-    while at_low <= alpha and at_high < near and low > SMALLEST_SCALE:
-        at_low = worst(shape * low)
-        if at_low <= alpha:
-            low, high, at_high, wider = low / wider, low, at_low, min(wider**2, 2.0)
-    while high - low > close * high and at_high < near:
-        middle = _between(low, high, at_low / alpha, at_high / alpha, close)
-        value = worst(shape * middle)
-        if value <= alpha:
-            high, at_high = middle, value
-        else:
-            low, at_low = middle, value
-    return high
-
-
-def _between(low: float, high: float, above: float, below: float, close: float) -> float:
-    """Where to look next: leakage, as a share of the level, falls from `above` at `low` to `below` at `high` nearly as a power.
-
-    Just beyond where it would cross the level, towards the end that is further away: so both ends close in.
-    """
-    middle = math.sqrt(low * high)
-    if not (1.0 < above < math.inf and below > 0.0):
-        return middle
-    crossing = low * (high / low) ** (math.log(above) / math.log(above / below))
-    aimed = crossing * (1.0 + 0.4 * close if high / crossing > crossing / low else 1.0 - 0.4 * close)
-    return aimed if low * (1.0 + 0.1 * close) < aimed < high * (1.0 - 0.1 * close) else middle
+    return 1.0 / largest_in_few_tries(leaked, low, high, alpha, close)

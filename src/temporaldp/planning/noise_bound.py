@@ -15,12 +15,6 @@ FINER = 1.08
 CLOSE = 0.01
 """Relative distance at which a search for the scale of the other one ends, on the side that does not hold."""
 
-ROUNDED = 1e-5
-"""Relative: a level that is exceeded by less counts as held, which makes the bound smaller."""
-
-MOST = 40
-"""Scales of the first step, at most; whatever lies beyond needs the noise of one release beside it, as everything does."""
-
 
 def least_mean_noise(
     horizon: int,
@@ -40,7 +34,9 @@ def least_mean_noise(
         return one
     two, first = math.inf, least
     other = _not_enough(lambda scale: both(first * FINER, scale), alpha, 2.0 * least, least)
-    for _ in range(MOST):
+    # Scales of the first step, at most; whatever lies beyond needs the noise of one release beside it, as everything
+    # does
+    for _ in range(40):
         two = min(two, amount(first) + amount(other))
         first *= FINER
         if other <= least * (1.0 + CLOSE) or amount(first) + one >= two:
@@ -52,7 +48,8 @@ def least_mean_noise(
 
 def _not_enough(leakage: Callable[[float], float], alpha: float, start: float, floor: float) -> float:
     """A scale from `floor` on up to which alpha is exceeded; `floor` where that holds it."""
-    level = alpha * (1.0 + ROUNDED)
+    # Relative: a level that is exceeded by less counts as held, which makes the bound smaller
+    level = alpha * (1.0 + 1e-5)
     low, high = floor, start
     while leakage(high) > level:
         low, high = high, 2.0 * high

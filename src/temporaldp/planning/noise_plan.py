@@ -15,21 +15,16 @@ from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.planning.measurement import Measurement, require_noise_mechanism
-from temporaldp.planning.plan import FloatArray, Optimality, Plan
+from temporaldp.planning.plan import Optimality, Plan
 from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
-from temporaldp.values import compared_by_value, copy_in
-
-GRID = 2048.0
-"""Points of the grid of privacy losses up to alpha: the same for every scale, so that leakage falls as noise grows."""
-
-
-PAIR_GRID = 4
-"""Times the grid of one curve is that of a curve for each pair: what that costs falls with its square, and is in the plan."""
+from temporaldp.values import FloatArray, compared_by_value, copy_in
 
 
 def planned_grid(alpha: float, *, pairwise: bool = False) -> float:
     """The grid on which a noise plan for alpha is held, in nats: who checks it on another may find a little more."""
-    return min(alpha / GRID * (PAIR_GRID if pairwise else 1), 0.01)
+    # As many points up to alpha for every scale, so that leakage falls as noise grows. Curves of pairs have a coarser grid,
+    # because their time falls with the square of its width; the leakage of the plan includes what that costs.
+    return min(alpha / 2048.0 * (4 if pairwise else 1), 0.01)
 
 
 @compared_by_value

@@ -12,30 +12,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve.arrivals import SingleCurve, arriving_curves
 from temporaldp.accounting.curve.grid import raised_by
 from temporaldp.correlation import Adversary
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
-
-FloatArray = NDArray[np.float64]
-
-COARSE = 256.0
-"""Points of the grid up to alpha."""
+from temporaldp.values import FloatArray
 
 ENDS = 12
 """Steps at each end with scales of their own; those between share one, as they have much the same past and future."""
 
 NUDGE = 5e-3
 """Relative change of a scale by which leakage is differentiated."""
-
-FORGOTTEN = 1e-3
-"""Of the delta, times the nudge: a curve that changes by less is taken for the same."""
-
-ROUNDS = 20
-"""Steps of the search at most; the last ones gain next to nothing."""
 
 
 def least_shape(
@@ -60,6 +49,7 @@ def least_shape(
     program = _Program(users, noise, start, groups, alpha, delta)
     if tighter is not None:
         program.correct(tighter)
+    # Steps of the search at most; the last ones gain next to nothing
     found = minimize(
         lambda y: float(counts @ np.exp(y) / start.size),
         np.zeros(counts.size),
@@ -67,7 +57,7 @@ def least_shape(
         constraints={"type": "ineq", "fun": program.slack, "jac": program.slopes},
         bounds=[(-2.0, 2.0)] * counts.size,
         method="SLSQP",
-        options={"maxiter": ROUNDS, "ftol": 1e-5},
+        options={"maxiter": 20, "ftol": 1e-5},
     )
     shape = start * np.exp(found.x[groups])
     return shape if np.isfinite(shape).all() else None
@@ -128,8 +118,9 @@ class _Program:
     def _runs(self, y: FloatArray) -> list[_Run]:
         if self._at is None or not np.array_equal(self._at[0], y):
             releases = self._releases(y)
+            # Points of the grid up to alpha
             made = [
-                _Run.of(user, releases, SingleCurve(self.alpha / COARSE, self.delta, up=True)) for user in self.users
+                _Run.of(user, releases, SingleCurve(self.alpha / 256.0, self.delta, up=True)) for user in self.users
             ]
             self._at = (y.copy(), made)
         return self._at[1]
@@ -181,4 +172,5 @@ class _Run:
         return found
 
     def _same(self, one: FloatArray, other: FloatArray) -> bool:
-        return max(raised_by(one, other), raised_by(other, one)) <= FORGOTTEN * NUDGE * self.side.delta
+        # Of the delta, times the nudge: a curve that changes by less is taken for the same
+        return max(raised_by(one, other), raised_by(other, one)) <= 1e-3 * NUDGE * self.side.delta

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.paper.online import PaperFilter
 from temporaldp.correlation import Adversary
@@ -15,29 +15,9 @@ from temporaldp.planning.arrivals import arrivals, undominated
 from temporaldp.planning.barrier import Program, minimise
 from temporaldp.planning.bound import lower_bound
 from temporaldp.planning.plan import Objective
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 POWERS: dict[str, int] = {"mean_absolute_error": 1, "mean_squared_error": 2}
-
-START_SHARES = (0.9, 0.5)
-"""Shares of a known plan that the solver starts from: inside, so that no arrival is tight. Leakage is not convex, and
-starts differ in the local optimum that they lead to where weights are uneven and alpha is large."""
-
-WEIGHT_POWERS = (1.0, 0.5, 0.25)
-"""Without correlation the best budgets are proportional to ``weight^(1 / (p + 1))``; powers around it make further starts."""
-
-LEAST_START = 1e-40
-"""Share of alpha: a start with a smaller budget is next to the edge of doubles, and its derivatives are beyond."""
-
-MOST_STEPS_FOR_EVERY_START = 1_000
-"""Longer horizons start from the two best plans only."""
-
-RAISING_STEPS = 20
-"""Halvings of the bracket in which a start is scaled; a start need not be exact."""
-
-LEAST_WEIGHT = 1e-20
-"""Weights below this share of the largest count as this share in the solver, though not in the measure."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,20 +87,27 @@ def optimise(
         return Optimum(np.array([alpha]), by.error(np.array([alpha])))
     on = by.weights > 0.0
     program = _program(users, alpha, by, filters)
-    eased = replace(program, weights=np.where(on, np.maximum(by.weights, LEAST_WEIGHT * by.weights.max()), 0.0))
-    long = horizon > MOST_STEPS_FOR_EVERY_START
+    # The solver raises weights to at least this share of the largest; the measure does not
+    eased = replace(program, weights=np.where(on, np.maximum(by.weights, 1e-20 * by.weights.max()), 0.0))
+    # Longer horizons start from the two best plans only
+    long = horizon > 1_000
     known = [np.where(on, start, 0.0) for start in starts]  # spending less at some steps keeps them below alpha
     candidates, bounds = list(known), []
     if np.ptp(by.weights[on]) > 0.0:
-        powers = (1.0 / (power + 1), *WEIGHT_POWERS)
+        # Without correlation the best budgets are proportional to ``weight^(1 / (p + 1))``; powers around it make
+        # further starts
+        powers = (1.0 / (power + 1), 1.0, 0.5, 0.25)
         known += [
             _raised(program, np.where(on, eased.weights**share, 0.0)) for share in (powers[:1] if long else powers)
         ]
-    inside = [start for start in known if start[on].min() >= LEAST_START * alpha]
+    # A start with a smaller budget has derivatives out of the range of doubles
+    inside = [start for start in known if start[on].min() >= 1e-40 * alpha]
     ranked = sorted(inside, key=by.error)[: 2 if long else None]
     plans = [] if long else known[len(candidates) :]
     for start in ranked:
-        for share in START_SHARES[: 1 if long else None]:
+        # Shares of a known plan that the solver starts from: inside, so that no arrival is tight. Leakage is not
+        # convex, and starts differ in the local optimum that they lead to where weights are uneven and alpha is large.
+        for share in (0.9, 0.5)[: 1 if long else None]:
             solution = minimise(eased, share * start)
             if filters is None:
                 bounds.append(lower_bound(program, solution.multipliers))
@@ -161,7 +148,8 @@ def _raised(program: Program, shape: FloatArray) -> FloatArray:
     # TPL lies between the largest budget and the sum of all: a bracket, where nothing was spent before.
     low, high = program.alpha / float(shape.sum()), program.alpha / float(shape.max())
     low = low if holds(low) else 0.0
-    for _ in range(RAISING_STEPS):
+    # Halvings of the bracket in which a start is scaled; a start need not be exact
+    for _ in range(20):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low * shape

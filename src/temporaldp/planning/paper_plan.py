@@ -7,7 +7,6 @@ from dataclasses import replace
 from math import fsum, nextafter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.paper.online import PaperSteps, largest_reserve
 from temporaldp.accounting.paper.supremum import ConstantBudget, constant_budget, merged_profile
@@ -17,12 +16,7 @@ from temporaldp.planning.optimal import Measure, optimise
 from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level
-from temporaldp.values import SMALLEST, ULP
-
-FloatArray = NDArray[np.float64]
-
-SMALLEST_SHARE = 64.0 * ULP
-"""A budget below this share of alpha is lost in the rounding of a step, and makes no sustainable plan."""
+from temporaldp.values import SMALLEST, ULP, FloatArray
 
 
 def paper_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
@@ -67,7 +61,8 @@ def _upper_bound(request: Request, user: int) -> float:
     """Algorithm 2. Budget e with ``L(a) + e <= a`` in both directions, so that no step of any horizon exceeds alpha."""
     alpha = request.alpha
     found = _constant_budget(request, user)
-    if found.budget < max(SMALLEST_SHARE * alpha, SMALLEST):
+    # A budget below this share of alpha is lost in the rounding of a step, and makes no sustainable plan
+    if found.budget < max(64.0 * ULP * alpha, SMALLEST):
         raise request.nothing_lasts(user)
     # Four ulps of alpha stay unspent: BPL and FPL then remain below their levels through any number of rounded steps.
     return found.budget - 4.0 * ULP * alpha

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.planning.budget import sustainable_budget
 from temporaldp.progress import progressed
-from temporaldp.values import compared_by_value
-
-EXACT = Exact()
+from temporaldp.values import FloatArray, compared_by_value
 
 
 @compared_by_value
@@ -43,7 +40,7 @@ class SharePlan:
     alpha: float
     share: float
     names: tuple[str, ...]
-    budgets: NDArray[np.float64]
+    budgets: FloatArray
 
     @property
     def sentence(self) -> str:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.arrow import arrow_stream
+from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError
 from temporaldp.planning.histogram_noise import Noise, mean_absolute_noise
 from temporaldp.planning.measurement import Measurement
 from temporaldp.planning.source import Source
-from temporaldp.values import read_only
+from temporaldp.values import FloatArray, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 NOWHERE = Source()
 """Of a plan that does not say where its correlation comes from."""
 
-FloatArray = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
 Objective: TypeAlias = Literal["mean_absolute_error", "mean_squared_error"]
 
@@ -55,7 +53,7 @@ class Optimality:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
-class Plan(ABC):
+class Plan(Table):
     """What budget plans and noise plans have in common.
 
     Parameters
@@ -90,13 +88,9 @@ class Plan(ABC):
         """
         return draw(self, ax=ax, times=times)
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """A row for each step, with the columns step, epsilon and scale (of a count's noise), for any library that reads Arrow.
-
-        Without a horizon, the one row that holds for every step.
-        """
-        columns = {"step": np.arange(len(self.epsilons)), "epsilon": self.epsilons, "scale": self.scales}
-        return arrow_stream(columns, requested_schema)
+    def columns(self) -> dict[str, Any]:
+        """A row for each step: step, epsilon and scale (of a count's noise). Without a horizon, the one row of every step."""
+        return {"step": np.arange(len(self.epsilons)), "epsilon": self.epsilons, "scale": self.scales}
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting, budgets
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.errors import BudgetError
-from temporaldp.values import whole_number
-
-EXACT = Exact()
+from temporaldp.values import FloatArray, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +57,6 @@ MOST_ARRIVING = 40.0
 MOST_ROUNDS, CLOSE = 30, 1e-9
 """Of putting in again what arrives; and the share of it that is given to rounding, or not worth another round. Each holds."""
 
-FEWEST_STEPS = 32
-"""Of what is taken for one epoch: several short ones together are one."""
 
 ROUNDED = 1e-11
 """Relative: by which series and odometers of the same releases may differ, each of them being rounded up."""
@@ -120,7 +116,7 @@ def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, accounting:
 
     What all epochs before one release says about the value at their last step is no more than a release of some C nats at
     that step would; the same of those after it and the first one's value. If with C on both sides of an epoch no more than C
-    arrives at its other ends, that holds for every epoch, by induction (docs/theory.md, section 19). C shrinks as it is put
+    arrives at its other ends, that holds for every epoch, by induction (Theory, section 19). C shrinks as it is put
     in again. inf where no C is found.
     """
     people = Population.of(adversary)
@@ -135,7 +131,7 @@ def leakage_going_on(
 ) -> float:
     """An upper bound of the leakage about any step, in nats, where such epochs follow on other releases; exact way only.
 
-    For a correlation that has changed (docs/theory.md, section 19). inf where no bound is found.
+    For a correlation that has changed (Theory, section 19). inf where no bound is found.
 
     Parameters
     ----------
@@ -153,12 +149,13 @@ def leakage_going_on(
     return max(_going_on(user, then, known, one) for user, then in pairs)
 
 
-def _long_enough(one: NDArray[np.float64]) -> NDArray[np.float64]:
+def _long_enough(one: FloatArray) -> FloatArray:
     """An epoch that is not short, or several of one that is: what a stand-in for a whole past says too much of is forgotten."""
-    return np.tile(one, -(-FEWEST_STEPS // len(one)))
+    # Several short epochs together count as one
+    return np.tile(one, -(-32 // len(one)))
 
 
-def _going_on(user: Adversary, then: Adversary, spent: NDArray[np.float64], one: NDArray[np.float64]) -> float:
+def _going_on(user: Adversary, then: Adversary, spent: FloatArray, one: FloatArray) -> float:
     rounds = _rounds(then, one, EXACT)
     if rounds is None:
         return math.inf
@@ -172,14 +169,12 @@ def _going_on(user: Adversary, then: Adversary, spent: NDArray[np.float64], one:
     return max(at_once, _within(then, one, min(enough), after, EXACT))
 
 
-def _for_ever(user: Adversary, one: NDArray[np.float64], accounting: Accounting[Any, Any]) -> float:
+def _for_ever(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) -> float:
     rounds = _rounds(user, one, accounting)
     return math.inf if rounds is None else _within(user, one, *rounds[-1], accounting)
 
 
-def _rounds(
-    user: Adversary, one: NDArray[np.float64], accounting: Accounting[Any, Any]
-) -> list[tuple[float, float]] | None:
+def _rounds(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) -> list[tuple[float, float]] | None:
     """What may arrive at an epoch from the past and from the future so that no more leaves it, ever less; None if nothing."""
     found = [(MOST_ARRIVING, MOST_ARRIVING)]
     for _ in range(MOST_ROUNDS):
@@ -194,9 +189,7 @@ def _rounds(
     return found
 
 
-def _within(
-    user: Adversary, one: NDArray[np.float64], before: float, after: float, accounting: Accounting[Any, Any]
-) -> float:
+def _within(user: Adversary, one: FloatArray, before: float, after: float, accounting: Accounting[Any, Any]) -> float:
     """The largest leakage of an epoch between two others, where so much arrives at these."""
     around = temporal_leakage(user, [before, *one, *one, *one, after], accounting=accounting).temporal
     return float(around[1 + len(one) : 1 + 2 * len(one)].max()) * (1.0 + ROUNDED)

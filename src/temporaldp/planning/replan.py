@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting import LeakageSeries, TemporalAccountant
 from temporaldp.accounting.accountant import account_of
@@ -19,14 +19,10 @@ from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure, measure, optimise
 from temporaldp.planning.plan import Objective, Optimality
 from temporaldp.planning.request import Request
+from temporaldp.values import FloatArray
 
-FloatArray = NDArray[np.float64]
 Whole: TypeAlias = Callable[[FloatArray], LeakageSeries]
 Admitted: TypeAlias = Callable[[FloatArray], FloatArray]
-
-
-HALVINGS = 30
-"""Of the bracket for a constant start, which need not be exact."""
 
 
 def replan(
@@ -135,7 +131,8 @@ def _constant(accountant: TemporalAccountant, by: Measure, admitted: Admitted) -
     level = accountant.remaining(len(published), last=True) if published.all() else 0.0
     if level <= 0.0:
         high = accountant.alpha or 0.0
-        for _ in range(HALVINGS):
+        # Halvings of the bracket for a constant start, which need not be exact
+        for _ in range(30):
             middle = 0.5 * (level + high)
             if accountant.admits(np.where(published, middle, 0.0), last=True):
                 level = middle

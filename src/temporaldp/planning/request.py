@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.paper.supremum import merged_profile
@@ -21,10 +20,7 @@ from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, PlanError
 from temporaldp.kernels import Witness
 from temporaldp.planning.source import Source
-from temporaldp.values import positive, whole_number
-
-FloatArray = NDArray[np.float64]
-EXACT = Exact()
+from temporaldp.values import FloatArray, positive, whole_number
 
 
 @dataclass(frozen=True, slots=True, eq=False)

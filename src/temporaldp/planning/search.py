@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.monotone_search import largest
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 
 def stretched(shape: FloatArray, worst: Callable[[FloatArray], float], ceiling: float) -> FloatArray:

@@ -42,7 +42,7 @@ class Source:
     def in_all(self, alpha: float, delta: float) -> tuple[float, float]:
         """The level that a release at (alpha, delta) holds together with all that is published about its correlation.
 
-        alpha + epsilon, at a delta up to e^epsilon times as large (docs/theory.md, section 12); both rounded up.
+        alpha + epsilon, at a delta up to e^epsilon times as large (Theory, section 12); both rounded up.
         """
         spent = self.learning_epsilon
         level = alpha + spent

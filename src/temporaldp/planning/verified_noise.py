@@ -1,7 +1,7 @@
 """Less noise than accounting certifies, where simulation shows that it holds; the probability that draws deceive is in delta.
 
 What is tried next depends on what was seen before. So every attempt, about every user, has its share of the failure
-probability, whether it is made or not: that any of them deceives has at most that probability (docs/theory.md, section 16).
+probability, whether it is made or not: that any of them deceives has at most that probability (Theory, section 16).
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.curve.method import Verified
@@ -22,19 +21,11 @@ from temporaldp.correlation.population import Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.progress import part
-from temporaldp.values import whole_number
+from temporaldp.values import FloatArray, whole_number
 from temporaldp.verification.leakage import verify_leakage
-
-FloatArray = NDArray[np.float64]
 
 ATTEMPTS = 5
 """Amounts of noise that are simulated: half of what is left of the range is ruled out by each."""
-
-LEAST = 0.8
-"""Of the certified noise is not gone below: one release is not told apart from its bounds by more, mostly."""
-
-FAILURE_SHARE = 1e-3
-"""Of delta is the probability that draws deceive, unless one is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +89,8 @@ class Simulating:
         InputError
             Somebody's values cannot be drawn.
         """
-        failure = FAILURE_SHARE * delta if self.failure is None else self.failure
+        # Default share of delta that is the failure probability of the simulation
+        failure = 1e-3 * delta if self.failure is None else self.failure
         if not 0.0 < failure < delta:
             raise BudgetError(
                 f"expected a failure probability between 0 and delta = {delta:g}, of which it is part, got {failure!r}"
@@ -124,7 +116,8 @@ def least_verified(
     assert by.failure is not None
     end = math.inf if by.seconds is None else time.monotonic() + by.seconds
     share = by.failure / (ATTEMPTS * len(users))
-    low, high, finished = LEAST, 1.0, 0
+    # Smallest share of the certified noise that is tried: the bounds of one release are rarely looser
+    low, high, finished = 0.8, 1.0, 0
     while finished < ATTEMPTS:
         middle = math.sqrt(low * high)
         one = Verification(by.failure, share, by.draws, by.seed, finished, certified_noise, False)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.plan import Method
 from temporaldp.planning.request import Request
-from temporaldp.values import SMALLEST
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import SMALLEST, FloatArray
 
 
 def plan_within_level(

@@ -117,7 +117,8 @@ def gather(settings: Settings, states: tuple[str, ...] | None = None) -> Inputs:
         return _from_file(traces, known.file, states)
     if known.backward is not None or known.forward is not None:
         adversary = _given(known, states)
-        return Inputs((adversary,), _provenance(settings), _optional(traces, adversary.states))
+        provenance = replace(_provenance(settings), contradiction=adversary.contradiction or "")
+        return Inputs((adversary,), provenance, _optional(traces, adversary.states))
     if traces.path is None and settings.history.path is None:
         raise InputError(
             "no correlation is given: expected TRACES or a history (--history FILE) to estimate it from, a file "

@@ -13,14 +13,16 @@ from temporaldp.correlation import Traces
 from temporaldp.errors import InputError, OutputError
 from temporaldp.files import load_plan
 from temporaldp.files.atomic import require_writable
-from temporaldp.planning import NoisePlan, Plan, Source
+from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
 from temporaldp.project.inputs import Inputs, gather, phase_at, read, read_data
+from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger, NoisyHistogram
 from temporaldp.release.database import file_of
 from temporaldp.release.epochs import Every
 from temporaldp.release.histogram import histogram_mechanism
 from temporaldp.release.released import release_suffix
 from temporaldp.release.store import Store, store_at
+from temporaldp.report import Recipe
 from temporaldp.smoothing import PublicCorrelation
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class ReleaseSetup:
     data : Traces
     source : Source
         Description of the correlation.
+    recipe : Recipe
+        From what the release is computed; the ledger notes it.
     renewed : str, optional
         When the plan begins again.
     """
@@ -46,6 +50,7 @@ class ReleaseSetup:
     accountant: TemporalAccountant | None
     data: Traces
     source: Source
+    recipe: Recipe
     renewed: Every | None = None
 
     @property
@@ -55,8 +60,8 @@ class ReleaseSetup:
         return DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states)
 
     def opened(self, ledger: str | Store, public: PublicCorrelation | None) -> ContinualRelease[Any, Any]:
-        """Open the release on a ledger."""
-        return ContinualRelease(
+        """Open the release on a ledger, which notes from what its next steps are computed."""
+        stream = ContinualRelease(
             self.mechanism,
             ledger=ledger,
             accountant=self.accountant,
@@ -66,6 +71,8 @@ class ReleaseSetup:
             correlation=public,
             renewed=self.renewed,
         )
+        note_recipe(stream.ledger, self.recipe)
+        return stream
 
 
 def setup_of(settings: Settings) -> ReleaseSetup:
@@ -92,12 +99,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if isinstance(planned, NoisePlan):  # its noise is fixed beforehand; a correlation is there to smooth by
         return plan_alone(planned, settings)
     if known.period is not None and (planned.horizon if planned is not None else privacy.horizon) is None:
-        if planned is None:
-            raise InputError(
-                "with correlation.period and no horizon, a plan satisfies alpha for any number of steps: run `temporaldp plan "
-                "-o plan.json`, and release with --plan plan.json"
-            )
-        return plan_alone(planned, settings)
+        return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
     by_plan = privacy.renew and planned and isinstance(planned.accounting, PaperBound)
     method = accounting_from({"method": privacy.bound or ("paper" if by_plan else "exact")})
     if planned is not None and planned.accounting.is_exact and isinstance(method, PaperBound):
@@ -117,7 +119,16 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if planned is not None:
         source = source.with_learning_of(planned.source)
         source = replace(source, warning=planned.source.warning or source.warning)
-    return ReleaseSetup(planned, accountant, found.trajectories, source, privacy.renew)
+    recipe = recipe_of("temporaldp release", settings, found.provenance)
+    return ReleaseSetup(planned, accountant, found.trajectories, source, recipe, privacy.renew)
+
+
+def _clock_plan(settings: Settings) -> Plan:
+    """One budget for every step of a clock without end, where an accountant would need the phases of all later steps."""
+    assert settings.privacy.alpha is not None
+    found = gather(without_traces(settings))
+    made = plan_budget(found.everyone, alpha=settings.privacy.alpha, accounting=settings.privacy.accounting)
+    return replace(made, source=found.source)
 
 
 def _setup_without_correlation(planned: Plan | None, settings: Settings) -> ReleaseSetup:
@@ -169,7 +180,8 @@ def loaded_plan(settings: Settings) -> Plan | None:
 
 def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     """Return the setup of a plan that satisfies the level by itself."""
-    return ReleaseSetup(plan, None, read_data(settings.traces, plan.source.states), plan.source)
+    recipe = recipe_of("temporaldp release", settings, plan.source)
+    return ReleaseSetup(plan, None, read_data(settings.traces, plan.source.states), plan.source, recipe)
 
 
 def _require_renewable(planned: Plan | None, settings: Settings) -> None:

@@ -114,10 +114,10 @@ class CorrelationSettings(Section):
     """The temporal correlation that the adversary uses; estimated from traces unless it is given."""
 
     file: Path | None = Field(
-        None, description="Correlation of both directions (.npz), as `temporaldp learn` writes it."
+        None, description="Correlation of both directions (.json), as `temporaldp learn` writes it."
     )
-    backward: Path | None = Field(None, description="Backward transition matrix (.csv, .json, .npz).")
-    forward: Path | None = Field(None, description="Forward transition matrix (.csv, .json, .npz).")
+    backward: Path | None = Field(None, description="Backward transition matrix (.csv, .json).")
+    forward: Path | None = Field(None, description="Forward transition matrix (.csv, .json).")
     stays: Range | None = Field(
         None, description="Every correlation under which a state is kept with a probability in this range: 0.7:0.95."
     )
@@ -241,7 +241,7 @@ class LearningSettings(Section):
     """Estimation of a correlation with differential privacy."""
 
     epsilon: Positive | None = Field(None, description="Epsilon for all values of a user together, in nats.")
-    output: Path | None = Field(None, description="Where to write the correlation (.npz).")
+    output: Path | None = Field(None, description="Where to write the correlation (.json).")
     ledger: Path | None = Field(None, description="Ledger of this spend: a stored result is never drawn again.")
     contributed: Count | None = Field(None, description="Largest number of transitions of each user, drawn at random.")
     confidence: Share = Field(0.95, description="Probability that all entries lie within their intervals.")
@@ -283,7 +283,9 @@ class DeploymentSettings(Section):
         None, description="Probability that a value stays from step to step; 0.5:0.99 by default."
     )
     at: Number | None = Field(None, description="Probability of staying that the explanation in words is about.")
-    correlation: Path | None = Field(None, description="In place of stays: forward matrix (.csv, .json) or .npz file.")
+    correlation: Path | None = Field(
+        None, description="In place of stays: forward matrix (.csv), or both directions (.json)."
+    )
     horizon: Count | None = Field(None, description="Number of steps; those of a year by default.")
     since: date | None = Field(None, description="In place of a horizon: first day.")
     until: date | None = Field(None, description="Last day (with since); today by default.")

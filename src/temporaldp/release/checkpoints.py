@@ -30,10 +30,7 @@ EVERY = 100
 KEPT = 2
 """Checkpoints that are kept: the place of the older one is taken by the next."""
 
-MOST_CHARACTERS = 1 << 25
-"""A larger checkpoint, of very many people, is not kept."""
-
-LAYOUT = 4
+LAYOUT = 5
 """Of a checkpoint."""
 
 
@@ -79,7 +76,7 @@ def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, 
         It cannot be kept.
     """
     text = Checkpoint(*writer.end, accountant).text(ledger.began, ledger.events)
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > 1 << 25:  # of very many people
         return False
     n_before = sum(event.kind == CHECKPOINT for event in ledger.events)
     ledger.store.write_private(_name(n_before), text, replace=True)

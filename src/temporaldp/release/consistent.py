@@ -3,11 +3,10 @@
 from itertools import accumulate
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.errors import InputError
-
-IntArray = NDArray[np.int64]
+from temporaldp.values import IntArray
 
 
 def consistent_counts(noisy: ArrayLike, *, total: int) -> IntArray:

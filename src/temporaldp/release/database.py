@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 SECONDS_TO_WAIT = 60
 """For another process to finish its step."""
 
-SECRET = re.compile("password|secret|token|passfile|sslkey", re.IGNORECASE)
-"""Parameters of a URL that are not shown."""
-
 
 class Database(ABC):
     """A place for releases. Opens nothing before it is asked to.
@@ -138,7 +135,9 @@ def database_of(place: str | os.PathLike[str]) -> tuple[str, Any]:
         It is no URL of PostgreSQL.
     """
     url = _url(os.fspath(place))
-    secrets = {key: "***" for key in url.query if SECRET.search(key)}
+    secrets = {
+        key: "***" for key in url.query if re.search("password|secret|token|passfile|sslkey", key, re.IGNORECASE)
+    }
     shown = url.update_query_dict(secrets).render_as_string(hide_password=True)
     if url.get_backend_name() != "postgresql":
         raise InputError(f"expected an SQLite file or a postgresql:// URL for the ledger, got {shown}")

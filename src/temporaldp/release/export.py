@@ -11,12 +11,10 @@ import numpy as np
 from temporaldp.files.atomic import replacing, suffix_of
 from temporaldp.files.columns import save_columns
 from temporaldp.release.chain import LedgerEvent, LedgerRow
-from temporaldp.release.ledger import ADOPT, Ledger
+from temporaldp.release.ledger import ADOPT, SOURCE, Ledger
 from temporaldp.release.outputs import from_text
 from temporaldp.release.renewal import RENEWAL
 from temporaldp.release.shared_account import TABLE
-
-SUFFIXES = (".parquet", ".csv", ".json")
 
 
 def export_ledger(ledger: Ledger, path: str | Path) -> None:
@@ -47,7 +45,7 @@ def export_ledger(ledger: Ledger, path: str | Path) -> None:
 
 def export_suffix(path: str | Path) -> str:
     """The suffix of a place for an export, if it is one that can be written."""
-    return suffix_of(path, SUFFIXES, "a ledger's export")
+    return suffix_of(path, (".parquet", ".csv", ".json"), "a ledger's export")
 
 
 def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
@@ -69,7 +67,7 @@ def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
 
 def said_of(ledger: Ledger) -> dict[str, Any]:
     """What the ledger is for, its head and its events."""
-    events = [_event(event) for event in ledger.events if event.kind in {ADOPT, RENEWAL}]
+    events = [_event(event) for event in ledger.events if event.kind in {ADOPT, RENEWAL, SOURCE}]
     return {**ledger.configuration, "unit": "nats", "head": ledger.head, "events": events}
 
 

@@ -32,11 +32,6 @@ from temporaldp.release.tables import LEDGER, tables
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-SQLITE_MAGIC = b"SQLite format 3\0"
-
-SMALLEST_DATABASE = 512
-"""Bytes: SQLite's smallest page."""
-
 SECONDS_WITH_TWO_NAMES = 2.0
 """How long a ledger that another process is making may have its temporary name besides its own."""
 
@@ -65,7 +60,8 @@ class FileDatabase(Database):
     def make(self, fill: Callable[[sa.Connection], None]) -> None:
         """Complete under another name first, so that no crash leaves an empty ledger that looks like a new one."""
         for log in (Path(f"{self._path}-wal"), Path(f"{self._path}-shm")):
-            if log.exists():  # SQLite would replay it into the new file
+            # SQLite would replay it into the new file. The log of a ledger that another process has made is younger than that.
+            if log.exists() and not self.exists():
                 raise LedgerError(
                     f"cannot make the ledger {self.place}: {log.name} is left from one that was removed or moved; put that "
                     "one back, or remove this file too if what it spent is to be forgotten"
@@ -183,8 +179,7 @@ class FileDatabase(Database):
         if self._engine is None:
             _ = self._private  # refused before anything is drawn
             try:
-                in_use = any(store._engine is not None for store in _open_stores)
-                _require_ledger_file(self._path, self.place, in_use=in_use)
+                _require_ledger_file(self._path, self.place)
             except OSError as error:
                 if isinstance(error, LedgerError):
                     raise
@@ -255,22 +250,17 @@ def _engine(path: Path, *, new: bool = False, connected: Callable[[], None] = la
     return engine
 
 
-def _require_ledger_file(path: Path, place: str, *, in_use: bool) -> None:
-    """A database with one name that its owner alone may read: outputs that are not published yet are in it.
-
-    A file that this process has `in_use` is not opened: closing it again would drop the locks that the process holds on it.
-    """
+def _require_ledger_file(path: Path, place: str) -> None:
+    """A file with one name that its owner alone may read: outputs that are not published yet are in it. It is not opened."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
         raise LedgerError(f"cannot use the ledger {place}: it is no regular file")
-    if found.st_size < SMALLEST_DATABASE:  # SQLite would take an empty file for a new database
+    if found.st_size < 512:  # bytes of SQLite's smallest page: it would take an empty file for a new database
         raise LedgerError(f"cannot use the ledger {place}: {ADVICE['SQLITE_NOTADB']}")
     if os.name == "posix" and stat.S_IMODE(found.st_mode) & 0o077:
-        if not in_use and not _is_database(path):
-            raise LedgerError(f"cannot use the ledger {place}: {ADVICE['SQLITE_NOTADB']}")
         raise LedgerError(
             f"cannot use the ledger {place}: others than its owner may read or write it (mode "
-            f"{stat.S_IMODE(found.st_mode):o}); say: chmod 600 {place}"
+            f"{stat.S_IMODE(found.st_mode):o}); if it is a ledger, say: chmod 600 {place}"
         )
     deadline = time.monotonic() + SECONDS_WITH_TWO_NAMES
     while found.st_nlink > 1:
@@ -281,11 +271,6 @@ def _require_ledger_file(path: Path, place: str, *, in_use: bool) -> None:
             )
         time.sleep(0.01)
         found = path.stat()
-
-
-def _is_database(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(SQLITE_MAGIC)) == SQLITE_MAGIC
 
 
 def _identity_at(path: Path) -> tuple[int, int] | None:

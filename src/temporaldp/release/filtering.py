@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
@@ -26,9 +25,8 @@ from temporaldp.smoothing import (
     averaged,
     estimates,
 )
-from temporaldp.smoothing.counts_model import Belief
-
-IntArray = NDArray[np.int64]
+from temporaldp.smoothing.counts_model import Belief, PredictionErrors
+from temporaldp.values import IntArray
 
 
 class StepFilter:
@@ -62,7 +60,8 @@ class StepFilter:
         state = self._state
         told = None
         if state is not None:
-            arrays = state.belief.mean, state.belief.covariance, state.widenings, state.fit
+            belief, errors = state.belief, state.errors
+            arrays = belief.mean, belief.covariance, errors.mean, errors.variance, state.widenings, state.fit
             told = {"arrays": [packed(one) for one in arrays], "total": state.total, "n_steps": state.n_steps}
         return {"known": self._known, "unpublished": self._unpublished, "state": told}
 
@@ -70,8 +69,9 @@ class StepFilter:
         """Go on from a kept state."""
         state, told = None, kept["state"]
         if told is not None:
-            mean, covariance, widenings, fit = (unpacked(one) for one in told["arrays"])
-            state = FilterState(Belief(mean, covariance), widenings, fit, float(told["total"]), int(told["n_steps"]))
+            mean, covariance, error, variance, widenings, fit = (unpacked(one) for one in told["arrays"])
+            belief, errors = Belief(mean, covariance), PredictionErrors(error, variance)
+            state = FilterState(belief, errors, widenings, fit, float(told["total"]), int(told["n_steps"]))
         self._state, self._known, self._unpublished = state, int(kept["known"]), int(kept["unpublished"])
 
     def next_step(self, ledger: Ledger, counts: IntArray, epsilon: float, total: int) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.errors import InputError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
-from temporaldp.planning.histogram_noise import FloatArray, Noise, laplace_scales
+from temporaldp.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
 from temporaldp.release.adopting import begun, is_new, take_in
 from temporaldp.release.calendar import Calendar
@@ -23,11 +23,9 @@ from temporaldp.release.chain import LedgerRow
 from temporaldp.release.kept import correlations_of, plan_digest
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.step import StepRequest
+from temporaldp.values import FloatArray
 
 Mechanism = Callable[[Any, float], Any]
-
-LESS_THAN_PLANNED = 1e-6
-"""Relative shortfall of what was spent from what was planned, from which on the rest is planned anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,7 +273,7 @@ class AccountantGuard(Guard):
         if accountant.horizon is None or accountant.reserve > 0.0 or len(accountant) >= accountant.horizon:
             return self._plan
         planned = 0.0 if self._plan is None else self._plan.epsilons[: len(accountant)].sum()
-        if self._plan is None or accountant.spent.sum() < planned * (1.0 - LESS_THAN_PLANNED):
+        if self._plan is None or accountant.spent.sum() < planned * (1.0 - 1e-6):  # less than roundings explain
             self._plan = replan(accountant)
         return self._plan
 

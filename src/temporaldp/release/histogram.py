@@ -9,17 +9,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.extras import needing
 from temporaldp.planning import NoisePlan, Plan
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise
-from temporaldp.values import positive, whole_number
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from temporaldp.values import IntArray, positive, whole_number
 
 LARGEST_SCALE = 2.0**53
 """Noise of a larger scale is refused: OpenDP would cut it off at the ends of 64-bit integers."""

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.traces import Traces, as_traces
@@ -22,9 +21,7 @@ from temporaldp.release.released import ReleasedHistograms
 from temporaldp.release.smoothed import SmoothedHistograms
 from temporaldp.release.snapshots import release_snapshots
 from temporaldp.release.stream import ContinualRelease
-
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, IntArray
 
 GAP = 1.5
 """A distance of more steps than this is a hole."""

@@ -21,9 +21,6 @@ from temporaldp.release.chain import canonical
 
 KEY_BYTES = 32
 
-KEY_DIGITS = 8
-"""Of the hash of a key, by which a digest names the key that it was made with."""
-
 
 def key_file() -> Path:
     """Path of the key: `TEMPORALDP_KEY_FILE`, or ``temporaldp/key`` in the user's configuration directory."""
@@ -69,7 +66,8 @@ def _key(*, make: bool = False) -> bytes | None:
 
 
 def _name(key: bytes) -> str:
-    return hashlib.sha256(key).hexdigest()[:KEY_DIGITS]
+    """By which a digest names the key that it was made with."""
+    return hashlib.sha256(key).hexdigest()[:8]
 
 
 def _spelled(snapshot: Any) -> str | None:

@@ -15,11 +15,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
-from temporaldp.correlation import Adversary, Population, TransitionMatrix
+from temporaldp.correlation import Adversary, Population
+from temporaldp.correlation.documents import correlation_from
 from temporaldp.errors import BudgetError, LedgerError
 from temporaldp.planning import Plan
 from temporaldp.release.chain import canonical, digest
@@ -27,11 +26,6 @@ from temporaldp.release.store import Store
 
 if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger
-
-MISSING = (
-    "the matrices that {place} was accounted with are not kept beside it (it was copied without "
-    "its folder .private): run the release once more with the correlation that it had, which keeps them, and then again this"
-)
 
 
 def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None) -> dict[str, Any]:
@@ -71,7 +65,7 @@ def keep_correlations(store: Store, population: Population, salt: str) -> None:
     name = _name("correlations", correlations_of(population.users, salt=salt)["users"])
     if store.read_private(name) is None:
         found = [
-            {"name": who, "backward": _document(user.backward.at(0)), "forward": _document(user.forward.at(0))}
+            {"name": who, "backward": user.backward.document(), "forward": user.forward.document()}
             for who, user in hashed_names(population, salt)
         ]
         store.write_private(name, json.dumps(found, allow_nan=False))
@@ -87,10 +81,13 @@ def kept_correlations(store: Store, users: Sequence[str], salt: str) -> Populati
     """
     text = store.read_private(_name("correlations", sorted(users)))
     if text is None:
-        raise LedgerError(MISSING.format(place=store.place))
+        raise LedgerError(
+            f"the matrices that {store.place} was accounted with are not kept beside it (it was copied without its folder "
+            ".private): run the release once more with the correlation that it had, which keeps them, and then again this"
+        )
     try:
         found = json.loads(text)
-        known = tuple(Adversary(*(_matrix(one[side]) for side in ("backward", "forward"))) for one in found)
+        known = tuple(Adversary(*(correlation_from(one[side]) for side in ("backward", "forward"))) for one in found)
         names = tuple(one["name"] for one in found)
     except (ValueError, KeyError, TypeError):
         known, names = (), ()
@@ -127,35 +124,13 @@ def _name(kind: str, of: Any) -> str:
 
 
 def _digest(adversary: Adversary, salt: str) -> str:
-    whole = hashlib.sha256(salt.encode("ascii"))
+    whole, known = hashlib.sha256(salt.encode("ascii")), dict[int, bytes]()
     for direction in adversary.directions:
         whole.update(f"|{direction.kind} {len(direction.matrices)}".encode("ascii"))
         for matrix in direction.matrices:
-            matrix.update_digest(whole)
+            if id(matrix) not in known:  # a clock over years has few matrices
+                own = hashlib.sha256()
+                matrix.update_digest(own)
+                known[id(matrix)] = own.digest()
+            whole.update(known[id(matrix)])
     return whole.hexdigest()
-
-
-def _document(matrix: Any) -> dict[str, Any] | None:
-    if matrix is None:
-        return None
-    import scipy.sparse
-
-    entries = scipy.sparse.csr_array(matrix.probabilities)
-    return {
-        "states": matrix.states,
-        "sparse": scipy.sparse.issparse(matrix.probabilities),
-        "rows": entries.indptr.tolist(),
-        "columns": entries.indices.tolist(),
-        "probabilities": entries.data.tolist(),
-    }
-
-
-def _matrix(document: dict[str, Any] | None) -> TransitionMatrix | None:
-    if document is None:
-        return None
-    import scipy.sparse
-
-    n = len(document["states"])
-    parts = [np.array(document[key]) for key in ("probabilities", "columns", "rows")]
-    entries = scipy.sparse.csr_array(tuple(parts), shape=(n, n))
-    return TransitionMatrix(entries if document["sparse"] else entries.toarray(), states=document["states"])

@@ -18,7 +18,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin
 from temporaldp.correlation.confidence import checked_confidence, clopper_pearson
@@ -28,10 +27,7 @@ from temporaldp.errors import BudgetError, EstimationError
 from temporaldp.release.histogram import granted_scale, with_noise
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
-from temporaldp.values import positive, whole_number
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray, positive, whole_number
 
 MOST_STATES = 2_000
 """States up to which a noisy table of transitions is drawn: beyond, nearly all of it would be noise."""
@@ -82,7 +78,7 @@ def learn_correlation(
     At most `contributed` transitions of each person, drawn at random, are counted, and exact discrete Laplace noise of scale
     ``2 contributed / epsilon`` (OpenDP) is added to every cell of the table: epsilon-DP for all values of a person together,
     under replacement of the person. So whatever correlation the adversary knows, a release that is alpha-DP_T is
-    (alpha + epsilon)-DP_T together with everything that is published about the correlation (docs/theory.md, section 12).
+    (alpha + epsilon)-DP_T together with everything that is published about the correlation (Theory, section 12).
 
     Parameters
     ----------

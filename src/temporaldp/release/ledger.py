@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, Self, TypeAlias, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation.states import printable
 from temporaldp.errors import InputError, LedgerChangedError, LedgerError, LedgerMismatchError
@@ -37,9 +36,7 @@ from temporaldp.release.kept import difference
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import LEDGER, Heading, Transaction
-
-FloatArray = NDArray[np.float64]
-
+from temporaldp.values import FloatArray
 
 LEAST_HEAD_DIGITS = 12
 """Of a noted head: fewer could fit a forgery by chance."""
@@ -49,6 +46,9 @@ ROWS_AT_ONCE = 256
 
 ADOPT = "adopt"
 """The kind of event that says from which step on another correlation is valid."""
+
+SOURCE = "source"
+"""The kind of event that says from what the steps after it were computed."""
 
 Describe: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
 

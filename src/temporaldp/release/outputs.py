@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -68,32 +68,21 @@ def from_text(text: str) -> Any:
     return array if document["shape"] else array[()]
 
 
-ARRAY, DTYPE = '{"array":', ',"dtype":'
-"""How the text of an array begins, and what follows its numbers."""
-
-TEXTS_AT_ONCE = 4096
-"""That are decoded together: a call for each takes longer, and millions of lists in memory at once do too."""
-
-
 @collector_paused()
 def counts_of(texts: Sequence[str | None], n: int) -> NDArray[Any] | None:
     """What many texts hold, stacked, shape (T, n), if that is n numbers of one type each; None where it is something else."""
     known = [text for text in texts if text is not None]
     if not known or len(known) < len(texts):
         return None
-    parts, kinds = [], set()
-    for start in range(0, len(known), TEXTS_AT_ONCE):
-        some = known[start : start + TEXTS_AT_ONCE]
-        first, end = json.loads(some[0]), some[0].rfind(DTYPE)
-        kinds.add((first.get("dtype"), *first.get("shape", ())))
-        if end > 0 and all(text.startswith(ARRAY) and text.endswith(some[0][end:]) for text in some):
-            numbers = json.loads(f"[{','.join(text[len(ARRAY) : end - len(some[0])] for text in some)}]")
-        else:  # something stands beside the arrays
-            documents = json.loads(f"[{','.join(some)}]")
-            kinds |= {(one.get("dtype"), *one.get("shape", ())) for one in documents}
-            numbers = [one.get("array") for one in documents]
-        kind = first.get("dtype")
-        if kind is None or kinds != {(kind, n)}:
-            return None
-        parts.append(np.array(numbers, dtype=np.dtype(kind)))
-    return np.concatenate(parts)
+    kind = json.loads(known[0]).get("dtype")
+
+    def arrays() -> Iterator[list[Any]]:
+        for document in map(json.loads, known):  # one at a time: there may be half a million
+            if (document.get("dtype"), document.get("shape")) != (kind, [n]):
+                raise ValueError(f"expected {n} numbers of one type in every output")
+            yield document["array"]
+
+    try:
+        return np.fromiter(arrays(), dtype=np.dtype((kind, n)), count=len(known))
+    except ValueError:
+        return None

@@ -16,14 +16,8 @@ from temporaldp.release.tables import tables
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-ADVISORY_LOCK = 0x7DB_1ED6E2
-"""PostgreSQL's lock of that number is held by whoever makes the tables."""
-
 PLAIN = ("SET client_encoding = 'UTF8'", "SET extra_float_digits = 3", "SET synchronous_commit = on")
 """Text as UTF-8, numbers with all their digits and durable commits, whatever the database's defaults are."""
-
-PATIENT = (f"SET lock_timeout = '{SECONDS_TO_WAIT}s'",)
-"""A mechanism may take long."""
 
 SERVED = (
     "SET lock_timeout = '5s'",
@@ -77,7 +71,7 @@ class PostgresDatabase(Database):
     def make(self, fill: Callable[[sa.Connection], None]) -> None:
         """Make the tables with what `fill` writes, whole or not at all."""
         with self.writing() as connection:
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({ADVISORY_LOCK})")
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(33741002466)")  # one process makes the tables
             tables().releases.metadata.create_all(connection)
             fill(connection)
 
@@ -164,6 +158,6 @@ class PostgresDatabase(Database):
         return self._engine
 
     def _begin_session(self, connection: Any, _: Any) -> None:
-        for line in PLAIN + (SERVED if self.served else PATIENT):
+        for line in PLAIN + (SERVED if self.served else (f"SET lock_timeout = '{SECONDS_TO_WAIT}s'",)):
             connection.execute(line)
         connection.commit()

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.arrow import arrow_stream
+from temporaldp.arrow import Table
 from temporaldp.correlation.states import printable, require_same_states, state_names
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import InputError
@@ -21,22 +20,20 @@ from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file, suffix_of
 from temporaldp.files.columns import METADATA_KEY, save_columns, unguarded, with_names
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
-from temporaldp.values import REPLACE_ONE, compared_by_value, copy_in
+from temporaldp.values import REPLACE_ONE, FloatArray, IntArray, compared_by_value, copy_in
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from temporaldp.release.smoothed import SmoothedHistograms
 
-IntArray = NDArray[np.int64]
-FloatArray = NDArray[np.float64]
 
 COLUMNS = ("time", "state", "count", "epsilon")
 
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ReleasedHistograms:
+class ReleasedHistograms(Table):
     """Noisy histograms of T steps, with what each step spent.
 
     Parameters
@@ -147,10 +144,6 @@ class ReleasedHistograms:
             "holds": "not said" if self.alpha is None else f"alpha = {self.alpha:g}",
         }
         return summary(f"ReleasedHistograms, {len(self.times)} steps", shown, self.neighboring_relation)
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """`columns()`, a row for each time and state, for any library that reads Arrow."""
-        return arrow_stream(self.columns(), requested_schema)
 
 
 def save_released(released: ReleasedHistograms, path: str | Path, *, time: str = "time", state: str = "state") -> None:

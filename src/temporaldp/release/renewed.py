@@ -24,7 +24,7 @@ class RenewedGuard(PlanGuard):
     """A plan of budgets that begins again with every epoch, and an odometer of all epochs.
 
     Each epoch holds the plan's alpha by itself, since none spends more than the plan at any step. What all of them leak
-    together is more: `promise` is never exceeded, however many follow (docs/theory.md, section 19).
+    together is more: `promise` is never exceeded, however many follow (Theory, section 19).
     """
 
     accountant: TemporalAccountant

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.arrow import arrow_stream
+from temporaldp.arrow import Table
 from temporaldp.errors import InputError
 from temporaldp.files.columns import save_columns, with_names
 from temporaldp.planning import Source
@@ -18,28 +18,14 @@ from temporaldp.planning.histogram_noise import Noise, noise_quantile, noise_var
 from temporaldp.release.released import ReleasedHistograms, release_suffix
 from temporaldp.smoothing import PublicCorrelation, StepRelease, require_public, smooth_steps
 from temporaldp.smoothing.intervals import COVERAGE
-from temporaldp.values import compared_by_value, copy_in
+from temporaldp.values import FloatArray, compared_by_value, copy_in
 
-FloatArray = NDArray[np.float64]
 Seen: TypeAlias = Literal["all releases", "past releases"]
-
-NORMAL_REACH = 1.959963984540054
-"""Standard deviations of normal noise within which 95 % of it lies."""
-
-LARGEST_TAIL = 1.25
-"""Discrete noise of a small scale has few values, and its quantile jumps: no more than this beyond normal noise."""
-
-IMPOSSIBLE = 12.0
-"""Standard deviations of the noise that a step's released counts may be from its public total: Laplace noise on a single count
-is further away with a probability of e^-17, that on several less often."""
-
-CHAIN_FITS = 2.0
-"""Up to this multiple of the chain's own variance, people are said to move as the chain says."""
 
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SmoothedHistograms:
+class SmoothedHistograms(Table):
     """The counts of every step with an interval for each, from released counts, public totals and a public correlation alone.
 
     Parameters
@@ -47,8 +33,9 @@ class SmoothedHistograms:
     counts : array, shape (T, n)
         Never negative; every step sums to its total. Not whole: they are means.
     lower, upper : array, shape (T, n)
-        A 95 % interval of each count by itself, if the noise is as stated: approximate, widened by what the releases say about
-        how wrong the chain is; measured in docs/measured/counts.md.
+        A 95 % interval of each count by itself, if the noise is as stated: approximate. It is widened by how wrong the chain
+        is, estimated from the releases that were seen: as a whole, and of each state from the errors of the last predictions.
+        Measured in docs/measured/counts.md.
     states : tuple of n names
     times : tuple of T labels
     totals : array, shape (T,)
@@ -98,10 +85,10 @@ class SmoothedHistograms:
     def fit(self) -> str:
         """How well the chain fits the releases, in words."""
         if self.movement is None:
-            return "as the ledger has it"
+            return "the intervals of each step are widened by how far releases were from what the chain said, up to that step"
         if not np.isfinite(self.movement):
             return "the chain does not fit at all, and is not used"
-        if self.movement <= CHAIN_FITS:
+        if self.movement <= 2.0:
             return "people move as the chain says, as far as the releases can tell"
         return f"people move by {self.movement:.2g} times the variance that the chain says, and the intervals are widened by it"
 
@@ -117,10 +104,6 @@ class SmoothedHistograms:
             "published": np.repeat(self.published, n).tolist(),
         }
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """`columns()`, a row for each time and state, for any library that reads Arrow."""
-        return arrow_stream(self.columns(), requested_schema)
-
 
 def smooth(
     released: ReleasedHistograms,
@@ -131,7 +114,7 @@ def smooth(
 ) -> SmoothedHistograms:
     """What released counts say about the true ones, given how values follow one another; at no privacy cost.
 
-    Counts of people who move independently by a chain are a linear state space (docs/theory.md, section 15): a Kalman filter
+    Counts of people who move independently by a chain are a linear state space (Theory, section 15): a Kalman filter
     forward and a smoother back, with the public total as an exact observation. How wrong the chain is is estimated from the
     releases alone; where it does not fit, what comes out falls back to the released counts, made consistent with the total.
 
@@ -232,7 +215,8 @@ def _require_possible(released: ReleasedHistograms, totals: dict[str, float]) ->
     for counts, scale, time in zip(released.counts, released.scales.tolist(), released.times, strict=True):
         deviation = float(np.sqrt(noise_variance(scale, released.noise) * n))
         off = abs(float(counts.sum()) - totals[time])
-        if off > IMPOSSIBLE * deviation + 1.0:
+        # Laplace noise on a count is 12 standard deviations away with a probability of e^-17, that on several less often.
+        if off > 12.0 * deviation + 1.0:
             raise InputError(
                 f"the counts released at time {time!r} sum to {counts.sum()}, {off:.0f} away from the public total "
                 f"{totals[time]:g}, and noise of scale {scale:g} on {n} counts has a standard deviation of {deviation:.3g}; "
@@ -243,8 +227,12 @@ def _require_possible(released: ReleasedHistograms, totals: dict[str, float]) ->
 def step_release(counts: NDArray[np.int64], scale: float, noise: Noise, total: float) -> StepRelease:
     """What is public about a step that was released."""
     variance = noise_variance(scale, noise)
-    reach = noise_quantile(scale, COVERAGE, noise) / (NORMAL_REACH * np.sqrt(variance)) if noise == "laplace" else 1.0
-    return StepRelease(counts.astype(np.float64), variance, float(np.clip(reach, 1.0, LARGEST_TAIL)), total)
+    # Beside that of normal noise, of which 95 % lie within 1.96 standard deviations. Discrete noise of a small scale has few
+    # values, and its quantile jumps: hence no more than 1.25.
+    reach = (
+        noise_quantile(scale, COVERAGE, noise) / (1.959963984540054 * np.sqrt(variance)) if noise == "laplace" else 1.0
+    )
+    return StepRelease(counts.astype(np.float64), variance, float(np.clip(reach, 1.0, 1.25)), total)
 
 
 def save_smoothed(smoothed: SmoothedHistograms, path: str | Path, *, time: str = "time", state: str = "state") -> None:

@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import BudgetError
 from temporaldp.planning import Plan
-from temporaldp.values import compared_by_value, copy_in
+from temporaldp.values import FloatArray, compared_by_value, copy_in
 
-FloatArray = NDArray[np.float64]
 Snapshot = TypeVar("Snapshot")
 Output = TypeVar("Output")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from temporaldp.release.database import Database, connect
-from temporaldp.release.tables import LEDGER, Heading, Transaction, statements, tables
+from temporaldp.release.tables import LEDGER, Heading, Transaction, tables
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -72,10 +72,11 @@ class Store:
 
     def step_of(self, request_key: str) -> int | None:
         """The step that a request was answered with; None if none was."""
+        steps = tables().steps
+        asked = steps.select().where(steps.c.release == self.release, steps.c.request_key == request_key)
         with self.database.asking() as connection:
-            asked = {"of": self.release, "key": request_key}
-            found: int | None = connection.execute(statements().step_of_key, asked).scalar()
-            return found
+            found = connection.execute(asked.with_only_columns(steps.c.step)).first()
+        return None if found is None else int(found.step)
 
     def read_private(self, name: str) -> str | None:
         """Something kept beside the release; see `Database`."""

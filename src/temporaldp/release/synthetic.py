@@ -16,15 +16,10 @@ from temporaldp.files.atomic import replacing, suffix_of
 from temporaldp.files.columns import guarded
 from temporaldp.release.smoothed import SmoothedHistograms
 from temporaldp.smoothing import PublicCorrelation, require_public
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray
 
 ROUNDS = 60
 """Of fitting a table of moves to both of its margins: they agree to a thousandth of a person long before."""
-
-SMALLEST_MOVE = 1e-9
-"""Added to every move, so that counts which the chain cannot reach can still be met."""
 
 NOTE = "synthetic: nobody's data"
 
@@ -126,7 +121,8 @@ def _move(
     present = np.flatnonzero(before >= 0)
     staying = generator.permutation(present)[:total]
     counts = np.bincount(before[staying], minlength=n)
-    fitted = _fitted(counts[:, None] * (P + SMALLEST_MOVE), target * (len(staying) / max(total, 1)))
+    # No move is impossible, so that counts which the chain cannot reach can still be met.
+    fitted = _fitted(counts[:, None] * (P + 1e-9), target * (len(staying) / max(total, 1)))
     for state in range(n):
         movers = staying[before[staying] == state]
         if movers.size:

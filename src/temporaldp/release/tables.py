@@ -32,20 +32,6 @@ class Tables(NamedTuple):
     tokens: sa.Table
 
 
-class Statements(NamedTuple):
-    """What a step asks the database, made once.
-
-    Parameters are `of` (the release), `key`, the fields of a row or an event, `after` (the head that the chain had),
-    `to_steps`, `to_head`.
-    """
-
-    heading: Any
-    step_of_key: Any
-    append: Any
-    append_event: Any
-    move_head: Any
-
-
 class Heading(NamedTuple):
     """What a release is for, where its chain ends, and what a service created it with."""
 
@@ -122,27 +108,10 @@ def tables() -> Tables:
     return Tables(releases, steps, events, private, tokens)
 
 
-@lru_cache(maxsize=1)
-def statements() -> Statements:
-    """The statements of a step."""
-    with needing("ledger"):
-        import sqlalchemy as sa
-
-    r, steps = tables().releases.c, tables().steps
-    of: sa.BindParameter[str] = sa.bindparam("of")
-
-    def append(table: sa.Table) -> Any:
-        values: dict[str, Any] = {column.name: sa.bindparam(column.name) for column in table.c}
-        return table.insert().values(values).returning(*list(table.c)[1:])
-
-    moved = tables().releases.update().where(r.release == of, r.head == sa.bindparam("after"))
-    return Statements(
-        sa.select(r.configuration, r.n_steps, r.head, r.definition).where(r.release == of),
-        sa.select(steps.c.step).where(steps.c.release == of, steps.c.request_key == sa.bindparam("key")),
-        append(steps),
-        append(tables().events),
-        moved.values(n_steps=sa.bindparam("to_steps"), head=sa.bindparam("to_head")),
-    )
+@lru_cache(maxsize=2)
+def _insert(table: sa.Table) -> Any:
+    """A statement that adds a row or an event and gives back what was stored; made once, which takes longer than a lookup."""
+    return table.insert().returning(*list(table.c)[1:])
 
 
 class Transaction:
@@ -158,9 +127,10 @@ class Transaction:
 
     def __init__(self, connection: sa.Connection, release: str, *, lock: bool) -> None:
         self.connection, self._release = connection, release
-        asked = statements().heading.with_for_update() if lock else statements().heading
-        found = connection.execute(asked, {"of": release}).first()
-        self.heading = None if found is None else Heading(*found)
+        releases = tables().releases
+        asked = releases.select().where(releases.c.release == release)
+        found = connection.execute(asked.with_for_update() if lock else asked).first()
+        self.heading = None if found is None else Heading(*found[1:5])
 
     def create(self, configuration: str, head: str, definition: str | None, request_key: str | None) -> None:
         """The heading of a release without steps, unless there is one."""
@@ -209,10 +179,11 @@ class Transaction:
         LedgerError
             The database keeps something else than it was given, or somebody wrote without the lock.
         """
-        insert = statements().append if isinstance(entry, LedgerRow) else statements().append_event
-        stored = self.connection.execute(insert, {"release": self._release, **entry._asdict()}).one()
-        moved = {"of": self._release, "after": after, "to_steps": n_steps, "to_head": entry.hash}
-        if self.connection.execute(statements().move_head, moved).rowcount != 1:
+        table, releases = tables().steps if isinstance(entry, LedgerRow) else tables().events, tables().releases
+        values = {"release": self._release, **entry._asdict()}
+        stored = self.connection.execute(_insert(table), values).one()
+        found = releases.update().where(releases.c.release == self._release, releases.c.head == after)
+        if self.connection.execute(found.values(n_steps=n_steps, head=entry.hash)).rowcount != 1:
             raise LedgerError("somebody wrote without the lock of the release; nothing was stored")
         if tuple(stored) != tuple(entry):
             raise LedgerError(

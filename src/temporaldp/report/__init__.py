@@ -1,13 +1,14 @@
 """Reports: the guarantee in sentences, figures, and one self-contained page."""
 
 from temporaldp.report import figures, population, tradeoff_figure  # noqa: F401  # the figures that `plot` draws
-from temporaldp.report.content import EpochLeakage, Evidence, Provenance, TableLeakage
+from temporaldp.report.content import EpochLeakage, Evidence, Provenance, Recipe, TableLeakage
 from temporaldp.report.page import render_report, write_report
 
 __all__ = [
     "EpochLeakage",
     "Evidence",
     "Provenance",
+    "Recipe",
     "TableLeakage",
     "render_report",
     "write_report",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +41,15 @@ class Provenance:
     states_given : bool
         Whether the list of states was given rather than taken from what occurs in the traces.
     text : str
-        Description of a stated range, or of learning with differential privacy.
+        In place of all this, the sentence: of a stated range, or of learning with differential privacy.
     epsilon : float
         Cost of learning it for all values of a person together, in nats; 0 unless it was learnt with differential privacy.
     confidence : float
         Confidence of intervals; 0 where one matrix was estimated.
     period : int
         Steps of a clock; 0 where there is none.
+    contradiction : str
+        Of given matrices: why they cannot be from one stationary chain (`Adversary.contradiction`).
     """
 
     source: Literal["matrices", "history", "protected", "stated", "learnt"]
@@ -58,14 +61,15 @@ class Provenance:
     epsilon: float = 0.0
     confidence: float = 0.0
     period: int = 0
+    contradiction: str = ""
 
     @property
     def sentence(self) -> str:
         """Origin of the correlation in one sentence."""
+        if self.text:
+            return self.text
         if self.source == "matrices":
             return f"Given as transition matrices ({self.name})."
-        if self.source in {"stated", "learnt"}:
-            return self.text
         whose = "one correlation per user" if self.per_user else "one correlation for the whole population"
         how = (
             f"with a Dirichlet prior of {self.prior:g} per cell"
@@ -86,6 +90,8 @@ class Provenance:
     @property
     def warning(self) -> str | None:
         """The warning to read before anything computed from this correlation is published; None if there is none."""
+        if self.contradiction:
+            return f"{self.contradiction[:1].upper()}{self.contradiction[1:]}."
         if self.source != "protected":
             return None
         states = "" if self.states_given else " So does the list of states, unless traces.states gives it."
@@ -94,6 +100,46 @@ class Provenance:
             f"them, depend on the protected data outside the guarantee.{states} Before publishing, estimate the correlation "
             "from "
             "public or historical data (--history), or with differential privacy (temporaldp learn, then correlation.file)."
+        )
+
+
+def _version() -> str:
+    from temporaldp import __version__
+
+    return __version__
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """From what a release was computed.
+
+    Parameters
+    ----------
+    command : str
+    settings : dict of dict
+        The keys that were set, by section of the project file.
+    inputs : dict of str
+        SHA-256 of each file of the correlation and of the plan, by its name; never of protected traces.
+    provenance : Provenance
+        Origin of the correlation.
+    version : str
+        Of this package.
+    """
+
+    command: str
+    settings: dict[str, dict[str, Any]]
+    inputs: dict[str, str]
+    provenance: Provenance
+    version: str = field(default_factory=_version)
+
+    @property
+    def project_file(self) -> str:
+        """The settings as a project file."""
+        return "\n\n".join(
+            "\n".join(
+                [f"[{name}]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in keys.items())]
+            )
+            for name, keys in self.settings.items()
         )
 
 
@@ -175,6 +221,8 @@ class Evidence:
         Terms of a renewed level; `held` is then the bound of all epochs together.
     epochs : tuple of EpochLeakage
         The epochs of a renewed level.
+    recipes : tuple of (int, Recipe)
+        From what a ledger's steps were computed, each with the number of steps before it.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -194,6 +242,7 @@ class Evidence:
     tables: tuple[TableLeakage, ...] = ()
     renewal: Renewal | None = None
     epochs: tuple[EpochLeakage, ...] = ()
+    recipes: tuple[tuple[int, Recipe], ...] = ()
     _observed: dict[int, Observation] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:

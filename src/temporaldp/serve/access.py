@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, TypeVar
 
-from temporaldp.extras import needing
+from fastapi import Depends, HTTPException, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBasic, HTTPBasicCredentials, HTTPBearer
+
 from temporaldp.serve.served_release import ServedRelease
 from temporaldp.serve.service import Service
 from temporaldp.serve.tokens import Role, TokenRefusedError
-
-with needing("serve"):
-    from fastapi import Depends, HTTPException, Request
-    from fastapi.security import HTTPAuthorizationCredentials, HTTPBasic, HTTPBasicCredentials, HTTPBearer
 
 Result = TypeVar("Result")
 

@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from temporaldp.extras import needing
+from fastapi import Depends, FastAPI
+
 from temporaldp.serve import operation, releases
 from temporaldp.serve.access import require_page_token
 from temporaldp.serve.failures import HANDLERS
@@ -16,9 +17,6 @@ from temporaldp.serve.page import router as page
 from temporaldp.serve.page.worker import Worker
 from temporaldp.serve.service import Service
 from temporaldp.serve.settings import Settings
-
-with needing("serve"):
-    from fastapi import Depends, FastAPI
 
 
 def create_app(settings: Settings | None = None) -> FastAPI:

@@ -7,14 +7,12 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from typing import Any, NoReturn
 
-from temporaldp.extras import needing
-from temporaldp.serve.failures import AGAIN, CLOSE
+from fastapi import HTTPException, Request, Response
+from fastapi.routing import APIRoute
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope
 
-with needing("serve"):
-    from fastapi import HTTPException, Request, Response
-    from fastapi.routing import APIRoute
-    from starlette.requests import ClientDisconnect
-    from starlette.types import Receive, Scope
+from temporaldp.serve.failures import AGAIN, CLOSE
 
 LARGEST_BODY = 1 << 20
 """Bytes. Two matrices of 100 states as JSON have less than half of that."""

@@ -17,9 +17,6 @@ from urllib.parse import urlencode, urlsplit
 
 from temporaldp.errors import InputError, RequestRefusedError, ServiceError
 
-COME_AGAIN = frozenset({408, 429, 500, 502, 503, 504})
-"""Statuses that say nothing about the request itself."""
-
 
 class Client:
     """Asks one server. Threads may share it, and then wait for one another; give each its own to ask at once.
@@ -165,7 +162,7 @@ class Client:
             if status < 400:
                 return answer
             detail = str(answer.get("detail", answer))
-            if status not in COME_AGAIN:
+            if status not in {408, 429, 500, 502, 503, 504}:  # which say nothing about the request itself
                 raise RequestRefusedError(detail, status=status, remaining=answer.get("remaining"))
             if time.monotonic() + pause > deadline:
                 raise ServiceError(

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of, lock_of
@@ -13,12 +14,8 @@ from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.correlation.states import printable
 from temporaldp.errors import InputError
-from temporaldp.extras import needing
 from temporaldp.release.chain import canonical
 from temporaldp.values import SMALLEST
-
-with needing("serve"):
-    from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 MOST_STATES = 64
 """Of a correlation: what every step may spend for ever is looked for when a release is created, which takes seconds there."""

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
 from temporaldp.errors import (
     LateDataError,
     LeakageBudgetError,
@@ -15,14 +19,8 @@ from temporaldp.errors import (
     SpentError,
     TemporaldpError,
 )
-from temporaldp.extras import needing
 from temporaldp.serve.messages import Problem
 from temporaldp.serve.served_release import RepeatedDifferentlyError
-
-with needing("serve"):
-    from fastapi import Request, Response
-    from fastapi.exceptions import RequestValidationError
-    from starlette.exceptions import HTTPException
 
 PROBLEM = "application/problem+json"
 

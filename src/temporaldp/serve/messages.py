@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from temporaldp.extras import needing
+from pydantic import Field
+
 from temporaldp.release.histogram import LARGEST_COUNT
 from temporaldp.serve.definition import Strict, Text
 from temporaldp.values import SMALLEST
-
-with needing("serve"):
-    from pydantic import Field
 
 Epsilon = Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)]
 Label = Annotated[Text, Field(max_length=64)]

@@ -15,13 +15,11 @@ import traceback
 from datetime import UTC, datetime
 from typing import Any, TextIO
 
-from temporaldp.extras import needing
-from temporaldp.serve.failures import CLOSE, answer
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-with needing("serve"):
-    from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-    from starlette.datastructures import Headers, MutableHeaders
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from temporaldp.serve.failures import CLOSE, answer
 
 LARGEST_HEAD = 32 << 10
 """Bytes of a request's line and headers."""

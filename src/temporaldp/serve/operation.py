@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, PlainTextResponse
+from prometheus_client import generate_latest
+
 from temporaldp.extras import needing
 from temporaldp.serve.failures import refusals
 from temporaldp.serve.messages import Problem
 from temporaldp.serve.service import require_answer
-
-with needing("serve"):
-    from fastapi import APIRouter, Request, Response
-    from fastapi.responses import HTMLResponse, PlainTextResponse
-    from prometheus_client import generate_latest
 
 router = APIRouter(tags=["operation"])
 

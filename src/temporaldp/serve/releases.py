@@ -6,8 +6,9 @@ import math
 import secrets
 from typing import Annotated
 
+from fastapi import APIRouter, Depends, Header, Path, Query, Response
+
 from temporaldp.errors import LateDataError, LeakageBudgetError, SpentError
-from temporaldp.extras import needing
 from temporaldp.files.moments import label_of
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.chain import LedgerRow
@@ -35,9 +36,6 @@ from temporaldp.serve.messages import (
 from temporaldp.serve.served_release import ServedRelease
 from temporaldp.serve.service import Service
 from temporaldp.serve.tokens import Role
-
-with needing("serve"):
-    from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
 router = APIRouter(prefix="/v1/releases", tags=["releases"], route_class=BoundedRoute, responses=refusals())
 

@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
 from temporaldp.errors import InputError
-from temporaldp.extras import needing
 from temporaldp.release.database import file_of
 from temporaldp.serve.application import create_app
 from temporaldp.serve.observed import LARGEST_HEAD, log_line
 from temporaldp.serve.settings import Settings
-
-with needing("serve"):
-    import uvicorn
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MOST_CONNECTIONS = 1_000
 """At once; more are answered with 503."""

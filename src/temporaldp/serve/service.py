@@ -11,8 +11,10 @@ from collections.abc import Callable
 from copy import copy
 from typing import TypeVar
 
+from anyio import CapacityLimiter, to_thread
+from starlette.exceptions import HTTPException
+
 from temporaldp.errors import LedgerChangedError, LedgerError
-from temporaldp.extras import needing
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.database import Database, connect
 from temporaldp.release.histogram import granted_scale
@@ -22,10 +24,6 @@ from temporaldp.serve.definition import PROMISED, Definition, proved
 from temporaldp.serve.failures import BusyError
 from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRelease
 from temporaldp.serve.tokens import Tokens
-
-with needing("serve"):
-    from anyio import CapacityLimiter, to_thread
-    from starlette.exceptions import HTTPException
 
 Result = TypeVar("Result")
 

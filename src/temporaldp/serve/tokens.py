@@ -20,8 +20,6 @@ from temporaldp.errors import InputError
 from temporaldp.release.database import Database
 from temporaldp.release.tables import tables
 
-SHAPE = re.compile(r"tdp_([0-9a-f]{16})_([0-9A-Za-z_-]{43})")
-
 
 class Role(IntEnum):
     """What a token allows; each role what those before it do."""
@@ -137,7 +135,7 @@ class Tokens:
         TokenRefusedError
             It is none, was revoked, or is over.
         """
-        shape = SHAPE.fullmatch(given)
+        shape = re.fullmatch("tdp_([0-9a-f]{16})_([0-9A-Za-z_-]{43})", given)
         if shape is None:
             raise TokenRefusedError("expected a token of this service")
         with self._database.asking() as connection:

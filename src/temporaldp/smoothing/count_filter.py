@@ -2,7 +2,8 @@
 
 Which multiple of the chain's covariance fits is told by the innovations: every model keeps the density of the releases so far,
 and counts by it (a Bayesian average of the models, each as likely as the others at first). Where people move as the chain says,
-that is soon the chain itself; where they do not, what is published falls back to the noisy counts and the public total.
+that is soon the chain itself; where they do not, what is published falls back to the noisy counts and the public total. Where
+they do not at some times or in some states alone, the errors of the last predictions widen the next one (`PredictionErrors`).
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temporaldp.smoothing.counts_model import PRIOR, WIDENINGS, Belief, first_counts, next_counts, unknown_counts
+from temporaldp.smoothing.counts_model import (
+    PRIOR,
+    WIDENINGS,
+    Belief,
+    PredictionErrors,
+    first_counts,
+    next_counts,
+    unknown_counts,
+)
 from temporaldp.smoothing.intervals import intervals, with_total
 from temporaldp.smoothing.public_correlation import PublicCorrelation
 from temporaldp.smoothing.state_space import observe
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
-
-DROPPED = 30.0
-"""Nats below the best model's density from which on a model is left out: it would count for less than 1e-13."""
+from temporaldp.values import BoolArray, FloatArray, compared_by_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class FilterState:
     Parameters
     ----------
     belief : Belief
+    errors : PredictionErrors
+        Of the last steps that were released.
     widenings : array, shape (K,)
         What each model multiplies the chain's covariance with.
     fit : array, shape (K,)
@@ -64,6 +69,7 @@ class FilterState:
     """
 
     belief: Belief
+    errors: PredictionErrors
     widenings: FloatArray
     fit: FloatArray
     total: float
@@ -76,13 +82,15 @@ class FilterState:
         return np.asarray(shares / shares.sum())
 
     @property
-    def kept(self) -> NDArray[np.bool_]:
+    def kept(self) -> BoolArray:
         """Which models are not far worse than the best."""
-        return np.asarray(self.fit > self.fit.max() - DROPPED)
+        # Nats below the best model's density from which on a model is left out: it would count for less than 1e-13
+        return np.asarray(self.fit > self.fit.max() - 30.0)
 
-    def only(self, kept: NDArray[np.bool_]) -> FilterState:
+    def only(self, kept: BoolArray) -> FilterState:
         """Some of the models."""
-        return FilterState(self.belief.only(kept), self.widenings[kept], self.fit[kept], self.total, self.n_steps)
+        parts = self.belief.only(kept), self.errors.only(kept), self.widenings[kept], self.fit[kept]
+        return FilterState(*parts, self.total, self.n_steps)
 
 
 @compared_by_value
@@ -100,14 +108,17 @@ def advance(state: FilterState | None, step: StepRelease, correlation: PublicCor
     if state is None:
         widenings, fit, done = np.array(WIDENINGS), np.log(PRIOR), 0
         expected = _first(step.total, correlation, widenings)
+        errors = PredictionErrors.none(*expected.mean.shape)
     else:
-        widenings, fit, done = state.widenings, state.fit, state.n_steps
+        widenings, fit, done, errors = state.widenings, state.fit, state.n_steps, state.errors
         P = correlation.matrix(done - 1).dense()
-        expected = next_counts(state.belief, P, widenings, state.total, step.total)
+        expected = errors.widened(next_counts(state.belief, P, widenings, state.total, step.total))
     if step.counts is None:
-        return FilterState(expected, widenings, fit, step.total, done + 1)
-    found, density = observe(expected, step.counts, step.variance)
-    return FilterState(found, widenings, fit + density, step.total, done + 1)
+        return FilterState(expected, errors, widenings, fit, step.total, done + 1)
+    seen = observe(expected, step.counts, step.variance)
+    if done:  # the first counts are no prediction by the chain
+        errors = errors.with_step(seen.error, seen.variance)
+    return FilterState(seen.belief, errors, widenings, fit + seen.density, step.total, done + 1)
 
 
 def _first(total: float, correlation: PublicCorrelation, widenings: FloatArray) -> Belief:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 COVERAGE = 0.95
 """Share of counts that the intervals are to hold."""
@@ -15,9 +14,6 @@ SMALLEST_DEVIATION = 1e-9
 
 FARTHEST = 6.0
 """Deviations. A mean that is further outside of 0 to the total is taken to be there: the noise alone does not explain it."""
-
-SMALLEST_MASS = 1e-12
-"""Of a normal number's probability between 0 and the total, at that distance 1e-9: no division by zero."""
 
 
 def intervals(
@@ -39,7 +35,8 @@ def _ends(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) ->
     centre = np.clip(mean, -FARTHEST * deviation, total + FARTHEST * deviation)
     low, high = -centre / deviation, (total - centre) / deviation
     below, above = ndtr(low), ndtr(-high)
-    return centre, low, high, below, above, np.maximum(1.0 - below - above, SMALLEST_MASS)
+    # Probability of a normal number between 0 and the total, at least, against division by zero
+    return centre, low, high, below, above, np.maximum(1.0 - below - above, 1e-12)
 
 
 def _mean_inside(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) -> FloatArray:

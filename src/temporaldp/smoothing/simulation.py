@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.errors import MatrixError
@@ -13,11 +12,7 @@ from temporaldp.planning.histogram_noise import Noise, noise_variance
 from temporaldp.smoothing.count_filter import StepRelease
 from temporaldp.smoothing.public_correlation import PublicCorrelation
 from temporaldp.smoothing.smoother import smooth_steps
-
-FloatArray = NDArray[np.float64]
-
-MOST_PEOPLE = 2_000_000_000
-"""Beyond, one more person changes nothing that is shown."""
+from temporaldp.values import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +54,8 @@ def simulated_counts(
     shares = _first_shares(correlation.matrix(0) if horizon > 1 else None, n)
     counts = np.empty((repetitions, horizon, n))
     for one in counts:
-        one[0] = generator.multinomial(min(n_people, MOST_PEOPLE), shares)
+        # More people change nothing that is shown
+        one[0] = generator.multinomial(min(n_people, 2_000_000_000), shares)
         for t in range(1, horizon):
             rows = correlation.matrix(t - 1).dense()
             moves = [

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.progress import progressed
 from temporaldp.smoothing.count_filter import (
@@ -19,8 +18,7 @@ from temporaldp.smoothing.count_filter import (
 )
 from temporaldp.smoothing.public_correlation import PublicCorrelation
 from temporaldp.smoothing.state_space import LaterReleases
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 DOING = "smoothing"
 

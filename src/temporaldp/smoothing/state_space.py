@@ -19,15 +19,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.smoothing.counts_model import Belief
+from temporaldp.values import FloatArray
 
-FloatArray = NDArray[np.float64]
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A step once its release is seen, under each model.
+
+    Parameters
+    ----------
+    belief : Belief
+    density : array, shape (K,)
+        Logarithm of the release's density.
+    error, variance : array, shape (K, n)
+        How far each released count is from its prediction, and the variance of that by the model.
+    """
+
+    belief: Belief
+    density: FloatArray
+    error: FloatArray
+    variance: FloatArray
 
 
-def observe(expected: Belief, released: FloatArray, variance: float) -> tuple[Belief, FloatArray]:
-    """The counts of a step once its release is seen, and the logarithm of the release's density under each model, (K,)."""
+def observe(expected: Belief, released: FloatArray, variance: float) -> Observed:
+    """A step once its release, with noise of this variance, is seen."""
     n = released.size
     F = expected.covariance + variance * np.eye(n)
     inverse = np.asarray(np.linalg.inv(F), dtype=np.float64)
@@ -35,7 +52,8 @@ def observe(expected: Belief, released: FloatArray, variance: float) -> tuple[Be
     weighed = _times(inverse, surprise)
     density = -0.5 * (np.einsum("ki,ki->k", surprise, weighed) + np.linalg.slogdet(F)[1] + n * np.log(2.0 * np.pi))
     mean = expected.mean + _times(expected.covariance, weighed)
-    return Belief(mean, _symmetric(variance * (inverse @ expected.covariance))), density
+    found = Belief(mean, _symmetric(variance * (inverse @ expected.covariance)))
+    return Observed(found, density, surprise, np.einsum("kii->ki", F))
 
 
 @dataclass(slots=True)

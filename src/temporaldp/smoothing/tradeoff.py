@@ -37,28 +37,12 @@ if TYPE_CHECKING:
 ALPHAS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 """What is looked at unless told otherwise, in nats."""
 
-SCALES = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-"""With a delta, in counts."""
-
-WINDOW = 10
-"""Steps of a window of w-event privacy, unless told otherwise."""
 
 CLOSE = 4e-3
 """Relative distance at which the search for a budget or a scale ends, on the side that holds."""
 
-SIMULATED = 2_000
-"""Counts that are simulated at least, in several populations if one has fewer; no more than `MOST_REPETITIONS`."""
 
 MOST_REPETITIONS = 4
-
-MOST_ATTEMPTS = 20
-"""Until a budget is close to an alpha: three or four do."""
-
-LEAST_SCALE = 0.2
-"""Counts: noise of this scale is 0 but for one count in a hundred."""
-
-MOST_LOG_SCALE = 16.0
-"""Of noise of nine million counts: a count that is told so well by the chain needs no release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +157,8 @@ class _Setting:
         """
         target, before = math.log(alpha) - 0.5 * CLOSE, (0.0, 0.0)
         slope, at = 1.0, math.log(budget)
-        for attempt in range(MOST_ATTEMPTS):
+        # Attempts to find a budget close to an alpha; three or four are usual
+        for attempt in range(20):
             scale = HISTOGRAM_SENSITIVITY / math.exp(at)
             series = self.leakage(scale, self.horizon)
             leaked = math.log(series.worst)
@@ -196,12 +181,14 @@ class _Setting:
             )
             return found <= largest
 
-        low = high = math.log(LEAST_SCALE)
+        # Counts: noise of this scale is 0 but for one count in a hundred
+        low = high = math.log(0.2)
         if not holds(low):
             return None
         while holds(high):
             low, high = high, high + 2.0
-            if high > MOST_LOG_SCALE:  # the chain alone is as good as that
+            # Noise of a scale of nine million counts: the chain alone is as accurate, and no release is needed
+            if high > 16.0:
                 return math.exp(low)
         while high - low > 0.01:
             middle = 0.5 * (low + high)
@@ -276,9 +263,11 @@ def tradeoff(
     kind = checked_noise(noise or ("gaussian" if delta else "laplace"))
     if kind == "gaussian" and not delta:
         raise BudgetError("Gaussian noise has no epsilon with delta = 0: give a delta, such as 1e-6")
-    width = min(WINDOW, n_steps) if window is None else whole_number(window, "window", least=1)
+    # Default number of steps of a window of w-event privacy
+    width = min(10, n_steps) if window is None else whole_number(window, "window", least=1)
     counts = n_steps * len(public.states)
-    repetitions = min(max(SIMULATED // counts, 1), MOST_REPETITIONS)
+    # Counts that are simulated at least, in several populations if one has fewer; no more than `MOST_REPETITIONS`
+    repetitions = min(max(2_000 // counts, 1), MOST_REPETITIONS)
     simulated = simulated_counts(public, n_people=people, horizon=n_steps, repetitions=repetitions, seed=seed)
     setting = _Setting(adversary, simulated, n_steps, min(width, n_steps), delta, kind)
     points = sorted(_points(setting, alphas, epsilons, scales), key=lambda point: point.alpha)
@@ -310,7 +299,8 @@ def _points(
 
 def _scales(epsilons: ArrayLike | None, scales: Sequence[float] | None) -> list[float]:
     if epsilons is None:
-        return [positive(one, "scale") for one in (SCALES if scales is None else scales)]
+        # Scales at a delta, in counts
+        return [positive(one, "scale") for one in ((2.0, 4.0, 8.0, 16.0, 32.0, 64.0) if scales is None else scales)]
     asked = np.atleast_1d(np.asarray(epsilons, dtype=np.float64))
     return [float(scale) for scale in laplace_scales([positive(one, "epsilon") for one in asked.tolist()])]
 

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
@@ -16,18 +15,11 @@ from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.errors import EstimationError, MatrixError
 from temporaldp.progress import part
 from temporaldp.studies.lifted_leakage import lifted_leakage
-from temporaldp.values import positive
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, positive
 
 LONGEST = 6
 """Steps from which on a value counts as old."""
 
-MOST_HIDDEN = 100
-"""Hidden states up to which a longer memory is accounted for here: a minute. `lifted_leakage` takes more."""
-
-MOST_PEOPLE, MOST_ENTRIES = 200, 1 << 21
-"""People whose own matrices are accounted for, and n^3 entries of all of them; of more, some are taken at equal distances."""
 
 REJECTED = 1e-3
 """P-value below which a model counts as rejected: with thousands of transitions a larger one carries little evidence."""
@@ -138,7 +130,8 @@ def _first_order(trajectories: Traces, spent: FloatArray, prior: float) -> tuple
 def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float, float]:
     n = trajectories.n_states
     hidden = n**2 if memory == "words" else n * LONGEST
-    if hidden > MOST_HIDDEN:
+    # Hidden states up to which a longer memory is accounted for here: a minute. `lifted_leakage` takes more.
+    if hidden > 100:
         raise EstimationError(
             f"{hidden} hidden states are accounted for in minutes or hours; call lifted_leakage for them, or group values into "
             "fewer"
@@ -150,7 +143,9 @@ def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float
 
 
 def _n_people(trajectories: Traces) -> int:
-    return min(trajectories.n_users, MOST_PEOPLE, max(1, MOST_ENTRIES // trajectories.n_states**3))
+    # People whose own matrices are accounted for, and n^3 entries of all of them; of more, some are taken at equal
+    # distances
+    return min(trajectories.n_users, 200, max(1, (1 << 21) // trajectories.n_states**3))
 
 
 def _people_named(trajectories: Traces) -> str:

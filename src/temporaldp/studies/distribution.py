@@ -9,32 +9,25 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.supremum import leakage_supremum
-from temporaldp.arrow import arrow_stream
+from temporaldp.arrow import Table
 from temporaldp.correlation import Adversary
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import progressed
-from temporaldp.values import compared_by_value, positive
+from temporaldp.values import FloatArray, IntArray, compared_by_value, positive
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FloatArray = NDArray[np.float64]
-EXACT = Exact()
-
-PEOPLE_AT_ONCE = 1 << 13
-"""Whose matrices are in memory together."""
-
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class LeakageDistribution:
+class LeakageDistribution(Table):
     """Leakage about each person or group in nats, largest first.
 
     Parameters
@@ -60,7 +53,7 @@ class LeakageDistribution:
 
     names: tuple[str, ...]
     leakage: FloatArray
-    people: NDArray[np.int64]
+    people: IntArray
     epsilon: float
     horizon: int | None
     accounting: Accounting[Any, Any]
@@ -135,10 +128,9 @@ class LeakageDistribution:
         """
         return draw(self, ax=ax, level=level, groups=groups)
 
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the columns name, leakage and people, largest leakage first, as an Arrow stream."""
-        columns = {"name": list(self.names), "leakage": self.leakage, "people": self.people}
-        return arrow_stream(columns, requested_schema)
+    def columns(self) -> dict[str, Any]:
+        """Return a row for each person or group, largest leakage first: name, leakage, people."""
+        return {"name": list(self.names), "leakage": self.leakage, "people": self.people}
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -199,7 +191,8 @@ def leakage_distribution(
         raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
     names: list[str] = []
     waiting, parts = iter(adversaries), []
-    while some := list(islice(waiting, PEOPLE_AT_ONCE)):
+    # Whose matrices are in memory together
+    while some := list(islice(waiting, 1 << 13)):
         names += [str(len(names) + k) if one.name is None else one.name for k, one in enumerate(some)]
         parts.append(_leakage(some, budget, horizon, accounting))
         progressed("leakage of every person", 0.0)

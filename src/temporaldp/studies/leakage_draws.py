@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.protocol import budgets, listed
 from temporaldp.accounting.series import temporal_leakage
@@ -15,9 +15,7 @@ from temporaldp.correlation.draws import JEFFREYS, bootstrap_adversaries, poster
 from temporaldp.correlation.traces import Traces, as_traces
 from temporaldp.errors import InputError
 from temporaldp.progress import part, progressed
-from temporaldp.values import compared_by_value, copy_in
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, compared_by_value, copy_in
 
 AT_ONCE = 500
 """Draws between two reports of progress."""

@@ -4,7 +4,7 @@ Notation
 --------
 u        hidden state; its value is ``label[u]``, and releases say nothing else: the metric of one release is e where the
          values of two hidden states differ, and 0 elsewhere
-K_B, K_F incoming leakage about pairs of hidden states from the past and from the future: docs/theory.md, section 8
+K_B, K_F incoming leakage about pairs of hidden states from the past and from the future: Theory, section 8
 Q        ``Pr(u | value)``, shape (n, m)
 X        likelihoods of past and future together, one a hidden state: ``X_u <= exp((K_B + K_F)(u, u')) X_u'``
 m_s      likelihood of the output of step s for each value: 1 or e^e
@@ -20,7 +20,7 @@ import itertools
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.protocol import SIDES, budgets
@@ -28,9 +28,7 @@ from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.lifted_chain import LiftedChain
 from temporaldp.kernels.lifting import lifted, no_trees
 from temporaldp.progress import progressed
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import BoolArray, FloatArray, IntArray, compared_by_value
 
 MOST_SWEEPS, LEAST_GAIN = 30, 1e-9
 """Sweeps over all steps of one pair, three to six being usual, and the gain after which another is made."""
@@ -80,7 +78,7 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
     """Bound the temporal privacy leakage for an adversary whose model of values has a longer memory, in nats.
 
     From above pair by pair, with the pseudo-metric that sets hidden states apart by their values only; from below by coordinate
-    ascent over observations (docs/theory.md, section 13).
+    ascent over observations (Theory, section 13).
 
     Parameters
     ----------
@@ -130,15 +128,15 @@ def _ascent(chain: LiftedChain, spent: FloatArray, t: int) -> tuple[float, tuple
 class _Side:
     """Past or future of a step: outputs by increasing distance, and the chain in this direction."""
 
-    def __init__(self, rows: FloatArray, labels: NDArray[np.int64], spent: FloatArray) -> None:
+    def __init__(self, rows: FloatArray, labels: IntArray, spent: FloatArray) -> None:
         self.rows, self.labels, self.lifts = rows, labels, np.exp(spent)
         self.values = np.eye(int(labels.max()) + 1)[labels]  # from hidden states to values, shape (m, n)
 
-    def start(self) -> NDArray[np.bool_]:
+    def start(self) -> BoolArray:
         """Return likelihoods before the first output: all equal."""
         return np.zeros((len(self.lifts), self.values.shape[1]), dtype=bool)
 
-    def likelihoods(self, high: NDArray[np.bool_]) -> list[FloatArray]:
+    def likelihoods(self, high: BoolArray) -> list[FloatArray]:
         """Return the likelihoods of the outputs from each distance on, given the hidden state one step nearer."""
         x = [np.ones(len(self.rows))]
         for lift, raised in zip(self.lifts[::-1], high[::-1], strict=True):
@@ -146,7 +144,7 @@ class _Side:
             x.append(self.rows @ (factors * x[-1]))
         return x[::-1]
 
-    def improve(self, high: NDArray[np.bool_], weights: FloatArray) -> float:
+    def improve(self, high: BoolArray, weights: FloatArray) -> float:
         """Sweep once from near to far and update `high`; `weights` (2, m) are those of N and D at the step itself.
 
         Returns the ratio N / D that is reached.
@@ -162,7 +160,7 @@ class _Side:
         return ratio
 
 
-def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) -> tuple[float, NDArray[np.bool_]]:
+def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) -> tuple[float, BoolArray]:
     """Return the set of high values that maximizes a ratio of two linear functions: a threshold, by Dinkelbach."""
     raised = alpha > ratio * beta
     for _ in range(MOST_SWEEPS):

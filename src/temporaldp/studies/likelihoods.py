@@ -7,15 +7,12 @@ what comes from before and from after follows by the recursion ``x <- P (m x)``,
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.planning.histogram_noise import Noise
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from temporaldp.values import FloatArray, IntArray
 
 
 def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> FloatArray:

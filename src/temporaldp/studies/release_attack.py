@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting import temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
@@ -29,23 +29,11 @@ from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.progress import progressed
 from temporaldp.release import ReleasedHistograms
 from temporaldp.studies.likelihoods import of_all_releases, of_one_release
-from temporaldp.values import compared_by_value, copy_in, whole_number
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-MOST_PEOPLE = 2_000
-"""More are not attacked, but some of them, evenly spaced: the noise is the same for all, so that more say little more."""
+from temporaldp.values import FloatArray, IntArray, compared_by_value, copy_in, whole_number
 
 THRESHOLDS = np.linspace(-1.5, 1.5, 121) * (1.0 - 1e-9)
 """Times the guarantee's epsilon, fixed before anything is seen. No test is sharper than the one just below 1, where scores are
 as large as pure differential privacy allows."""
-
-STAKES = (0.05, 0.1, 0.2, 0.5, 0.9)
-"""Shares of the largest sum that could be bet against the guarantee with every draw, and never be lost."""
-
-ENOUGH = 100.0
-"""Evidence from which on the guarantee is said to be exceeded: at most one in so many is that lucky."""
 
 
 @compared_by_value
@@ -86,7 +74,8 @@ class ReleaseAttack:
     @property
     def exceeds(self) -> bool:
         """Whether the guarantee is found to be exceeded; a false finding has probability at most 0.01."""
-        return self.evidence >= ENOUGH
+        # By Markov's inequality, an e-value of 100 has probability at most 0.01 if the guarantee is satisfied
+        return self.evidence >= 100.0
 
     def recognised(self, false_positives: ArrayLike) -> FloatArray:
         """Return the true positive rates of the attack on the release itself at false positive rates."""
@@ -204,7 +193,9 @@ def attack_release(
     steps = [walks.times.index(time) for time in released.times]
     scales, drawn = np.full(len(truth), np.inf), np.zeros(truth.shape)
     scales[steps], drawn[steps] = released.scales, released.counts - truth[steps]
-    chosen = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), MOST_PEOPLE)).astype(np.int64))
+    # More are not attacked, but some of them, evenly spaced: the noise is the same for all, so that more say little
+    # more
+    chosen = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), 2_000)).astype(np.int64))
     everyone = _adversaries(adversary, [walks.users[k] for k in chosen.tolist()], walks.states, len(truth))
     epsilon = max(_guarantee(one, released, scales, steps) for one, _ in everyone)
     groups = [(one, codes[chosen[rows]]) for one, rows in everyone]
@@ -312,7 +303,8 @@ def evidence_against(epsilon: float, delta: float, rates: FloatArray) -> float:
     """
     most = math.exp(min(epsilon, 700.0)) + delta
     over = rates[:, 1] - (most - delta) * rates[:, 0] - delta
-    sums = np.array([np.log1p(stake / most * over).sum(axis=0) for stake in STAKES])
+    # Shares of the largest sum that could be bet against the guarantee with every draw, and never be lost
+    sums = np.array([np.log1p(stake / most * over).sum(axis=0) for stake in (0.05, 0.1, 0.2, 0.5, 0.9)])
     return float(np.exp(np.minimum(sums, 700.0)).mean())
 
 

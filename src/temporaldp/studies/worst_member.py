@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.evidence import Observation
 from temporaldp.accounting.protocol import budgets
@@ -25,15 +25,7 @@ from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.errors import InputError
 from temporaldp.progress import progressed
-from temporaldp.values import compared_by_value
-
-FloatArray = NDArray[np.float64]
-
-STRIDES = (1.0, 0.5, 0.25, 0.1, 0.03)
-"""Shares of the way to the extreme matrix that are tried."""
-
-MOST_ROUNDS, LEAST_GAIN = 25, 1e-5
-"""Rounds of ascent from one start, five to ten being usual; one that gains less than this share is the last."""
+from temporaldp.values import FloatArray, compared_by_value
 
 
 @compared_by_value
@@ -120,13 +112,15 @@ def _start(adversary: Adversary, rng: np.random.Generator | None) -> Adversary:
 def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstMember:
     """Ascend from one start."""
     best = WorstMember(start, temporal_leakage(start, spent))
-    for _ in range(MOST_ROUNDS):
+    # Rounds of ascent from one start, five to ten being usual; one that gains less than this share is the last
+    for _ in range(25):
         ends = _best_ends(adversary, best.adversary, best.leakage.witness(), spent)
-        tried = [_between(adversary, best.adversary, ends, stride) for stride in STRIDES]
+        # Shares of the way to the extreme matrix that are tried
+        tried = [_between(adversary, best.adversary, ends, stride) for stride in (1.0, 0.5, 0.25, 0.1, 0.03)]
         series = temporal_leakage(tried, spent)
         worst = [one.worst for one in series.members]
         k = int(np.argmax(worst))
-        if worst[k] <= best.leakage.worst * (1.0 + LEAST_GAIN):
+        if worst[k] <= best.leakage.worst * (1.0 + 1e-5):
             break
         named = Adversary(tried[k].backward, tried[k].forward, name=adversary.name)
         best = WorstMember(named, temporal_leakage(named, spent))

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
@@ -19,10 +18,10 @@ from temporaldp.kernels.threads import n_threads
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.mechanisms.simulation import drawn_likelihoods
 from temporaldp.progress import progressed
+from temporaldp.values import FloatArray, IntArray
 from temporaldp.verification.values import ABOVE, BELOW, StepValues
 
-FloatArray = NDArray[np.float64]
-Sums: TypeAlias = tuple[FloatArray, NDArray[np.int64]]
+Sums: TypeAlias = tuple[FloatArray, IntArray]
 """Shape (m, ABOVE + BELOW, T, n, n): the logarithms of `values`, added up, at each of m epsilons, for each stake; and how
 many draws that is, shape (T, n)."""
 

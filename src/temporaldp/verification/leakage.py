@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve.arrivals import checked_delta
 from temporaldp.accounting.curve.evidence import LeakageCurves
@@ -20,7 +19,7 @@ from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import releases_of
 from temporaldp.mechanisms.simulation import require_simulated
 from temporaldp.progress import part
-from temporaldp.values import compared_by_value, positive, whole_number
+from temporaldp.values import FloatArray, IntArray, compared_by_value, positive, whole_number
 from temporaldp.verification.draws import simulated
 from temporaldp.verification.values import (
     ABOVE,
@@ -30,14 +29,6 @@ from temporaldp.verification.values import (
     mean_at_most,
     values_of_steps,
 )
-
-FloatArray = NDArray[np.float64]
-
-SHARES = (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95)
-"""Shares of the certified leakage at which a simulation tests whether the release leaks more, or less."""
-
-FAILURE_SHARE = 1e-3
-"""Default failure probability, as a share of delta."""
 
 
 @compared_by_value
@@ -67,7 +58,7 @@ class VerifiedLeakage:
     upper: FloatArray
     lower: FloatArray
     certified: FloatArray
-    draws: NDArray[np.int64]
+    draws: IntArray
 
     @property
     def holds(self) -> bool:
@@ -120,7 +111,7 @@ def verify_leakage(
 
     Values are drawn from the chains and outputs from the mechanisms; likelihood ratios are exact, by the recursion
     ``x <- P m x``. Means are bounded by bets on them, and a union bound over bets, sides, steps and pairs: all of it holds with
-    a probability of at least ``1 - failure`` (docs/theory.md, section 16).
+    a probability of at least ``1 - failure`` (Theory, section 16).
 
     Parameters
     ----------
@@ -216,7 +207,7 @@ def bounded(
     steps: Sequence[StepValues],
     which: int,
     sums: FloatArray,
-    drawn: NDArray[np.int64],
+    drawn: IntArray,
 ) -> VerifiedLeakage:
     """Return the bounds of delta at one of the epsilons from sums of shape (ABOVE + BELOW, T, n, n)."""
     rest, certified, stakes = (
@@ -311,10 +302,12 @@ def own_leakage(
     >>> found.lower < found.upper <= found.certified, found.ratio < 1.5
     (True, True)
     """
-    chance = FAILURE_SHARE * delta if failure is None else failure
+    # Default failure probability, as a share of delta
+    chance = 1e-3 * delta if failure is None else failure
 
     def looked_at(certified: float) -> list[float]:
-        return [share * certified for share in (*SHARES, 1.0)]
+        # Shares of the certified leakage at which a simulation tests whether the release leaks more, or less
+        return [share * certified for share in (0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95, 1.0)]
 
     found = verified_at(
         adversary, mechanisms, delta, looked_at, failure=chance, draws=draws, seconds=seconds, seed=seed

@@ -1,6 +1,6 @@
 """Random variables whose means bound delta: functions of likelihood ratios, and the omitted tails.
 
-Notation (docs/theory.md, section 16)
+Notation (Theory, section 16)
 --------
 s        log likelihood ratio of two values by everything before a step and after it, drawn given the first value
 own      the release's curve at that step, ``E_g`` of its outputs: known in closed form, and not simulated
@@ -27,15 +27,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.arrivals import SingleCurve
 from temporaldp.accounting.curve.evidence import LeakageCurves, Run
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.progress import progressed
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray
 
 FINER = 8
 """Points of a table of the release's curve for each one of the grid: a ratio is moved to the next one on the safe side."""

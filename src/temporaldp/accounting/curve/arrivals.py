@@ -1,7 +1,7 @@
 """Privacy curves: the delta for every epsilon of what leaks, and how one step follows from the one before.
 
 ``past_t = kernel(past_{t-1} with release t-1)``; about step t everything together says ``past_t, release t, future_t``, which
-are independent given the value at t (docs/theory.md, Theorem 6).
+are independent given the value at t (Theory, section 9).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ FINEST = 1e-5
 
 INFLATED, STILL = 1.0 + 1e-9, 1.0 + 2.5e-10
 """Factor by which each step raises curves from above, more than rounding; and a quarter of that, by which curves that have
-settled may still rise. Steps without that factor then raise nothing (docs/theory.md, section 9)."""
+settled may still rise. Steps without that factor then raise nothing (Theory, section 9)."""
 
 LIFTS = 4
 """Attempts to certify settled curves, and lifts in each of them. If doubled, a few more slow chains have a certificate."""
@@ -238,7 +238,7 @@ def certified(
     """Settled curves, lifted until one more step, computed with its rounding, raises none of them; None if that fails.
 
     `rise` is what the last step added. A difference of curves shrinks by the contraction of the matrix in each step, so that
-    the lift covers all that later steps can add (docs/theory.md, section 9).
+    the lift covers all that later steps can add (Theory, section 9).
     """
     share = math.inf if matrix is None else INFLATED * curves.contraction(matrix)
     if share >= 1.0:

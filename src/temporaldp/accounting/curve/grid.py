@@ -11,7 +11,7 @@ theta    contraction curve of a transition matrix at gamma = e^{k h}
 up, down  an upper bound of the true profile at every epsilon, or a lower one
 
 A profile is convex in e^epsilon, so the straight lines lie above it: what is exact at grid points is `up` everywhere ("connect
-the dots", Doroshenko et al., PoPETs 2022), and `lowered` moves it below. Through a correlation: docs/theory.md, Theorem 5.
+the dots", Doroshenko et al., PoPETs 2022), and `lowered` moves it below. Through a correlation: Theory, section 9.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class CurveLimits:
 class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     """(epsilon, delta)-DP_T: the leakage of any mechanisms as the epsilon at one delta, an upper bound.
 
-    Privacy profiles are carried through the correlation and composed with each release (docs/theory.md, sections 9 and 16),
+    Privacy profiles are carried through the correlation and composed with each release (Theory, sections 9 and 16),
     on a grid of privacy losses that rounds up. ``series.evidence`` has the whole curves, and how much of the result is
     discretisation.
 

@@ -5,7 +5,7 @@ Notation
 D        shape (n, n, K + 1): ``D[a, b, k]`` is an upper bound of the hockey-stick divergence of a against b at ``e^(k h)``;
          beyond K the last value stays. Below 0 by symmetry: ``D[a, b](-x) = 1 - e^-x + e^-x D[b, a](x)``. Zeros for a = b.
          Shape (1, 1, K + 1) where all pairs have one curve, (1,) where nothing is said
-(docs/theory.md, section 16)
+(Theory, section 16)
 """
 
 from __future__ import annotations
@@ -30,9 +30,6 @@ from temporaldp.values import ULP, FloatArray
 SMALLEST_DELTA = 1e-9
 """Below, the rounding of the best tests, about 1e-14 a step, would count."""
 
-MOST_WORK = 4e9
-"""States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
-three minutes on two cores. Doubled, a call may take twice as long."""
 
 SETTLING = 64
 """Number of steps in which the curves of a chain settle, about."""
@@ -214,7 +211,9 @@ def affordable(
         constant = user.n_steps is None and len(set(releases)) == 1
         looked_at = min(steps, settling) if constant else steps
         work += sum(bool(known) for known in user.directions) * n_values**4 * points * looked_at
-    return work <= MOST_WORK and any(goes_by_pairs(user) and len(user.states or ()) > 2 for user in users)
+    # States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
+    # three minutes on two cores. Doubled, a call may take twice as long.
+    return work <= 4e9 and any(goes_by_pairs(user) and len(user.states or ()) > 2 for user in users)
 
 
 def checked_pairs(delta: float) -> None:

@@ -91,7 +91,7 @@ class Exact(Accounting[Releases, Any]):
     """The supremum of the definitions over every mechanism with the given guarantees: the default accounting method.
 
     Each number is the upper side of a certified pair of states, and `LeakageSeries.attained` has the lower side, which an
-    observation attains (the sign rule; docs/theory.md, section 10). For a histogram with Laplace noise it is the leakage of
+    observation attains (the sign rule; Theory, section 10). For a histogram with Laplace noise it is the leakage of
     that release itself. Releases are numbers (epsilons in nats), `LikelihoodBox`, or None for a step that publishes nothing.
     For interval matrices it stands for `IntervalBound`, an upper bound over all matrices of the set.
 

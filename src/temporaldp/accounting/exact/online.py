@@ -25,7 +25,7 @@ A budget up to rho needs no check: the one before was admitted with rho after it
 of one another raise a step, it is final. Likelihoods beyond the ceiling, which is at least W, belong to later steps that leak
 more than the final one.
 
-The proofs are in docs/theory.md, section 11.
+The proofs are in Theory, section 11.
 """
 
 from __future__ import annotations
@@ -49,10 +49,6 @@ from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, largest_budget
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import FloatArray, IntArray
-
-ROOM_FOR_SUMS, ROOM_FOR_SERIES = 16.0 * U, 2.0**-40
-"""Shares of the level by which a step, and the last one, stays below it by itself: a series rounds each of its sums up, and
-what it proves by signs. If the second is doubled, the last step can spend a trillionth less."""
 
 NUMBERS = ("n_steps", "ceiling", "largest", "time")
 """Fields of an odometer that are saved as they are."""
@@ -245,9 +241,11 @@ class ExactFilter(Filter):
         least = self.tail.epsilon if self.keeps_reserve else 0.0 if final else -1.0
         if problem.n < 2:
             return problem.alpha
-        top = problem.alpha * (1.0 - ROOM_FOR_SERIES) if final else problem.level
+        top = problem.alpha * (1.0 - 2.0**-40) if final else problem.level
         later = 0.0 if final else self.tail.arriving(t)
-        epsilon = (top - float((self.past.leakage + later).max())) - ROOM_FOR_SUMS * top
+        # Shares of the level by which a step, and the last one, stays below it by itself: a series rounds each of its
+        # sums up, and what it proves by signs. If the second is doubled, the last step can spend a trillionth less.
+        epsilon = (top - float((self.past.leakage + later).max())) - 16.0 * U * top
         if problem.forward is not None and len(self.open):
             # Nothing follows a final step.
             alone = problem.forward.chain(np.zeros(1, np.int64), np.zeros(1), np.zeros(1)), 0.0

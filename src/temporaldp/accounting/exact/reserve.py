@@ -107,7 +107,7 @@ def _infinite(problem: OnlineProblem, epsilon: float) -> Reserve | float:
     for side in problem.sides:
         found = np.zeros(len(steps))
         if side is not None:
-            # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (docs/theory.md, Proposition 12).
+            # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (Theory, section 21).
             last, up = np.array([len(side.matrices) - 1]), np.array([math.expm1(epsilon)])
             chain = side.chain(last, up, np.array([problem.alpha]), endless=True)
             found = pair_values(chain, steps, *problem.pairs, np.full(len(steps), up[0]))[1]

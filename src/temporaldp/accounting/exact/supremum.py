@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.accounting.exact.arrivals import Releases, likely_pairs, rows_of, static_bounds
 from temporaldp.correlation import TransitionMatrix
@@ -23,7 +22,7 @@ from temporaldp.kernels import exact
 from temporaldp.kernels.exact import Chain
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
-from temporaldp.values import FloatArray
+from temporaldp.values import FloatArray, IntArray
 
 FIRST_LEVEL, LEVEL_RAISED, MOST_LEVELS = 4.0, 2.5, 12
 """Levels that are supposed: the first in units of a step's own part, each next one this many times what the last one led to,
@@ -118,7 +117,7 @@ def _largest(
     release: Releases,
     limit: float,
     ceiling: float,
-    candidates: NDArray[np.int64],
+    candidates: IntArray,
 ) -> tuple[float, float, int, int]:
     """The largest leakage of one or two directions over an infinite horizon: attained, proved, the pair, and the depth."""
     n, (lift, drop) = chains[0].n, release.sides
@@ -134,7 +133,7 @@ def has_supremum(matrix: Any, epsilon: float) -> bool:
     """Whether the exact leakage of releases that spend epsilon each is proved to have a supremum over all horizons.
 
     It has one if and only if there is one closed class of values, it is aperiodic, and ``epsilon < -log lambda``, lambda the
-    spectral radius of the matrix on its other values (docs/theory.md, section 10). Otherwise two values exist that no later
+    spectral radius of the matrix on its other values (Theory, section 21). Otherwise two values exist that no later
     observation confuses, and leakage grows without bound. Classes and periods depend on which entries are 0 alone; the
     inequality is proved, rounding included, and counts as false where rounding leaves it open.
 

@@ -1,6 +1,6 @@
 """Accounting where matrices are known up to intervals: an upper bound for every matrix of the set, chosen anew at each step.
 
-docs/theory.md, section 12. Releases are what they promise; of what arrives a number is kept for each pair of values
+Theory, section 12. Releases are what they promise; of what arrives a number is kept for each pair of values
 (`interval_steps.py`). Never above the paper's kind of bound over the profile of intervals.
 """
 
@@ -43,7 +43,7 @@ MOST_STEPS = 400
 class IntervalBound(StepwiseAccounting[IntervalArrival]):
     """An upper bound for every matrix of a set, also where it changes within the set at every step.
 
-    `Exact()` stands for it where an adversary has an `IntervalMatrix` (docs/theory.md, section 12). Releases are numbers
+    `Exact()` stands for it where an adversary has an `IntervalMatrix` (Theory, section 12). Releases are numbers
     (epsilons in nats) or boxes of likelihoods, which count by their width. A matrix that is known exactly counts as an interval
     of no width.
 

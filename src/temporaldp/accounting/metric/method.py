@@ -32,7 +32,7 @@ from temporaldp.values import FloatArray, compared_by_value
 class MetricPrivacy(StepwiseAccounting[FloatArray]):
     """Metric privacy (geo-indistinguishability): a release with budget e changes the odds of i against j by at most e D(i, j).
 
-    One number for each pair of states is carried, an upper bound (docs/theory.md, section 8; the lifting of Chatzikokolakis et
+    One number for each pair of states is carried, an upper bound (Theory, section 8; the lifting of Chatzikokolakis et
     al., CONCUR 2014). Where the distances are those of a box of likelihoods, leakage is exact (`Exact` for that box). For
     interval matrices the largest distance counts (`IntervalBound`).
 

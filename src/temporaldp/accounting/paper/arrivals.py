@@ -15,7 +15,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.correlation.protocol import Correlation
@@ -23,7 +22,7 @@ from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread
 from temporaldp.kernels.vertex import DIRECT_LIMIT, loss_of
-from temporaldp.values import ROUNDOFF, FloatArray
+from temporaldp.values import ROUNDOFF, FloatArray, IntArray
 
 
 class TransitionLoss:
@@ -111,7 +110,7 @@ def carry(d, x, starts, which, spent, first, last, arrived):
             before, level = profile, incoming
 
 
-def arrivals(profiles: Sequence[LeakageProfile], which: NDArray[np.int64], spent: FloatArray) -> FloatArray:
+def arrivals(profiles: Sequence[LeakageProfile], which: IntArray, spent: FloatArray) -> FloatArray:
     """Incoming leakage at each of T steps for each of U users, shape (U, T), in nats.
 
     Parameters

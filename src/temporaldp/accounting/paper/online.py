@@ -10,7 +10,7 @@ v          what is kept for the steps to come: with it, a constant budget is sus
 
 The first step has ``h = alpha - e``. Each later one ``h' = min(alpha - BPL', L_F^-1(h) - e)``: what arrives at the new step,
 plus its own budget, must pass no more than h to the step before. So a budget e is admitted if and only if ``h' >= v``, that is
-``e <= min(alpha - L_B(BPL), L_F^-1(h)) - v``: a closed form, and every step so far is held by it (docs/theory.md).
+``e <= min(alpha - L_B(BPL), L_F^-1(h)) - v``: a closed form, and every step so far is held by it (Theory, section 6).
 
 L_F^-1 expands: what is given to the safe side for rounding grows from step to step where budgets sit on the level to the last
 digit, and spare room grows as well where they do not. So planners keep `SPARE` of alpha a step.

@@ -22,7 +22,7 @@ class MarkovQuilt(StepwiseAccounting[QuiltArrival]):
     ``log Pr(R | l_t = i) / Pr(R | l_t = j) <= E(a, b) + max_x log B^a[i,x] / B^a[j,x] + max_y log F^b[i,y] / F^b[j,y]``
 
     with E(a, b) the sum of the epsilons of the steps strictly between, and the smallest over a and b counts, for each pair of
-    states (docs/theory.md, section 20; after Song, Wang and Chaudhuri, SIGMOD 2017). It is an upper bound. The lower side,
+    states (Theory, section 20; after Song, Wang and Chaudhuri, SIGMOD 2017). It is an upper bound. The lower side,
     `LeakageSeries.attained`, is the exact leakage of independent noise with the same epsilons, which is such a mechanism.
 
     Epsilons must be fixed beforehand: event-level guarantees of shared noise do not compose along epsilons that depend on

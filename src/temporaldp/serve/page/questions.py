@@ -7,6 +7,7 @@ import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 from temporaldp.accounting import (
     ApproximateDP,
@@ -25,9 +26,6 @@ from temporaldp.extras import needing
 from temporaldp.planning import plan_budget, plan_noise
 from temporaldp.planning.histogram_noise import histogram_profile, laplace_scales, mean_absolute_noise
 from temporaldp.report.sentences import odds, posteriors
-
-with needing("serve"):
-    from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 MOST_VALUES, MOST_STEPS = 30, 1000
 """Largest correlation and horizon that the page answers quickly; the command line has no such limit."""

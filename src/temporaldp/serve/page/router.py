@@ -8,15 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from temporaldp.extras import needing
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import HTMLResponse
+
 from temporaldp.serve.bodies import BoundedRoute
 from temporaldp.serve.page import assets
 from temporaldp.serve.page.questions import QUESTIONS, ConstantQuestion, LeakageQuestion, correlation_of
 from temporaldp.serve.page.worker import Worker
-
-with needing("serve"):
-    from fastapi import APIRouter, HTTPException, Request, Response
-    from fastapi.responses import HTMLResponse
 
 router = APIRouter(include_in_schema=False, route_class=BoundedRoute)
 

@@ -1,0 +1,70 @@
+"""From what a release was computed, noted in its ledger, so that its report says how to compute it again.
+
+There is no hash of the protected traces, nor of counts: an adversary with the data of all other people could try the states of
+one person until the hash fits.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from temporaldp.documents import plain, value_of
+from temporaldp.files.places import trace_files
+from temporaldp.planning import Source
+from temporaldp.release import Ledger
+from temporaldp.release.ledger import SOURCE
+from temporaldp.report import Provenance, Recipe
+
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
+
+SECTIONS = {"traces", "history", "correlation", "privacy", "release"}
+"""Sections of the settings that a release depends on."""
+
+OF_ONE_RUN = {
+    "traces": {"path", "transitions", "counts", "memory"},
+    "release": {"ledger", "output", "smoothed", "synthetic", "head", "log", "warn_at"},
+}
+"""Settings that a recipe leaves out: those that differ from run to run, and those that the counts do not depend on."""
+
+
+def recipe_of(command: str, settings: Settings, origin: Provenance | Source, *histories: Path) -> Recipe:
+    """Return the recipe of a release, with the origin of its correlation, or with what its plan reports of it.
+
+    `histories` are files of the correlation that the settings do not name.
+    """
+    if isinstance(origin, Source):
+        is_learnt = origin.learning_epsilon > 0.0
+        text, epsilon = origin.provenance or "", origin.learning_epsilon
+        origin = Provenance("learnt" if is_learnt else "matrices", name="of the plan", text=text, epsilon=epsilon)
+    known = settings.correlation
+    history = None if origin.source == "protected" else settings.history.path
+    paths = (history, *histories, known.file, known.backward, known.forward, settings.release.plan)
+    chosen = settings.model_dump(mode="json", include=SECTIONS, exclude=OF_ONE_RUN, exclude_defaults=True)
+    inputs = {path.name: _sha256(path) for path in paths if path is not None}
+    return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, origin)
+
+
+def note_recipe(ledger: Ledger, recipe: Recipe) -> None:
+    """Note a recipe in a ledger, unless the last one that it notes is the same."""
+    noted = recipes_of(ledger)
+    if not noted or noted[-1][1] != recipe:
+        with ledger.writing() as writer:
+            writer.note(SOURCE, by="temporaldp", details=plain(recipe))
+
+
+def recipes_of(ledger: Ledger) -> tuple[tuple[int, Recipe], ...]:
+    """Return the recipes that a ledger notes, each with the number of steps before it."""
+    return tuple((event.step, value_of(Recipe, event.details)) for event in ledger.events if event.kind == SOURCE)
+
+
+def _sha256(path: Path) -> str:
+    """Hash of a file; of a folder or a pattern, of its files one after the other."""
+    whole = hashlib.sha256()
+    for file in trace_files(path):
+        with file.open("rb") as content:
+            while block := content.read(1 << 20):
+                whole.update(block)
+    return whole.hexdigest()

@@ -1,0 +1,51 @@
+"""Privacy loss distributions of dp-accounting beside its events."""
+
+from __future__ import annotations
+
+import pytest
+
+from temporaldp import Adversary, ApproximateDP, InputError, TransitionMatrix, adapters, temporal_leakage
+
+events = pytest.importorskip("dp_accounting", reason="the extra 'dp-accounting' is not installed")
+pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
+WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+ADVERSARY = Adversary(WALK, WALK)
+NOISE = 10.0
+
+
+def leakage(release):
+    return temporal_leakage(ADVERSARY, [release] * 3, accounting=ApproximateDP(1e-6, grid=1e-3)).worst
+
+
+@pytest.mark.parametrize(
+    ("chosen", "relation"),
+    [
+        ({"neighboring_relation": pld.NeighborRel.REPLACE_ONE}, pld.NeighborRel.REPLACE_ONE),
+        ({"sensitivity": 2.0}, "replace_one"),
+        ({"sensitivity": 2.0}, events.NeighboringRelation.REPLACE_ONE),
+    ],
+)
+def test_the_event_and_the_distribution_of_one_noise_leak_the_same(chosen, relation):
+    made = pld.from_gaussian_mechanism(NOISE, value_discretization_interval=1e-4, **chosen)
+    given = adapters.loss_distribution(made, neighboring_relation=relation)
+    of_event = leakage(events.GaussianDpEvent(NOISE))
+    assert of_event - 1e-9 <= leakage(given) <= of_event * 1.01
+
+
+def test_a_distribution_for_adding_or_removing_is_refused_rather_than_counted_too_low():
+    made = pld.from_gaussian_mechanism(NOISE)
+    with pytest.raises(InputError, match=r"does not state its neighbouring relation.*adapters.loss_distribution"):
+        leakage(made)
+    for relation in (
+        "add_or_remove_one",
+        events.NeighboringRelation.ADD_OR_REMOVE_ONE,
+        pld.NeighborRel.ADD_OR_REMOVE_ONE,
+    ):
+        with pytest.raises(InputError, match="replace_one"):
+            adapters.loss_distribution(made, neighboring_relation=relation)
+    with pytest.raises(InputError, match="optimistic"):
+        adapters.loss_distribution(
+            pld.from_gaussian_mechanism(NOISE, pessimistic_estimate=False), neighboring_relation="replace_one"
+        )
+    with pytest.raises(InputError, match="expected a privacy loss distribution of dp-accounting, got float"):
+        adapters.loss_distribution(1.0, neighboring_relation="replace_one")

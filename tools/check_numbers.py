@@ -1,0 +1,118 @@
+"""Recompute the numbers in the prose of README.md and docs, and report those that differ.
+
+Doctests check the numbers in code; the pages of docs/measured are generated. This table covers the sentences between
+them: a regular expression with one group for each number, and the function that recomputes them. Every match in any
+page has to agree to its last digit.
+
+Run with:  make numbers
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import temporaldp as tdp
+
+ROOT = Path(__file__).resolve().parents[1]
+STEPS, EPSILON = 47, 0.1
+"""The horizon and the budget of a step to which all numbers about the bundled sample refer."""
+
+Numbers = tuple[float, ...]
+
+
+@cache
+def sample() -> tdp.Adversary:
+    """Return the adversary of the bundled sample."""
+    return tdp.estimate_adversary(tdp.load_sample())
+
+
+@cache
+def leakage() -> float:
+    """Return the exact leakage of the sample."""
+    return tdp.temporal_leakage(sample(), [EPSILON] * STEPS).worst
+
+
+@cache
+def paper_bound() -> float:
+    """Return the paper's bound for the sample."""
+    return tdp.temporal_leakage(sample(), [EPSILON] * STEPS, accounting=tdp.PaperBound()).worst
+
+
+def belief(nats: float) -> float:
+    """Return the percentage to which a belief of 50 % can increase."""
+    return 100.0 / (1.0 + math.exp(-nats))
+
+
+@cache
+def noise(method: str) -> float:
+    """Return the mean absolute noise of a plan for the sample, alpha = 1."""
+    return tdp.plan_budget(sample(), alpha=1.0, horizon=STEPS, method=method).mean_absolute_noise
+
+
+@cache
+def sticky_supremum(stays: float, epsilon: float) -> float:
+    """Return the supremum of two states that stay with one probability."""
+    chain = tdp.TransitionMatrix([[stays, 1.0 - stays], [1.0 - stays, stays]])
+    return tdp.leakage_supremum(tdp.Adversary(chain, chain), epsilon).temporal
+
+
+def recorded(name: str, heading: str, row: str, column: str) -> float:
+    """Return a number of a table in benchmarks/recorded."""
+    text = (ROOT / "benchmarks" / "recorded" / f"{name}.md").read_text(encoding="utf-8")
+    lines = text.split(f"## {heading}\n")[1].split("\n## ")[0].splitlines()
+    table = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
+    return float(next(cells for cells in table if cells[0].startswith(row))[table[0].index(column)])
+
+
+RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
+    (r"(?<![\d.])(0\.66\d{2,})(?![\d.]*\d)", lambda: (leakage(),)),
+    (r"(?<![\d.])(1\.033\d*)(?!\d| on the page)", lambda: (paper_bound(),)),
+    (r"(?:by|times|factor of) (1\.9\d*)", lambda: (math.exp(leakage()),)),
+    (r"50 % (?:suspicion )?becomes (6\d(?:\.\d+)?) %", lambda: (belief(leakage()),)),
+    (r"(52\.\d) %", lambda: (belief(EPSILON),)),
+    (r"noise of (9\d) people", lambda: (noise("uniform"),)),
+    (r"optimal plan needs (\d+)(?! times)", lambda: (noise("optimal"),)),
+    (r"OpenDP, Tumult Analytics \| (0\.1) ", lambda: (EPSILON,)),
+    (r"(?:OpenDP, Tumult Analytics \| |47 tables, )(4\.7) ", lambda: (STEPS * EPSILON,)),
+    (r"dp-accounting \| (\d+\.\d+) ", lambda: (recorded("comparison", "In short", "dp-accounting", "says"),)),
+    (r"diffprivlib \| (\d+\.\d+) ", lambda: (STEPS * EPSILON / 2.0,)),
+    (r"e\^0\.1 = (\d\.\d+)", lambda: (math.exp(EPSILON),)),
+    (r"e\^6\.382 = (\d+)", lambda: (math.exp(6.382),)),
+    (r"1 nat is a factor of (\d\.\d+)", lambda: (math.e,)),
+    (r"probability 0\.9, (?:they|all tables together) (?:tell|leak) up to (\d\.\d) nats", lambda: (sticky_supremum(0.9, 1.0),)),
+    (r"above log\(1/0\.8\) = (0\.\d+)", lambda: (math.log(1.0 / 0.8),)),
+)  # fmt: skip
+
+
+def pages() -> Iterator[Path]:
+    """Yield the pages that are written by hand."""
+    yield ROOT / "README.md"
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        if not {"_build", "measured", "api"} & set(path.relative_to(ROOT).parts):
+            yield path
+
+
+def differences() -> list[str]:
+    """Return what differs, and the rules that match nothing."""
+    texts = {path: " ".join(path.read_text(encoding="utf-8").split()) for path in pages()}
+    found = []
+    for pattern, compute in RULES:
+        matches = [(path, match) for path, text in texts.items() for match in re.finditer(pattern, text)]
+        if not matches:
+            found.append(f"no page matches {pattern}")
+        for path, match in matches:
+            for printed, number in zip(match.groups(), compute(), strict=True):
+                digits = len(printed.partition(".")[2])
+                if f"{number:.{digits}f}" != printed:
+                    found.append(f"{path.relative_to(ROOT)}: {match[0]!r}; recomputed: {number:.{digits + 2}f}")
+    return found
+
+
+if __name__ == "__main__":
+    if problems := differences():
+        sys.exit("\n".join(problems))
