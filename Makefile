@@ -164,7 +164,6 @@ paper: $(READY)  ## reproduction/README.md: the paper's figures, table and claim
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt gurobipy
 	$(BIN)/python -m reproduction --output $(PAPER)
 	cp $(PAPER)/README.md reproduction/README.md
-	cp $(PAPER)/figure3.png docs/pictures/figure3.png
 
 clean:
 	rm -rf $(VENV) $(TUMULT) $(DEMO) $(PAPER) docs/_build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -120,8 +120,8 @@ CASES = (
         "covid19_search_trends_symptoms.yaml",
         "Google, COVID-19 Search Trends Symptoms",
         "",
-        'data_source_type_details says that epsilon = 1.68 "is applied every day, and since the underlying data is new (disjoint), the '
-        'overall privacy budget is" the same. release_type_details says daily or weekly: this is about regions that are published daily. A '
+        'data_source_type_details states that epsilon = 1.68 "is applied every day, and since the underlying data is new (disjoint), the '
+        'overall privacy budget is" the same. release_type_details states daily or weekly: this is about regions that are published daily. A '
         "weekly count is one release about seven days at once, which is not modelled.",
     ),
     Case(

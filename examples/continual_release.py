@@ -1,7 +1,7 @@
-"""Publish counts as they arrive, for as long as they do, with a ledger that survives crashes.
+"""Publish counts as they arrive, with a ledger that survives crashes.
 
 Run with:  python examples/continual_release.py
-Run it twice: the second run gives the same counts for the steps of the first, and goes on after them.
+Run it twice: the second run returns the counts of the first, and continues after them.
 """
 
 from pathlib import Path
@@ -27,7 +27,7 @@ def main() -> None:
             assert counts is not None, "only steps that were passed over have none"
             shown = "  ".join(f"{state} {count:4d}" for state, count in zip(traces.states, counts, strict=True))
             print(f"{traces.times[step]}  {'kept ' if step < known else 'drawn'}  {shown}")
-        # The stream charges an accountant of its own, so that nobody else spends from it.
+        # The stream charges an accountant of its own, from which nothing else spends.
         charged = stream.accountant
         assert charged is not None
         leakage = charged.leakage()

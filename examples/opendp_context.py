@@ -1,4 +1,4 @@
-"""OpenDP's Context, one for every hour, under a temporal accountant that refuses what would break the level.
+"""OpenDP's Context, one for every hour, under a temporal accountant that refuses budgets above the level.
 
 Run with:  python examples/opendp_context.py
 """

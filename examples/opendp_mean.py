@@ -29,7 +29,7 @@ class BoundedSum:
         return made
 
     def epsilon_spent(self, epsilon: float) -> float:
-        """Spend what the map says, not what was asked."""
+        """Return the budget that the privacy map gives, not the requested one."""
         return float(self.measurement(epsilon).map(LEVELS - 1))
 
     def __call__(self, levels: np.ndarray, epsilon: float) -> float:

@@ -4,8 +4,8 @@
 #   release_incoming.sh FOLDER --alpha 1 --history history.csv --ledger release.db [more options of `temporaldp release`]
 #
 # Counts are written to published/, and nothing else. A file of traces is moved once it is settled, to a folder that its owner
-# alone can read: released/, late/ (a later step was released already) or refused/ (the data are wrong). Whoever writes a file
-# gives it another suffix until it is whole (mv FILE.part FILE.csv).
+# alone can read: released/, late/ (a later step was released already) or refused/ (the data are wrong). Write files
+# under another suffix until they are complete (mv FILE.part FILE.csv).
 # A misspelt option ends the script (2) before any file is read.
 # A folder of these that is a symbolic link is refused (2): traces must not leave by it.
 # Where the budget is used up (3), or the ledger cannot be used (4), everything stays where it is, and that code is given.

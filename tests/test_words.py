@@ -16,19 +16,24 @@ SOURCE = REPOSITORY / "src" / "temporaldp"
 GENERATED = {"reference.md", "command-line.md", "project-file.md"}
 """Lists of names, options and keys: they are not counted."""
 
-TOTAL = 72_000
-"""Words of all pages; 45,000 once the theory and the measured pages are shortened."""
+TOTAL = 49_000
+"""Words of all pages; 45,000 once the promises are shortened."""
 
-PAGES = 13_000
-"""Words of the pages other than the theory, the measured pages, the promises and the architecture."""
+PAGES = 12_500
+"""Words of the pages other than those of `REWRITTEN_ELSEWHERE`."""
 
-PAGES_TO_REWRITE = {"architecture.md", "promises.md", "theory.md"} | {
-    str(path.relative_to(DOCS)) for path in (DOCS / "measured").glob("*.md")
+REWRITTEN_ELSEWHERE = {"architecture.md", "promises.md", "how-to/smoothing.md", "topics/correlated-noise.md"} | {
+    path.relative_to(DOCS).as_posix() for folder in ("measured", "theory") for path in (DOCS / folder).glob("*.md")
 }
+"""The theory, the measured pages, the promises and the architecture."""
+
+PAGES_TO_REWRITE = {"architecture.md", "promises.md"}
 """Pages that still use discouraged terms."""
 
 FOLDERS_TO_REWRITE: set[str] = {
-    path.name for path in SOURCE.iterdir() if path.is_dir() and path.name not in {"sample", "studies", "verification"}
+    path.name
+    for path in SOURCE.iterdir()
+    if path.is_dir() and path.name not in {"cluster", "sample", "studies", "verification"}
 }
 """Folders of the package that still use discouraged terms."""
 
@@ -42,7 +47,7 @@ def words(paths):
 
 
 def test_the_documentation_is_short():
-    written = [path for path in pages() if str(path.relative_to(DOCS)) not in PAGES_TO_REWRITE]
+    written = [path for path in pages() if str(path.relative_to(DOCS)) not in REWRITTEN_ELSEWHERE]
     assert words(written) <= PAGES
     assert words(pages()) <= TOTAL
 

@@ -1,4 +1,4 @@
-"""Who is leaked about most, on a cluster.
+"""Largest leakage about people, on a cluster.
 
 Run with:  spark-submit examples/spark/people.py traces.parquet
 

@@ -1,4 +1,4 @@
-"""How results show themselves in a notebook: the numbers that matter as a small table, and a picture when asked for one."""
+"""Display of results in a notebook: the main numbers as a small table, and figures on request."""
 
 from __future__ import annotations
 
@@ -20,10 +20,9 @@ MOST_CELLS = 12
 
 @singledispatch
 def figure_of(result: object, **options: Any) -> Figure:
-    """A result as a figure; those that are one plot take `axes` to draw on.
+    """Return a figure of a result; figures with one plot accept `axes` to draw on.
 
-    `report.plots` registers how each kind of result is drawn. So the results need not know any plotting library, and the rooms
-    that they live in load none.
+    `temporaldp.report` registers a function for each type of result, so that modules of results load no plotting library.
     """
     raise TypeError(f"expected a result that can be drawn, got {type(result).__name__}")
 
@@ -33,7 +32,7 @@ def draw(result: object, *, ax: None = None, **options: Any) -> Figure: ...
 @overload
 def draw(result: object, *, ax: Axes | None, **options: Any) -> Any: ...
 def draw(result: object, *, ax: Axes | None = None, **options: Any) -> Any:
-    """What the `plot` method of a result calls: a figure of its own, or `ax` with the result drawn on it."""
+    """Draw a result for its `plot` method: return a new figure, or `ax` after drawing on it."""
     if ax is None:
         return figure_of(result, **options)
     figure_of(result, axes=ax, **options)
@@ -41,7 +40,7 @@ def draw(result: object, *, ax: Axes | None = None, **options: Any) -> Any:
 
 
 def summary(title: str, rows: Mapping[str, object], note: str = "") -> str:
-    """A small HTML table of names and values, everything escaped."""
+    """Return a small HTML table of names and values, escaped."""
     left = "text-align: left; padding-right: 1em"
     cells = "".join(
         f'<tr><th style="{left}">{escape(name)}</th><td style="{left}">{escape(str(value))}</td></tr>'
@@ -52,7 +51,7 @@ def summary(title: str, rows: Mapping[str, object], note: str = "") -> str:
 
 
 def grid(title: str, names: Sequence[str], corner: NDArray[np.float64]) -> str:
-    """A square matrix as an HTML table with the names of its rows and columns; of a large one the first rows and columns."""
+    """Return a square matrix as an HTML table with named rows and columns, truncated if it is large."""
     shown = names[:MOST_CELLS]
     head = "".join(f"<th>{escape(name)}</th>" for name in shown)
     body = "".join(
@@ -67,7 +66,7 @@ def grid(title: str, names: Sequence[str], corner: NDArray[np.float64]) -> str:
 
 
 def spread(values: ArrayLike) -> str:
-    """The one number that they all are, or the least and the largest."""
+    """Return the smallest and the largest number, or the one number if all are equal."""
     numbers = np.asarray(values)
     low, high = f"{numbers.min():.6g}", f"{numbers.max():.6g}"
     return low if low == high else f"{low} to {high}"

@@ -1,4 +1,4 @@
-"""Every error that temporaldp raises on purpose.
+"""Errors and warnings of temporaldp.
 
 ::
 
@@ -8,19 +8,19 @@
     │   ├── StateError                     state names that are missing, repeated, unknown or do not match
     │   ├── BudgetError                    an epsilon, alpha or horizon that is not admissible
     │   │   └── SpentError                 a refused step: the plan, the horizon or the sustainable budget is used up
-    │   ├── LateDataError                  a step held back: its time comes before one that was released
+    │   ├── LateDataError                  a refused step: its time is before that of a released step
     │   ├── TraceError                     traces that cannot be read as one state per user and time
     │   └── EstimationError                a correlation that the traces do not determine
-    ├── PlanError (ValueError)             no budget of the asked kind holds the asked level
-    ├── LeakageBudgetError (ValueError)    a spend that an accountant refuses: it would break the level
-    ├── MissingExtraError (ImportError)    a library that only a part of the package needs, and that is not installed
+    ├── PlanError (ValueError)             no budget of the requested kind satisfies the requested level
+    ├── LeakageBudgetError (ValueError)    a budget that an accountant refuses: it would exceed the level
+    ├── MissingExtraError (ImportError)    a library of an optional extra that is not installed
     ├── MissingFileError (FileNotFoundError)
     ├── ServiceError (OSError)             a service that did not answer
     ├── RequestRefusedError (ValueError)   a request that a service refused
-    ├── OutputError (OSError)              an output that could not be written; nothing was left half-written
+    ├── OutputError (OSError)              an output that could not be written; no partial output remains
     └── LedgerError (OSError)              a ledger that cannot be read, written or trusted
-        ├── LedgerMismatchError (ValueError)   a ledger that was made for something else
-        └── LedgerChangedError             a ledger that was edited, cut off or exchanged after it was written
+        ├── LedgerMismatchError (ValueError)   a ledger of another release
+        └── LedgerChangedError             a ledger that was edited, truncated or replaced after it was written
 
 Each class also derives from the builtin that a caller would expect, so ``except ValueError`` works.
 """
@@ -52,7 +52,7 @@ __all__ = [
 
 
 class TemporaldpError(Exception):
-    """Base of all errors that temporaldp raises on purpose."""
+    """Base class of all errors of temporaldp."""
 
 
 class InputError(TemporaldpError, ValueError):
@@ -76,7 +76,7 @@ class SpentError(BudgetError):
 
 
 class LateDataError(InputError):
-    """A step that is held back: its time comes before one that was released already. Nothing was drawn."""
+    """A step is refused: its time is before that of a released step. Nothing was drawn."""
 
 
 class TraceError(InputError):
@@ -88,27 +88,27 @@ class EstimationError(InputError):
 
 
 class PlanError(TemporaldpError, ValueError):
-    """No budget of the asked kind holds the asked level."""
+    """No budget of the requested kind satisfies the requested level."""
 
 
 class LeakageBudgetError(TemporaldpError, ValueError):
-    """A spend that would push temporal privacy leakage above the level; nothing was spent.
+    """A budget was refused because temporal privacy leakage would exceed the level; nothing was spent.
 
     Parameters
     ----------
     message : str
     requested : float
-        The epsilon that was asked for, in nats.
+        Requested epsilon, in nats.
     largest : float
-        The largest epsilon that would be admitted in its place; 0 if none.
+        Largest epsilon that would be admitted, in nats; 0 if none.
     worst_time : int
-        Index (from 0) of the step that would be leaked about most.
+        Index (from 0) of the step with the largest leakage.
     leakage : float
-        Temporal privacy leakage at that step if the spend were admitted, with what is reserved for later steps.
+        Temporal privacy leakage at that step if the budget were admitted, including the reserve for later steps, in nats.
     alpha : float
         The level.
     user : str or None
-        Whose leakage it is, where users have names.
+        User with this leakage, if users have names.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class LeakageBudgetError(TemporaldpError, ValueError):
         self.worst_time, self.leakage, self.alpha, self.user = worst_time, leakage, alpha, user
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled whole: errors cross process boundaries."""
+        """Pickle all fields, because errors cross process boundaries."""
         fields = ("requested", "largest", "worst_time", "leakage", "alpha", "user")
         return _leakage_budget_error, (str(self), {field: getattr(self, field) for field in fields})
 
@@ -154,29 +154,29 @@ class MissingExtraError(TemporaldpError, ImportError):
         self.extra, self.purpose, self.problem = extra, purpose, problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled whole: errors cross process boundaries."""
+        """Pickle all fields, because errors cross process boundaries."""
         return type(self), (self.extra, self.purpose, self.problem)
 
 
 class MissingFileError(TemporaldpError, FileNotFoundError):
-    """A file that should be read and is not there."""
+    """A file to be read does not exist."""
 
 
 class ServiceError(TemporaldpError, OSError):
-    """A service that did not answer; the request may have been carried out all the same."""
+    """A service did not answer; the request may nevertheless have been carried out."""
 
 
 class RequestRefusedError(TemporaldpError, ValueError):
-    """A request that a service answered and refused; nothing was spent or published.
+    """A service refused a request; nothing was spent or published.
 
     Parameters
     ----------
     message : str
-        The service's words.
+        Message of the service.
     status : int
-        Of HTTP: 409 for what the level does not allow.
+        HTTP status: 409 for a budget that would exceed the level.
     remaining : float or None
-        The largest epsilon that would be admitted in its place, in nats, where a budget was refused.
+        Largest epsilon that would be admitted, in nats, if a budget was refused.
     """
 
     def __init__(self, message: str, *, status: int, remaining: float | None = None) -> None:
@@ -184,7 +184,7 @@ class RequestRefusedError(TemporaldpError, ValueError):
         self.status, self.remaining = status, remaining
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled whole: errors cross process boundaries."""
+        """Pickle all fields, because errors cross process boundaries."""
         return _request_refused_error, (str(self), {"status": self.status, "remaining": self.remaining})
 
 
@@ -193,26 +193,26 @@ def _request_refused_error(message: str, fields: dict[str, Any]) -> RequestRefus
 
 
 class OutputError(TemporaldpError, OSError):
-    """An output that could not be written; nothing was left half-written."""
+    """An output could not be written; no partial output remains."""
 
 
 class LedgerError(TemporaldpError, OSError):
-    """A ledger that cannot be read, written or trusted; nothing was published."""
+    """A ledger cannot be read, written or trusted; nothing was published."""
 
 
 class LedgerMismatchError(LedgerError, ValueError):
-    """A ledger that was made for something else: another adversary, level, data schema or mechanism."""
+    """A ledger belongs to another release: another adversary, level, data schema or mechanism."""
 
 
 class LedgerChangedError(LedgerError):
-    """A ledger that was edited, cut off or exchanged after it was written: nothing vouches for it any more.
+    """A ledger was edited, truncated or replaced after it was written.
 
     Parameters
     ----------
     place : str
-        Where it is.
+        Place of the ledger.
     problem : str
-        What does not fit.
+        Description of the inconsistency.
     """
 
     def __init__(self, place: str, problem: str) -> None:
@@ -220,21 +220,19 @@ class LedgerChangedError(LedgerError):
         self.place, self.problem = place, problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled whole: errors cross process boundaries."""
+        """Pickle all fields, because errors cross process boundaries."""
         return type(self), (self.place, self.problem)
 
 
 class InputDiffersWarning(UserWarning):
-    """A step that was released is asked for again with other data; it gives the output that it had, and nothing was drawn.
+    """A released step was requested again with different data; its stored output is returned, and nothing was drawn.
 
     Parameters
     ----------
     time : str
-        The step's label.
+        Label of the step.
     """
 
     def __init__(self, time: str) -> None:
-        super().__init__(
-            f"time {time!r} was released from other data than these; what was published stays, and is given again"
-        )
+        super().__init__(f"time {time!r} was released from different data; the published output is returned again")
         self.time = time

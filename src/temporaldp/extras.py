@@ -1,4 +1,4 @@
-"""Libraries that only a part of the package needs: an extra of the package each, and an error that names it."""
+"""Optional extras: imports that fail with an error that names the extra to install."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ EXTRAS = {
     "dp-accounting": "an event of dp-accounting",
     "diffprivlib": "an adapter for diffprivlib",
 }
-"""The extras that pyproject.toml declares, and what each is for."""
+"""Extras declared in pyproject.toml, with the part of the package that needs each."""
 
 
 @contextmanager
 def needing(extra: str) -> Iterator[None]:
-    """Import inside what this extra installs.
+    """Guard the imports of libraries that this extra installs.
 
     Raises
     ------
     MissingExtraError
-        It is not there, or cannot be loaded.
+        A library is not installed or cannot be loaded.
     """
     try:
         yield
-    except MissingExtraError:  # said already, by what was imported
+    except MissingExtraError:  # raised by an inner import
         raise
     except ImportError as error:
         raise MissingExtraError(extra, EXTRAS[extra], str(error)) from error

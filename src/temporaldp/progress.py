@@ -12,7 +12,7 @@ _watcher: ContextVar[Watcher | None] = ContextVar("temporaldp_progress", default
 
 
 def progressed(doing: str, share: float) -> None:
-    """Say that `share` (0 to 1) of what is being done is over; nothing happens unless somebody watches."""
+    """Report that a share (0 to 1) of a computation is done, if there is a watcher."""
     watcher = _watcher.get()
     if watcher is not None:
         watcher(doing, share)
@@ -30,9 +30,9 @@ def watched(watcher: Watcher) -> Iterator[None]:
 
 @contextmanager
 def part(first: float, last: float, doing: str) -> Iterator[None]:
-    """Within the block, what is said of itself is what lies between the shares `first` and `last` of `doing`.
+    """Map the progress reported within the block to the range from `first` to `last` of `doing`.
 
-    All of it, 0 to 1, keeps the name that it has.
+    The whole range, 0 to 1, keeps the name reported inside.
     """
     watcher = _watcher.get()
     if watcher is None or last - first >= 1.0:

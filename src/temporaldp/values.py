@@ -1,4 +1,4 @@
-"""What every room shares about values: limits, the neighbouring relation, checks, and when two values are equal."""
+"""Shared checks and limits of values, the neighbouring relation, and equality of objects with arrays."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 ULP = sys.float_info.epsilon
-"""From 1 to the next double."""
+"""Distance from 1 to the next double."""
 
 ROUNDOFF = ULP / 2.0
-"""The most that rounding to the nearest double changes a number, relatively."""
+"""Largest relative change of a number by rounding to the nearest double."""
 
 SMALLEST, LARGEST = 1e-100, 1e100
-"""Budgets and levels outside are refused, in nats: arithmetic on them would leave the range of doubles."""
+"""Limits of budgets and levels, in nats: beyond them, arithmetic would leave the range of doubles."""
 
 REPLACE_ONE = "replace_one"
-"""Neighbouring databases differ in the value of one person at one step; how many people there are is public."""
+"""Neighbouring databases differ in the value of one person at one step; the number of people is public."""
 
 
 def positive(value: float, name: str) -> float:
-    """`value` as a float, if it is a budget, level or scale > 0 within the limits."""
+    """Return `value` as a float if it is a positive budget, level or scale within the limits."""
     number = float(value)
     if not (math.isfinite(number) and number > 0.0):
         raise BudgetError(f"expected {name} to be a finite number > 0 (nats), got {value}")
@@ -68,7 +68,7 @@ def copy_in(instance: object, *fields: str, kind: DTypeLike = np.float64) -> Non
 
 
 def checked_relation(relation: Any) -> str:
-    """The neighbouring relation, as a word or as dp-accounting's enumeration; only "replace_one" has a theory here."""
+    """Return the neighbouring relation, given as a word or as dp-accounting's enumeration; only "replace_one" is supported."""
     name = str(getattr(relation, "name", relation)).lower()
     if name != REPLACE_ONE:
         raise InputError(
@@ -79,11 +79,11 @@ def checked_relation(relation: Any) -> str:
 
 
 def compared_by_value(cls: type[Kind]) -> type[Kind]:
-    """Decorate a frozen dataclass or named tuple that holds arrays: equal if all fields are, arrays entry by entry.
+    """Make a frozen dataclass or named tuple with arrays comparable by value, arrays entry by entry.
 
     Dataclasses and tuples compare fields with ``==``, which has no single answer for arrays. NaN equals NaN here, so that a
-    value always equals its copy. Hashes agree with that. A method that the class defines itself stays. Arrays of a value that
-    was pickled or copied are read-only again, which NumPy forgets. Fields with ``compare=False`` are left out.
+    value always equals its copy. Hashes are consistent with equality. Methods defined by the class itself are kept. Arrays of
+    pickled or copied values are made read-only again. Fields with ``compare=False`` are left out.
     """
     declared = getattr(cls, "__dataclass_fields__", None)
     names = getattr(cls, "_fields", ()) if declared is None else [key for key, one in declared.items() if one.compare]
@@ -110,12 +110,12 @@ def compared_by_value(cls: type[Kind]) -> type[Kind]:
         if name not in vars(cls):
             setattr(cls, name, method)
     if restored is not None:
-        setattr(cls, "__setstate__", restore)  # noqa: B010  a loop over one name would say less
+        setattr(cls, "__setstate__", restore)  # noqa: B010
     return cls
 
 
 def _comparable(value: Any) -> Any:
-    """Something that compares and hashes by value in place of an array, also within tuples, lists and dicts."""
+    """Return an object that compares and hashes by value in place of an array, also within tuples, lists and dicts."""
     if isinstance(value, np.ndarray):
         if value.dtype.kind == "f":
             value = np.where(np.isnan(value), np.nan, value + 0.0)  # one NaN, and one zero

@@ -30,7 +30,7 @@ SCHEMA = "user string, leakage double"
 
 
 class SparkLeakage:
-    """Everybody's worst temporal leakage in a Spark DataFrame, and what a driver may want to know of it.
+    """Largest temporal leakage of each person in a Spark DataFrame, with summaries for the driver.
 
     Parameters
     ----------

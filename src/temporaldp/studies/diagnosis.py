@@ -1,4 +1,4 @@
-"""Is one first-order matrix enough for these traces, and what would each refinement add to the leakage?"""
+"""Tests whether one first-order matrix describes traces, and the leakage that each refinement would add."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CLEAR = 0.05
 
 @dataclass(frozen=True, slots=True)
 class ModelLeakage:
-    """The largest temporal leakage under one model of the correlation.
+    """Largest temporal leakage under one model of the correlation, in nats.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class ModelLeakage:
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What traces say about their correlation.
+    """Fit of models of the correlation to traces, and the leakage under each.
 
     Parameters
     ----------
@@ -70,14 +70,14 @@ class Diagnosis:
 
     @property
     def verdict(self) -> list[str]:
-        """In words, most important first."""
+        """Sentences, most important first."""
         return [*_memory(self), *_thin(self.weaknesses), *_prior(self.models)]
 
 
 def diagnose(
     trajectories: Traces, *, epsilon: float, period: int | None = None, horizon: int | None = None
 ) -> Diagnosis:
-    """Test finer models of the correlation, account for each, and find what is thin in the traces.
+    """Test finer models of the correlation, compute the leakage under each, and list weaknesses of the traces.
 
     Parameters
     ----------

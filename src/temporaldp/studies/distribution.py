@@ -1,4 +1,4 @@
-"""The leakage of a population as a distribution: one number a person, or one a group, and how many people it is about."""
+"""Distribution of the leakage in a population: one number for each person or group, and the number of people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageDistribution(Table):
-    """Who is leaked about how much, worst first.
+    """Leakage about each person or group in nats, largest first.
 
     Parameters
     ----------
@@ -87,11 +87,11 @@ class LeakageDistribution(Table):
 
     @property
     def n_people(self) -> int:
-        """How many people there are."""
+        """Number of people."""
         return int(self.people.sum())
 
     def quantile(self, share: float) -> float:
-        """The least level that at least this share of people stay at or below; 1 is the worst-off person's.
+        """Return the smallest level that the leakage about at least this share of people does not exceed.
 
         Raises
         ------
@@ -106,11 +106,11 @@ class LeakageDistribution(Table):
         return float(self.leakage[int(np.flatnonzero(left >= math.ceil(share * self.n_people - 1e-9))[-1])])
 
     def share_above(self, level: float) -> float:
-        """The share of people whose leakage is above a level."""
+        """Return the share of people with leakage above a level."""
         return float(self.people[self.leakage > level].sum() / self.n_people)
 
     def plot(self, *, level: float | None = None, groups: bool = False, ax: Axes | None = None) -> Any:
-        """Draw which share of people is leaked about at most how much; of few groups, a bar for each (needs Matplotlib).
+        """Draw the cumulative distribution over people, or one bar for each of a few groups (requires Matplotlib).
 
         Parameters
         ----------
@@ -129,7 +129,7 @@ class LeakageDistribution(Table):
         return draw(self, ax=ax, level=level, groups=groups)
 
     def columns(self) -> dict[str, Any]:
-        """A row for each person or group, worst first: name, leakage, people."""
+        """Return a row for each person or group, largest leakage first: name, leakage, people."""
         return {"name": list(self.names), "leakage": self.leakage, "people": self.people}
 
     def _repr_html_(self) -> str:
@@ -157,7 +157,7 @@ def leakage_distribution(
     accounting: Accounting[Any, Any] = EXACT,
     people: dict[str, int] | None = None,
 ) -> LeakageDistribution:
-    """The worst temporal leakage of each of many people, or groups, under one release: exact, or the paper's upper bound.
+    """Compute the largest temporal leakage about each of many people or groups under one release, in nats.
 
     Some thousands at a time are in memory. Exact leakage, also over an infinite horizon, is computed for all of them at once in
     machine code where they have the same few values; where that gives up, and otherwise, one by one.
@@ -207,7 +207,7 @@ def leakage_distribution(
 def _leakage(
     people: list[Adversary], epsilon: float, horizon: int | None, accounting: Accounting[Any, Any]
 ) -> FloatArray:
-    """The worst leakage of each."""
+    """Return the largest leakage about each."""
     spent = np.full(1 if horizon is None else horizon, epsilon)
     if accounting == EXACT:
         exact = EXACT

@@ -1,4 +1,4 @@
-"""Exact leakage over matrices that traces make plausible: a distribution beside the guarantee of intervals."""
+"""Distribution of the exact leakage over plausible matrices, given traces."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LeakageDraws:
         return len(self.worst)
 
     def quantile(self, share: float) -> float:
-        """The smallest drawn leakage that at least this share of the draws does not exceed."""
+        """Return the smallest drawn leakage that at least this share of the draws does not exceed."""
         if not 0.0 < share <= 1.0:
             raise InputError(f"expected a share above 0 and up to 1, got {share}")
         return float(np.quantile(self.worst, share, method="inverted_cdf"))
@@ -55,7 +55,7 @@ def leakage_posterior(
     prior: float = JEFFREYS,
     rng: np.random.Generator | int | None = None,
 ) -> LeakageDraws:
-    """Exact leakage over the posterior of the transition matrices (Dirichlet rows), in nats.
+    """Sample the exact leakage over the posterior of the transition matrices (Dirichlet rows), in nats.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def leakage_bootstrap(
     prior: float = 0.0,
     rng: np.random.Generator | int | None = None,
 ) -> LeakageDraws:
-    """Exact leakage over people drawn anew, as many as there are, with replacement; in nats.
+    """Sample the exact leakage over people resampled with replacement (bootstrap), in nats.
 
     Arguments as for `leakage_posterior`; the prior may be 0. Wider than the posterior where the transitions of one person are
     alike.

@@ -1,4 +1,4 @@
-"""Leakage where values have a longer memory: pair by pair from above, by coordinate ascent from below.
+"""Leakage under a longer memory: a bound from above for each pair, and coordinate ascent from below.
 
 Notation
 --------
@@ -62,12 +62,12 @@ class LiftedLeakage:
 
     @property
     def worst(self) -> float:
-        """The largest upper bound."""
+        """Largest upper bound, in nats."""
         return float(self.temporal.max())
 
     @property
     def gap(self) -> float:
-        """How far the upper bound is above what was attained."""
+        """Distance between the upper bound and the attained leakage, in nats."""
         return self.worst - self.attained
 
     def __repr__(self) -> str:
@@ -75,7 +75,7 @@ class LiftedLeakage:
 
 
 def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
-    """Bounds of the temporal privacy leakage against an adversary whose model of values has a longer memory, in nats.
+    """Bound the temporal privacy leakage for an adversary whose model of values has a longer memory, in nats.
 
     From above pair by pair, with the pseudo-metric that sets hidden states apart by their values only; from below by coordinate
     ascent over observations (Theory, section 13).
@@ -114,7 +114,7 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
 
 
 def _ascent(chain: LiftedChain, spent: FloatArray, t: int) -> tuple[float, tuple[int, int]]:
-    """The most that coordinate ascent finds about any two values at step t, and these values."""
+    """Return the largest leakage about two values at step t that coordinate ascent finds, and these values."""
     best, pair = 0.0, (0, 1)
     past = _Side(chain.backward.dense(), chain.labels, spent[:t][::-1])
     future = _Side(chain.forward.dense(), chain.labels, spent[t + 1 :])
@@ -126,7 +126,7 @@ def _ascent(chain: LiftedChain, spent: FloatArray, t: int) -> tuple[float, tuple
 
 
 class _Side:
-    """The past or the future of a step: outputs by rising distance, and the chain that leads away from it."""
+    """Past or future of a step: outputs by increasing distance, and the chain in this direction."""
 
     def __init__(self, rows: FloatArray, labels: IntArray, spent: FloatArray) -> None:
         self.rows, self.labels, self.lifts = rows, labels, np.exp(spent)
@@ -137,7 +137,7 @@ class _Side:
         return np.zeros((len(self.lifts), self.values.shape[1]), dtype=bool)
 
     def likelihoods(self, high: BoolArray) -> list[FloatArray]:
-        """What outputs from each distance on say about the hidden state one step nearer; the first about the step itself."""
+        """Return the likelihoods of the outputs from each distance on, given the hidden state one step nearer."""
         x = [np.ones(len(self.rows))]
         for lift, raised in zip(self.lifts[::-1], high[::-1], strict=True):
             factors = np.where(raised, lift, 1.0)[self.labels]
@@ -145,7 +145,7 @@ class _Side:
         return x[::-1]
 
     def improve(self, high: BoolArray, weights: FloatArray) -> float:
-        """One sweep from near to far, which changes `high`; `weights` (2, m) are those of N and D at the step itself.
+        """Sweep once from near to far and update `high`; `weights` (2, m) are those of N and D at the step itself.
 
         Returns the ratio N / D that is reached.
         """
@@ -161,7 +161,7 @@ class _Side:
 
 
 def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) -> tuple[float, BoolArray]:
-    """The set of values to raise that makes the ratio of two linear functions largest: a threshold, by Dinkelbach."""
+    """Return the set of high values that maximizes a ratio of two linear functions: a threshold, by Dinkelbach."""
     raised = alpha > ratio * beta
     for _ in range(MOST_SWEEPS):
         factors = np.where(raised, lift, 1.0)
@@ -174,7 +174,7 @@ def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) ->
 
 
 def _ascend(past: _Side, future: _Side, shares: FloatArray) -> float:
-    """Sweeps over past and future, turn by turn."""
+    """Alternate sweeps over past and future."""
     high = past.start(), future.start()
     best = 0.0
     for _ in range(MOST_SWEEPS):

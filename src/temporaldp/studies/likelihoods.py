@@ -16,7 +16,7 @@ from temporaldp.values import FloatArray, IntArray
 
 
 def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> FloatArray:
-    """Log likelihood of each value of somebody, up to a constant, by the true value: shape (T, n + 1, n).
+    """Return the log likelihood of each value of a person, up to a constant, by the true value: shape (T, n + 1, n).
 
     `drawn` is the noise of each count, shape (T, n); a scale of infinity is a step without a release. The last row is for
     a person who was not counted at the step, and has no effect.
@@ -30,14 +30,14 @@ def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> Float
 
 
 def of_all_releases(adversary: Adversary, codes: IntArray, likelihoods: FloatArray) -> FloatArray:
-    """Log likelihood of all releases for each value at each step, up to a constant: shape (T, n_people, n)."""
+    """Return the log likelihood of all releases for each value at each step, up to a constant: shape (T, n_people, n)."""
     own = np.stack([likelihoods[t][codes[:, t]] for t in range(codes.shape[1])])
     future = _arriving(adversary.forward.in_reverse(), own[::-1])[::-1]
     return np.asarray(_arriving(adversary.backward, own) + own + future)
 
 
 def _arriving(correlation: Correlation, own: FloatArray) -> FloatArray:
-    """What the steps before each one say about its value."""
+    """Return the log likelihood of the releases before each step, given its value."""
     arrived = np.zeros_like(own)
     if not correlation:
         return arrived

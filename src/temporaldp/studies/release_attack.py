@@ -1,4 +1,4 @@
-"""The likelihood-ratio attack on a finished release: how often it recognises a value, against what the guarantee allows.
+"""Likelihood-ratio attack on a finished release, compared with the rates that the guarantee allows.
 
 Notation
 --------
@@ -39,7 +39,7 @@ as large as pure differential privacy allows."""
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReleaseAttack:
-    """Rates of the likelihood-ratio attack on a release, against its guarantee; from `attack_release`.
+    """Rates of the likelihood-ratio attack on a release, compared with its guarantee.
 
     Parameters
     ----------
@@ -73,17 +73,17 @@ class ReleaseAttack:
 
     @property
     def exceeds(self) -> bool:
-        """Whether there is enough evidence that the guarantee is exceeded: with a probability of at most 0.01 it is wrong."""
-        # Evidence from which on the guarantee is said to be exceeded: at most one in so many is that lucky
+        """Whether the guarantee is found to be exceeded; a false finding has probability at most 0.01."""
+        # By Markov's inequality, an e-value of 100 has probability at most 0.01 if the guarantee is satisfied
         return self.evidence >= 100.0
 
     def recognised(self, false_positives: ArrayLike) -> FloatArray:
-        """True positive rates of the release itself at false positive rates."""
+        """Return the true positive rates of the attack on the release itself at false positive rates."""
         x, y = (np.concatenate(([1.0], rates, [0.0]))[::-1] for rates in (self.false_positives, self.true_positives))
         return np.asarray(np.interp(np.asarray(false_positives, dtype=np.float64), x, y))
 
     def allowed(self, false_positives: ArrayLike) -> FloatArray:
-        """The largest true positive rates that the guarantee allows at false positive rates."""
+        """Return the largest true positive rates that the guarantee allows at false positive rates."""
         return allowed_rates(self.epsilon, self.delta, np.asarray(false_positives, dtype=np.float64))
 
     @property
@@ -93,12 +93,12 @@ class ReleaseAttack:
 
     @property
     def most_right(self) -> float:
-        """How often that may be, at most: half of all cases by guessing, and what the guarantee allows beyond."""
+        """Largest probability of a correct decision that the guarantee allows; guessing has 0.5."""
         return (1.0 + self.delta * math.exp(-self.epsilon)) / (1.0 + math.exp(-self.epsilon))
 
     @property
     def sentences(self) -> list[str]:
-        """What was found, in words."""
+        """The result in sentences."""
         level = f"{math.ceil(1e4 * self.epsilon) / 1e4:g} nats" + (f" at delta {self.delta:g}" if self.delta else "")
         at, found, most = 0.05, float(self.recognised(0.05)), float(self.allowed(0.05))
         sentences = [
@@ -130,7 +130,7 @@ class ReleaseAttack:
 
 
 def allowed_rates(epsilon: float, delta: float, false_positives: FloatArray) -> FloatArray:
-    """The boundary of what (epsilon, delta) allows: both tests of a pair of values, and both answers."""
+    """Return the largest true positive rates that (epsilon, delta) allows at false positive rates."""
     above = math.exp(min(epsilon, 700.0)) * false_positives + delta
     beside = 1.0 - math.exp(-epsilon) * (1.0 - delta - false_positives)
     return np.clip(np.minimum(above, beside), 0.0, 1.0)
@@ -225,7 +225,7 @@ def attack_release(
 def _adversaries(
     given: Adversary | Mapping[str, Adversary], users: list[str], states: tuple[str, ...], n_steps: int
 ) -> list[tuple[Adversary, IntArray]]:
-    """Each adversary and the people whom it is about."""
+    """Return each adversary with the people it targets."""
     everyone = Population.of(given)
     for one in everyone.users:
         if one.states is not None:
@@ -244,7 +244,7 @@ def _adversaries(
 
 
 def _guarantee(one: Adversary, released: ReleasedHistograms, scales: FloatArray, steps: list[int]) -> float:
-    """The leakage of the release to the adversary, in nats, at the release's delta."""
+    """Return the leakage of the release for the adversary, in nats, at the delta of the release."""
     if released.delta:
         made = [histogram_profile(released.noise, scale) if np.isfinite(scale) else None for scale in scales.tolist()]
         return temporal_leakage(one, made, accounting=ApproximateDP(released.delta)).worst
@@ -264,7 +264,7 @@ def _joined(groups: list[tuple[Adversary, IntArray]], likelihoods: FloatArray) -
 
 
 def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The score of every true value against every other one, and its weight: how many have that other one at the step.
+    """Return the score of each true value against every other one, weighted by the people with the other value.
 
     So every pair of people with two different values at a step counts once as true and once as false, and what holds for each
     pair of values at each step holds for the means.
@@ -284,7 +284,7 @@ def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, Float
 
 
 def _rates(scores: FloatArray, weights: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(false, true positive rates): the other value reaches a threshold where minus the score does."""
+    """Return false and true positive rates: the other value reaches a threshold where minus the score does."""
     order = np.argsort(scores)
     sums = np.concatenate(([0.0], np.cumsum(weights[order])))
     total, ordered = sums[-1], scores[order]
@@ -294,7 +294,7 @@ def _rates(scores: FloatArray, weights: FloatArray, thresholds: FloatArray) -> t
 
 
 def evidence_against(epsilon: float, delta: float, rates: FloatArray) -> float:
-    """An e-value against (epsilon, delta), from the rates of independent draws, shape (draws, false and true, thresholds).
+    """Return an e-value against (epsilon, delta) from the rates of independent draws, shape (draws, 2, thresholds).
 
     At every threshold ``D = true - e^epsilon false - delta`` is at least ``-(e^epsilon + delta)``, and its mean is at most 0 if
     the guarantee holds. So a sum that a fixed share of is bet on D stays above 0, and does not grow in the mean; nor does the

@@ -1,4 +1,4 @@
-"""Three numbers about one release: for the estimated matrices, for plausible ones, and for every matrix of the intervals."""
+"""Leakage of one release for the estimated matrices, for plausible ones, and for every matrix within intervals."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def leakage_uncertainty(
     n_draws: int = 1000,
     rng: np.random.Generator | int | None = 0,
 ) -> LeakageUncertainty:
-    """What a release leaks for the estimate, for draws of a posterior and of people, and at most, at a confidence; in nats.
+    """Compute the leakage of a release for the estimate, for draws, and as an upper bound at a confidence, in nats.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The worst matrix of a set that ascent finds: a lower bound of the set's worst case, so that the gap to the guarantee is seen.
+"""Ascent on the exact leakage over a set of matrices: a lower bound of its worst case.
 
 Notation
 --------
@@ -31,7 +31,7 @@ from temporaldp.values import FloatArray, compared_by_value
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class WorstMember:
-    """The matrices of a set under which most was found to leak, and how much: exact for them, a lower bound for the set.
+    """Matrices of a set with the largest leakage found: exact for these matrices, a lower bound for the set.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ class WorstMember:
 def worst_member(
     adversary: Adversary, *, epsilons: ArrayLike, n_starts: int = 3, rng: np.random.Generator | int = 0
 ) -> WorstMember:
-    """The worst matrices between an adversary's bounds that ascent on the exact leakage finds; a lower bound, in nats.
+    """Search the matrices between an adversary's bounds for the largest exact leakage; a lower bound, in nats.
 
     Beside `temporal_leakage` of the same adversary, which holds for every matrix of the set, this shows how much of that
     guarantee some matrix attains. One matrix a direction, the same at every step.
@@ -110,7 +110,7 @@ def _start(adversary: Adversary, rng: np.random.Generator | None) -> Adversary:
 
 
 def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstMember:
-    """Rounds of ascent from one start."""
+    """Ascend from one start."""
     best = WorstMember(start, temporal_leakage(start, spent))
     # Rounds of ascent from one start, five to ten being usual; one that gains less than this share is the last
     for _ in range(25):
@@ -130,7 +130,7 @@ def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstM
 def _best_ends(
     adversary: Adversary, at: Adversary, seen: Observation, spent: FloatArray
 ) -> dict[str, TransitionMatrix]:
-    """For each direction the extreme matrix that the derivatives point to."""
+    """Return, for each direction, the extreme matrix in the direction of the derivatives."""
     factors = np.where(seen.high, np.exp(spent)[:, None], 1.0)
     pair = [seen.states.index(value) for value in (seen.value, seen.other_value)]
     ends = {}
@@ -143,7 +143,7 @@ def _best_ends(
 
 
 def entry_derivatives(P: FloatArray, factors: FloatArray, i: int, j: int) -> FloatArray:
-    """Derivatives of ``log N / D`` by the entries of P, shape (n, n), for the observation with these factors.
+    """Return the derivatives of ``log N / D`` by the entries of P, shape (n, n), for the observation with these factors.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Draws of values by the chains and of outputs by the mechanisms, and what likelihood ratios add to bounds of their means."""
+"""Simulation of values and outputs, and the contribution of likelihood ratios to bounds of their means."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def simulated(
     end: float,
     seed: int,
 ) -> Sums:
-    """The sums over all batches, in their order; until the time is over."""
+    """Return the sums over all batches in order, until the time limit."""
     n_batches = -(-draws // BATCH)
     seeds = np.random.SeedSequence(seed).spawn(n_batches)
     counts = [min(BATCH, draws - k * BATCH) for k in range(n_batches)]
@@ -68,7 +68,7 @@ def batch(
     count: int,
     seed: np.random.SeedSequence,
 ) -> Sums:
-    """Trajectories in both directions of time; those with one value at a step are paired, as they are independent given it."""
+    """Draw trajectories in both directions of time, paired by the value at a step, given which they are independent."""
     rng = np.random.default_rng(seed)
     n, T = len(user.states or ()), len(releases)
     past = _drawn(user.backward, releases, n, count, rng)
@@ -90,7 +90,7 @@ def batch(
 def _drawn(
     correlation: Correlation, releases: Sequence[Mechanisms], n: int, count: int, rng: np.random.Generator
 ) -> list[Any]:
-    """[values, log likelihoods of the incoming releases], one array a step each, for `count` trajectories.
+    """Draw values and log likelihoods of the incoming releases, one array for each step, for `count` trajectories.
 
     Values are drawn from the last step back, the last of them uniformly: given the value at a step, those before it are then
     by the chain, whatever comes later.

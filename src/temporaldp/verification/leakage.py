@@ -34,7 +34,7 @@ from temporaldp.verification.values import (
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VerifiedLeakage:
-    """Confidence bounds of the delta of every pair of values at every step, at one epsilon; from `verify_leakage`.
+    """Confidence bounds of delta for every pair of values at every step, at one epsilon.
 
     All of them hold together, except with a probability of at most `failure`.
 
@@ -67,12 +67,12 @@ class VerifiedLeakage:
 
     @property
     def is_certified(self) -> bool:
-        """Whether it holds without any simulation."""
+        """Whether (epsilon, delta)-DP_T is certified without simulation."""
         return bool(self.certified.max() <= self.delta)
 
     @property
     def is_refuted(self) -> bool:
-        """Whether the release itself leaks more, but with a probability of `failure`."""
+        """Whether the release itself leaks more, except with probability `failure`."""
         return bool(self.lower.max() > self.delta)
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ def verify_leakage(
     seconds: float | None = None,
     seed: int = 0,
 ) -> VerifiedLeakage:
-    """Confidence bounds of delta at an epsilon, for every step and pair of values, of mechanisms that are simulated.
+    """Estimate confidence bounds of delta at an epsilon by simulation, for every step and pair of values.
 
     Values are drawn from the chains and outputs from the mechanisms; likelihood ratios are exact, by the recursion
     ``x <- P m x``. Means are bounded by bets on them, and a union bound over bets, sides, steps and pairs: all of it holds with
@@ -167,7 +167,7 @@ def verified_at(
     seconds: float | None,
     seed: int,
 ) -> list[VerifiedLeakage]:
-    """Confidence bounds at several epsilons, by the same draws: all of them hold together, but with probability `failure`.
+    """Estimate confidence bounds at several epsilons by the same draws, which hold jointly except with probability `failure`.
 
     `epsilons` are chosen by the certified leakage, before anything is drawn.
     """
@@ -209,7 +209,7 @@ def bounded(
     sums: FloatArray,
     drawn: IntArray,
 ) -> VerifiedLeakage:
-    """What sums of shape (ABOVE + BELOW, T, n, n) say of delta at one of the epsilons."""
+    """Return the bounds of delta at one of the epsilons from sums of shape (ABOVE + BELOW, T, n, n)."""
     rest, certified, stakes = (
         np.array([getattr(one, name)[which] for one in steps]) for name in ("rest", "certified", "stakes")
     )
@@ -222,13 +222,13 @@ def bounded(
 
 
 def _log(n_steps: int, n: int, failure: float, bets: int) -> float:
-    """Of one bet on one side, for every step and pair; each side has half of the failure probability."""
+    """Return the threshold of one bet on one side; each side has half of the failure probability."""
     return math.log(2.0 * bets * n_steps * n * (n - 1) / failure)
 
 
 @dataclass(frozen=True, slots=True)
 class OwnLeakage:
-    """The worst leakage of a release itself, between two bounds; from `own_leakage`.
+    """Confidence bounds of the largest leakage of a release itself, in nats.
 
     Parameters
     ----------
@@ -248,7 +248,7 @@ class OwnLeakage:
 
     @property
     def ratio(self) -> float:
-        """How many times as large as the release's own leakage the certified bound is, at most; inf where `lower` is 0."""
+        """Upper bound of the ratio of the certified bound to the leakage of the release itself; inf if `lower` is 0."""
         return self.certified / self.lower if self.lower > 0.0 else math.inf
 
     @property

@@ -1,4 +1,4 @@
-"""What is averaged to verify leakage at a delta: values of likelihood ratios, and what the average leaves out.
+"""Random variables whose means bound delta: functions of likelihood ratios, and the omitted tails.
 
 Notation (Theory, section 16)
 --------
@@ -52,7 +52,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnCurves:
-    """Delta of a release at ``lowest + k h``, from both sides: shape (n, n, K), or (1, 1, K) if all pairs are alike."""
+    """Bounds of the delta of a release at ``lowest + k h``: shape (n, n, K), or (1, 1, K) if all pairs are alike."""
 
     lowest: float
     h: float
@@ -61,7 +61,7 @@ class OwnCurves:
 
     @classmethod
     def of(cls, evidence: LeakageCurves, release: Mechanisms, lowest: float, highest: float) -> OwnCurves:
-        """Between two epsilons."""
+        """Interpolate between two epsilons."""
         pairs = pairs_of(evidence).curves
         h, own = pairs.h / FINER, pairs.own(release)
         epsilons = np.arange(lowest, highest + h, h)
@@ -79,7 +79,7 @@ class OwnCurves:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepValues:
-    """Of one step, at each of m epsilons: what is averaged for each pair, and what the average leaves out; shape (m, n, n).
+    """Averaged values and omitted tails of one step, at each of m epsilons, for each pair: shape (m, n, n).
 
     From above the ratio s is cut off at ``cut``, where the value is ``most``, and ``rest`` bounds what lies beyond; from below
     nothing is. ``stakes`` has the shape (m, n, n, ABOVE + BELOW).
@@ -122,7 +122,7 @@ class StepValues:
 
 
 def values_of_steps(evidence: LeakageCurves, epsilons: Sequence[float], rate: float) -> list[StepValues]:
-    """One for each step; steps at which nothing changes share theirs, and steps with the same release its curves."""
+    """Return one for each step; equal steps share theirs, and steps with the same release share its curves."""
     run = pairs_of(evidence)
     pairs = run.curves
     sizes = [curves.shape[-1] for side in (run.past, run.future) for curves in side]
@@ -141,18 +141,18 @@ def values_of_steps(evidence: LeakageCurves, epsilons: Sequence[float], rate: fl
 
 
 def pairs_of(evidence: LeakageCurves) -> Run:
-    """The curves of all pairs of states, which a simulation starts from."""
+    """Return the curves of all pairs of states, with which a simulation starts."""
     assert evidence.pairs is not None
     return evidence.pairs
 
 
 def _pair(curves: FloatArray, a: int, b: int) -> FloatArray:
-    """The curve of one pair, on its grid."""
+    """Return the curve of one pair on its grid."""
     return curves if curves.ndim == 1 else np.asarray(curves[a % len(curves), b % len(curves)])
 
 
 def _signed(curves: FloatArray, a: int, b: int, h: float, epsilons: FloatArray) -> FloatArray:
-    """Delta of one pair at any epsilon, below 0 by the other order; an upper bound."""
+    """Return an upper bound of the delta of one pair at any epsilon; below 0 by the reversed pair."""
     first, second = (grid.interpolated(_pair(curves, *pair), h, np.abs(epsilons)) for pair in ((a, b), (b, a)))
     fallen = np.exp(np.minimum(epsilons, 0.0))
     found: FloatArray = np.where(epsilons < 0.0, (1.0 - fallen) + fallen * second, first)
@@ -160,7 +160,7 @@ def _signed(curves: FloatArray, a: int, b: int, h: float, epsilons: FloatArray) 
 
 
 def _from_below(lower: SingleCurve, release: Mechanisms, a: int, b: int, epsilons: FloatArray) -> FloatArray:
-    """Delta of one pair at any epsilon, a lower bound: by the mechanism's own bounds there, which are exact to rounding."""
+    """Return a lower bound of the delta of one pair at any epsilon, from the bounds of the mechanism."""
     if not release:
         return np.maximum(-np.expm1(epsilons), 0.0)
     mechanism: Any = release[0]
@@ -175,7 +175,7 @@ def _from_below(lower: SingleCurve, release: Mechanisms, a: int, b: int, epsilon
 
 
 def _tails(value: FloatArray, s: FloatArray, arrived: FloatArray, h: float) -> FloatArray:
-    """For each s as the cut: the most that ratios beyond it add to the mean, by the certified curve of incoming leakage.
+    """Return, for each cut s, a bound on the contribution of larger ratios, by the certified curve of incoming leakage.
 
     In r = e^-s the value is convex, so that its chords lie above; they are a sum of ``weight (r_k - r)^+``, whose means are the
     curve at ``1 / r_k``. Beyond the last point, up to r = 0, the chord to 1.
@@ -192,7 +192,7 @@ def _tails(value: FloatArray, s: FloatArray, arrived: FloatArray, h: float) -> F
 
 
 def mean_at_most(logs: Any, draws: Any, stake: Any, log: float) -> FloatArray:
-    """Bound from above, by the sum of ``log(1 - stake X)``; at a stake of 0, X is always 0."""
+    """Return an upper bound from the sum of ``log(1 - stake X)``; at a stake of 0, X is always 0."""
     bound = -np.expm1((np.asarray(logs) * (1.0 + ROUNDING) - log) / draws)
     return np.asarray(
         np.divide(bound, stake, out=np.zeros(np.broadcast_shapes(bound.shape, np.shape(stake))), where=stake > 0.0)
@@ -200,7 +200,7 @@ def mean_at_most(logs: Any, draws: Any, stake: Any, log: float) -> FloatArray:
 
 
 def mean_at_least(logs: Any, draws: Any, stake: Any, log: float) -> FloatArray:
-    """Bound from below, by the sum of ``log(1 + stake X)``; at least 0."""
+    """Return a lower bound from the sum of ``log(1 + stake X)``; at least 0."""
     bound = np.expm1(np.maximum((np.asarray(logs) * (1.0 - ROUNDING) - log) / draws, 0.0))
     return np.asarray(
         np.divide(bound, stake, out=np.zeros(np.broadcast_shapes(bound.shape, np.shape(stake))), where=stake > 0.0)
