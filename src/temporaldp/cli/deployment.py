@@ -11,7 +11,7 @@ from rich.table import Table
 
 from temporaldp import Adversary, InputError, load_correlation, load_matrix
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.cli.render import console, facts, listing, say_json, warn, working
 from temporaldp.deployment import Deployment, DeploymentCard
 from temporaldp.deployment.card import overview_of
 from temporaldp.deployment.figure import card_figure, heading
@@ -138,25 +138,24 @@ def show_card(card: DeploymentCard) -> None:
     """Print the card, limits first."""
     found = card.leakage
     console.print(heading(card), style="bold", markup=False)
-    _listing("Limits", card.limits)
+    _sentences("Limits", card.limits)
     if found is None:
-        _listing("Result", card.sentences)
+        _sentences("Result", card.sentences)
     else:
-        _listing("Leakage over time", card.sentences)
+        _sentences("Leakage over time", card.sentences)
         title = f"{INFINITE_HORIZON.capitalize()}, by the probability that a value stays"
-        table = Table(title=title, title_justify="left", title_style="bold")
-        for name in ("stays", "leakage (nats)", "odds change by at most"):
-            table.add_column(name, justify="right")
-        for p, leakage in zip(card.stays, card.lasting, strict=True):
-            table.add_row(f"{p:g}", upper(leakage), factor(leakage), style="bold" if p == found.at else None)
-        console.print(table)
+        rows = [
+            {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
+            for p, leakage in zip(card.stays, card.lasting, strict=True)
+        ]
+        listing(rows, title, boxed=True, bold=card.stays.index(found.at) if found.at in card.stays else None)
     if card.assumptions:
-        _listing("Assumptions", card.assumptions)
+        _sentences("Assumptions", card.assumptions)
     if card.to_publisher:
-        _listing("Suggested message to the publisher", (card.to_publisher,))
+        _sentences("Suggested message to the publisher", (card.to_publisher,))
 
 
-def _listing(title: str, sentences: tuple[str, ...]) -> None:
+def _sentences(title: str, sentences: tuple[str, ...]) -> None:
     facts(title, [("-", sentence) for sentence in sentences])
     console.print()
 

@@ -6,10 +6,8 @@ import math
 from dataclasses import asdict
 from typing import Annotated
 
-from rich.table import Table
-
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, say_json, warn, working
+from temporaldp.cli.render import console, listing, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import read_data
 from temporaldp.report.sentences import number
@@ -17,6 +15,7 @@ from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.uncertainty import diagnosis_figure
 from temporaldp.studies import Diagnosis
 from temporaldp.studies import diagnose as diagnosed
+from temporaldp.studies.diagnosis import ModelLeakage
 
 EPSILON = 0.1
 """Epsilon of every step by default, in nats."""
@@ -74,31 +73,32 @@ def diagnose(
 
 def show_diagnosis(found: Diagnosis) -> None:
     """Print the leakage of each model, the tests, and the verdict."""
-    table = Table(
-        title=f"Largest leakage of any step (nats), {found.epsilon:g} a step", title_justify="left", title_style="bold"
-    )
-    table.add_column("model")
-    table.add_column("leakage", justify="right")
-    for one in found.models:
-        if math.isnan(one.proved):
-            table.add_row(one.model, "-")
-        elif one.attained == one.proved:
-            table.add_row(one.model, number(one.proved, up=True))
-        else:
-            table.add_row(one.model, f"{number(one.attained, down=True)} to {number(one.proved, up=True)}")
-    console.print(table)
-    tests = Table(title="Against one first-order matrix", title_justify="left", title_style="bold")
-    for name in ("finer model", "G", "degrees", "p", "BIC prefers it"):
-        tests.add_column(name, justify="left" if name == "finer model" else "right")
-    for test in found.refinements:
-        p = "< 1e-12" if test.p_value < 1e-12 else f"{test.p_value:.2g}"
-        tests.add_row(test.name, f"{test.statistic:.1f}", str(test.degrees), p, "yes" if test.preferred else "no")
-    console.print(tests)
+    title = f"Largest leakage of any step (nats), {found.epsilon:g} a step"
+    models = [{"model": one.model, "leakage": _leakage(one)} for one in found.models]
+    listing(models, title, left=("model",), boxed=True)
+    tests = [
+        {
+            "finer model": one.name,
+            "G": f"{one.statistic:.1f}",
+            "degrees": str(one.degrees),
+            "p": "< 1e-12" if one.p_value < 1e-12 else f"{one.p_value:.2g}",
+            "BIC prefers it": "yes" if one.preferred else "no",
+        }
+        for one in found.refinements
+    ]
+    listing(tests, "Against one first-order matrix", left=("finer model",), boxed=True)
     for one in found.models:
         if one.note:
             console.print(f"{one.model[:1].upper()}{one.model[1:]}: {one.note}.", markup=False)
     for sentence in found.verdict:
         console.print(sentence, markup=False)
+
+
+def _leakage(one: ModelLeakage) -> str:
+    if math.isnan(one.proved):
+        return "-"
+    low, high = number(one.attained, down=True), number(one.proved, up=True)
+    return high if one.attained == one.proved else f"{low} to {high}"
 
 
 def _document(found: Diagnosis) -> dict[str, object]:

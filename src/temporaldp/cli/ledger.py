@@ -8,13 +8,12 @@ from typing import Annotated, Any, TypeAlias
 import numpy as np
 import typer
 from rich.markup import escape
-from rich.table import Table
 
 from temporaldp import InputError, Ledger, load_plan
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.cli import options as o
 from temporaldp.cli.ledger_share import share
-from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.cli.render import console, facts, listing, say_json, warn, working
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import gather
@@ -71,7 +70,7 @@ def show(
         facts("Ledger", _facts(ledger))
         if len(ledger):
             called = "scale" if "noise" in ledger.configuration else "budget"
-            console.print(_table(ledger[:] if every_row else ledger[-LAST_ROWS:], called))
+            _show_steps(ledger[:] if every_row else ledger[-LAST_ROWS:], called)
             if ledger.configuration["correlations"] is None:
                 console.print(
                     "The release follows a plan: the ledger has no accountant and does not store the leakage of each step.",
@@ -319,14 +318,16 @@ def _enforced_by(known: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _table(rows: list[LedgerRow], called: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    columns = ("step", "time", called, "epsilon", "largest leakage")
-    for name in columns:
-        table.add_column(name, justify="left" if name == "time" else "right")
-    for row in rows:
-        leakage = "" if row.leakage is None else number(row.leakage, up=True)
-        spent = number(row.epsilon, up=True) if row.output is not None else "not published"
-        called_with = number(row.parameter) if row.output is not None else ""
-        table.add_row(str(row.step + 1), escape(row.time), called_with, spent, leakage)
-    return table
+def _show_steps(rows: list[LedgerRow], called: str) -> None:
+    listing(
+        [
+            {
+                "step": str(row.step + 1),
+                "time": row.time,
+                called: number(row.parameter) if row.output is not None else "",
+                "epsilon": number(row.epsilon, up=True) if row.output is not None else "not published",
+                "largest leakage": "" if row.leakage is None else number(row.leakage, up=True),
+            }
+            for row in rows
+        ]
+    )

@@ -12,10 +12,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
-
 from temporaldp import ContinualRelease, Ledger, TemporaldpError
-from temporaldp.cli.render import console, facts, say_json
+from temporaldp.cli.render import facts, listing, say_json
 from temporaldp.correlation import Traces
 from temporaldp.errors import OutputError
 from temporaldp.release import SharedRelease
@@ -89,15 +87,14 @@ def _level(stream: ContinualRelease[Any, Any]) -> str:
 
 def forecast_table(found: Sequence[Forecast]) -> None:
     """The last of the steps that would be new."""
-    if not found:
-        return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("time", "epsilon", "worst leakage"):
-        table.add_column(name, justify="left" if name == "time" else "right")
-    for one in found[-MOST_ROWS:]:
-        told = "" if one.leakage is None else number(one.leakage, up=True)
-        table.add_row(one.time, number(one.epsilon, up=True), told)
-    console.print(table)
+    shown = found[-MOST_ROWS:]
+    leaked = ["" if one.leakage is None else number(one.leakage, up=True) for one in shown]
+    listing(
+        [
+            {"time": one.time, "epsilon": number(one.epsilon, up=True), "worst leakage": worst}
+            for one, worst in zip(shown, leaked, strict=True)
+        ]
+    )
 
 
 def other_data(release: ContinualRelease[Any, Any] | SharedRelease, data: Traces, times: Sequence[str]) -> str | None:

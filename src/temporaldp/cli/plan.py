@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-from rich.table import Table
 
 from temporaldp import BudgetError, BudgetPlan, LeakageSeries, NoisePlan, compare_plans, save_plan
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, learning_facts, say_json, steps_table, warn, working
+from temporaldp.cli.render import console, facts, learning_facts, listing, say_json, steps_table, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
 from temporaldp.planning import Optimality, Plan, PlanComparison
@@ -156,16 +155,17 @@ def _row(plan: BudgetPlan) -> dict[str, Any]:
 
 def show_comparison(found: PlanComparison) -> None:
     """Print the plans of all methods side by side, and why a method has no plan."""
-    table = Table(title="All methods", title_justify="left", title_style="bold")
-    table.add_column("method")
-    for name in ("noise per count", "smallest budget", "largest budget", "largest leakage"):
-        table.add_column(name, justify="right")
-    for plan in found.plans.values():
-        row = _row(plan)
-        budgets = [number(row[name], down=True) for name in ("smallest_epsilon", "largest_epsilon")]
-        noise = number(row["mean_absolute_noise"])
-        table.add_row(plan.method, noise, *budgets, number(row["worst_leakage"], up=True))
-    console.print(table)
+    rows = [
+        {
+            "method": plan.method,
+            "noise per count": number(plan.mean_absolute_noise),
+            "smallest budget": number(float(plan.epsilons.min()), down=True),
+            "largest budget": number(float(plan.epsilons.max()), down=True),
+            "largest leakage": number(plan.leakage.worst, up=True),
+        }
+        for plan in found.plans.values()
+    ]
+    listing(rows, "All methods", left=("method",), boxed=True)
     for why in dict.fromkeys(map(str, found.refusals.values())):
         names = " or ".join(method for method, error in found.refusals.items() if str(error) == why)
         console.print(f"There is no plan by {names}: {why}.", style="dim", markup=False)

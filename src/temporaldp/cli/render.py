@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence, Sized
+from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
 from threading import Timer
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from temporaldp import LeakageSeries
+from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli.interruption import Interrupted, computing
 from temporaldp.documents import spelled
 from temporaldp.planning import Source
@@ -70,6 +71,26 @@ def facts(title: str, rows: Sequence[tuple[str, str]]) -> None:
     console.print(table)
 
 
+def listing(
+    rows: Sequence[Mapping[str, str]],
+    title: str | None = None,
+    *,
+    left: Collection[str] = ("time",),
+    boxed: bool = False,
+    bold: int | None = None,
+) -> None:
+    """A table of rows, texts by the names of their columns: to the right but for those at the `left`; one may be `bold`."""
+    if not rows:
+        return
+    frame: dict[str, Any] = {} if boxed else {"box": None, "pad_edge": False}
+    table = Table(title=title, title_justify="left", title_style="bold", **frame)
+    for name in rows[0]:
+        table.add_column(name, justify="left" if name in left else "right")
+    for k, row in enumerate(rows):
+        table.add_row(*map(escape, row.values()), style="bold" if k == bold else None)
+    console.print(table)
+
+
 def steps_table(series: LeakageSeries, times: Sequence[str], *, granted: bool = False) -> None:
     """Leakage step by step; of a long series some steps, always with the ends and the worst.
 
@@ -80,15 +101,12 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, granted: bool = 
     if n_steps > MOST_ROWS:
         spread = {round(k * (n_steps - 1) / (MOST_ROWS - 2)) for k in range(MOST_ROWS - 1)}
         shown = sorted(spread | {series.worst_time})
-    table = Table()
-    for name in ("step", "time", "epsilon", "backward", "forward", "temporal"):
-        table.add_column(name, justify="left" if name == "time" else "right")
+    rows: list[dict[str, str]] = []
     for step in shown:
         epsilon = number(float(series.epsilons[step]), up=not granted, down=granted)
-        leaked = [number(float(values[step]), up=True) for values in (series.backward, series.forward, series.temporal)]
-        mark = "bold" if step == series.worst_time else None
-        table.add_row(str(step + 1), escape(times[step]), epsilon, *leaked, style=mark)
-    console.print(table)
+        leaked: dict[str, str] = {name: number(float(getattr(series, name)[step]), up=True) for name in DIRECTIONS}
+        rows.append({"step": str(step + 1), "time": times[step], "epsilon": epsilon, **leaked})
+    listing(rows, boxed=True, bold=shown.index(series.worst_time))
     if len(shown) < n_steps:
         console.print(f"[dim]{len(shown)} of {n_steps} steps; --json has all of them.[/]")
 

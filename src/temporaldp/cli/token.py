@@ -9,10 +9,9 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, say_json
+from temporaldp.cli.render import console, listing, say_json
 from temporaldp.cli.serve import StoreOption
 from temporaldp.extras import needing
 
@@ -60,14 +59,20 @@ def show(store: StoreOption, as_json: o.JsonOption = False) -> None:
     if as_json:
         say_json({"tokens": [_document(one) for one in known]})
         return
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("token", "release", "role", "made", "expires", "note"):
-        table.add_column(name)
-    for one in known:
-        told = _document(one)
-        expires = "revoked" if one.revoked else told["expires"]
-        table.add_row(one.name, one.release or "all", one.role.word, told["made"], expires, one.note)
-    console.print(table, markup=False)
+    listing(
+        [
+            {
+                "token": one.name,
+                "release": one.release or "all",
+                "role": one.role.word,
+                "made": _moment(one.made),
+                "expires": "revoked" if one.revoked else _moment(one.expires),
+                "note": one.note,
+            }
+            for one in known
+        ],
+        left=("token", "release", "role", "made", "expires", "note"),
+    )
 
 
 @app.command("revoke")

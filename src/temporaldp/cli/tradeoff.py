@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-from rich.table import Table
-
 from temporaldp import InputError
 from temporaldp import tradeoff as computed
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, say_json, warn, working
+from temporaldp.cli.render import console, listing, say_json, warn, working
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import gather
 from temporaldp.project.release import public_part
@@ -103,28 +101,22 @@ def show_tradeoff(found: Tradeoff, n_states: int) -> None:
     """Print the table and the conclusions."""
     at = f", all at delta {found.delta:g}" if found.delta else ""
     title = f"{found.n_people} people, {n_states} states, {found.horizon} steps; leakage in nats{at}, errors in people"
-    table = Table(title=title, title_justify="left", title_style="bold")
-    names = [
-        "alpha",
-        "epsilon of a step",
-        "noise scale",
-        "error",
-        "smoothed",
-        f"{found.window}-event",
-        "user level",
-    ]
-    if found.user_points:
-        names += [f"smoothed, {found.window}-event at alpha", "smoothed, user level at alpha"]
-    for name in names:
-        table.add_column(name, justify="right")
+    rows = []
     for k, point in enumerate(found.points):
-        row = [number(one, up=True) for one in (point.alpha, point.epsilon)]
-        row += [number(one) for one in (point.scale, point.error, point.smoothed_error)]
-        row += [number(one, up=True) for one in (point.window_level, point.user_level)]
+        row = {
+            "alpha": number(point.alpha, up=True),
+            "epsilon of a step": number(point.epsilon, up=True),
+            "noise scale": number(point.scale),
+            "error": number(point.error),
+            "smoothed": number(point.smoothed_error),
+            f"{found.window}-event": number(point.window_level, up=True),
+            "user level": number(point.user_level, up=True),
+        }
         if found.user_points:
-            row += [number(other[k].smoothed_error) for other in (found.window_points, found.user_points)]
-        table.add_row(*row)
-    console.print(table)
+            row[f"smoothed, {found.window}-event at alpha"] = number(found.window_points[k].smoothed_error)
+            row["smoothed, user level at alpha"] = number(found.user_points[k].smoothed_error)
+        rows.append(row)
+    listing(rows, title, boxed=True)
     for sentence in _conclusions(found):
         console.print(sentence, markup=False)
     middle = found.points[len(found.points) // 2]

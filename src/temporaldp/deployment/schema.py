@@ -6,20 +6,18 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
-from temporaldp.errors import InputError
-from temporaldp.extras import needing
+from pydantic import (
+    AfterValidator,
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    ValidationError,
+)
 
-with needing("deployment"):
-    from pydantic import (
-        AfterValidator,
-        AliasPath,
-        BaseModel,
-        BeforeValidator,
-        ConfigDict,
-        Field,
-        Strict,
-        ValidationError,
-    )
+from temporaldp.errors import InputError
 
 SECTIONS = ("basic", "dp_variant", "privacy_loss", "deployment_model", "implementation", "accounting")
 """Sections of the field `deployment` that are read."""

@@ -10,13 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, get_args
 
-from temporaldp.errors import InputError, MissingFileError
-from temporaldp.extras import needing
-from temporaldp.project.settings import Place, Section, Settings
+from pydantic import ValidationError
+from pydantic.fields import FieldInfo
 
-with needing("tables"):
-    from pydantic import ValidationError
-    from pydantic.fields import FieldInfo
+from temporaldp.errors import InputError, MissingFileError
+from temporaldp.project.settings import Place, Section, Settings
 
 DEFAULT_FILE = Path("temporaldp.toml")
 

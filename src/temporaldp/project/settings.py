@@ -10,13 +10,11 @@ from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.errors import InputError
-from temporaldp.extras import needing
-
-with needing("tables"):
-    from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def _number(value: Any) -> Any:
