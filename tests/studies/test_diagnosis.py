@@ -81,7 +81,7 @@ def test_what_would_take_hours_is_left_out_and_tests_without_power_are_no_acquit
     by_name = {one.model: one for one in found.models}
     assert np.isnan(by_name["order 2"].proved)
     assert "289 hidden states" in by_name["order 2"].note
-    assert "too short to say whether first order is enough" in found.verdict[0]
+    assert "too short to decide whether first order is enough" in found.verdict[0]
 
 
 @pytest.mark.slow

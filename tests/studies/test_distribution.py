@@ -86,7 +86,7 @@ def test_a_plan_for_a_share_holds_for_it_and_says_whom_it_leaves(share):
     assert all(leakage_supremum(one, plan.epsilon).temporal <= 0.8 for one in held)
     above = [one for one in people if one.name in plan.names]
     assert all(leakage_supremum(one, plan.epsilon).temporal > 0.8 for one in above)
-    assert ("nobody" in plan.sentence) == (share == 1.0)
+    assert ("no person" in plan.sentence) == (share == 1.0)
 
 
 def test_what_is_no_population_is_refused():
@@ -99,5 +99,5 @@ def test_what_is_no_population_is_refused():
         plan_for_share(people, alpha=1.0, share=1.5)
     with pytest.raises(InputError, match="share of people"):
         leakage_distribution(people, epsilon=0.1, horizon=2).quantile(0.0)
-    with pytest.raises(InputError, match="a leakage of everybody"):
+    with pytest.raises(InputError, match="one leakage for each name"):
         LeakageDistribution(["a"], [1.0, 2.0], epsilon=0.1)

@@ -126,7 +126,7 @@ def test_what_is_refused():
     released = release_histograms(walks, plan_budget(BOTH, alpha=1.0, horizon=STEPS))
     with pytest.raises(InputError, match="post-processed"):
         attack_release(walks, dataclasses.replace(released, consistent=True), BOTH)
-    with pytest.raises(InputError, match="released times"):
+    with pytest.raises(InputError, match="every released time"):
         attack_release(walks, dataclasses.replace(released, times=("0", "1", "9")), BOTH)
     with pytest.raises(InputError, match="no two people can be distinguished"):
         attack_release(Trajectories(np.zeros((4, STEPS), np.int64), states=WALK.states), released, BOTH)

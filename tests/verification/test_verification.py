@@ -181,7 +181,7 @@ def test_the_three_other_answers(sample):
 
 def test_what_is_refused(sample):
     noise = [GaussianNoise(10.0, sensitivity=1.0)] * 2
-    with pytest.raises(BudgetError, match="added to delta"):
+    with pytest.raises(BudgetError, match="adds to delta"):
         verify_leakage(sample, noise, delta=1e-6, epsilon=1.0, failure=1e-5)
     with pytest.raises(InputError, match="cannot be simulated"):
         verify_leakage(sample, [PrivacyGuarantee(0.1)], delta=1e-6, epsilon=1.0)
