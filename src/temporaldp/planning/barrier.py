@@ -1,16 +1,15 @@
-"""An interior-point method for the optimal plan: a convexified Newton step on a banded system, linear in the horizon.
+"""The optimal plan by the paper's bound, for the interior-point method: a convexified Newton step, linear in the horizon.
 
 Notation
 --------
 z        variables, shape (T, 1 + number of arrivals): column 0 is e, then one v per arrival (`arrivals.py`)
 g        constraints, all > 0 inside: one (m, T - 1) array per arrival, then a (T,) array ``level - e - sum of its v`` per user;
          the level is alpha, or less at a first step that earlier ones leave less room
-y        their multipliers
-mu       weight of the barrier ``-mu sum log g``; falls to nothing
+y, mu    their multipliers, and the weight of the barrier (`interior_point.py`)
 w, p     the loss ``sum_t w_t / e_t^p``; w sums to 1
 
-Every iterate is strictly feasible, so that stopping anywhere gives a plan that holds. The Newton matrix is the Lagrangian's
-with its negative curvature left out: positive definite, with blocks that touch neighbouring steps only.
+The Newton matrix is the Lagrangian's with its negative curvature left out: positive definite, with blocks that touch
+neighbouring steps only.
 """
 
 from __future__ import annotations
@@ -19,21 +18,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temporaldp.planning import interior_point
 from temporaldp.planning.arrivals import EARLIER, LATER, Arrival
+from temporaldp.planning.interior_point import Point
 from temporaldp.values import BoolArray, FloatArray
 
 GAP = 1e-10
 """Relative loss that the last barrier may cost: number of constraints times mu, as a share of the loss."""
 
-FRACTION_TO_BOUNDARY = 0.99
-
-SMALLEST_STEP = 1e-12
-CENTRING = 1e10
-"""Multipliers stay within this factor of mu / g, so that a poor step cannot freeze the method."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Program:
+class PaperProgram:
     """The optimal-plan problem: minimise the loss over budgets whose leakage stays below the levels (U, T), at most alpha."""
 
     alpha: float
@@ -57,11 +52,39 @@ class Program:
         """Which steps have a weight; the others get no budget."""
         return self.weights > 0.0
 
-    def loss(self, epsilons: FloatArray) -> float:
+    @property
+    def fixed(self) -> BoolArray:
+        """The variables that cannot move."""
+        fixed = np.zeros((self.horizon, 1 + len(self.arrivals)), dtype=bool)
+        fixed[:, 0] = ~self.published
+        for k, arrival in enumerate(self.arrivals):
+            fixed[0 if arrival.backward else -1, 1 + k] = True
+        return fixed
+
+    def budgets(self, x: FloatArray) -> FloatArray:
+        """The budgets of the published steps."""
+        return np.asarray(x[self.published, 0])
+
+    def loss(self, x: FloatArray) -> float:
         """The weighted mean of ``1 / e^p`` over the published steps."""
-        on = self.published
         with np.errstate(divide="ignore"):
-            return float((self.weights[on] / epsilons[on] ** self.power).sum())
+            return float((self.weights[self.published] / self.budgets(x) ** self.power).sum())
+
+    def at(self, x: FloatArray, near: Point) -> Point:
+        """The point with these variables."""
+        return Point(x, self.constraints(x))
+
+    def newton(
+        self, point: Point, y: list[FloatArray], mu: float, scale: float
+    ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+        """Negative gradient, the convexified Newton step, and the change of each constraint along it."""
+        descent, bands, slopes = _system(self, point.x, point.slacks, y, mu, scale)
+        move = _solve(bands, descent)
+        changes = [
+            move[c.target, 1 + k] - slopes[k] * (move[c.source, 0] + move[c.source, 1 + k])
+            for k, c in enumerate(self.arrivals)
+        ]
+        return descent, move, changes + [-move[:, self.columns(u)].sum(axis=1) for u in range(self.n_users)]
 
     def columns(self, user: int) -> list[int]:
         """Columns of z that add up to the user's leakage: e and the user's arrivals."""
@@ -76,48 +99,20 @@ class Program:
         return found + [level - z[:, self.columns(user)].sum(axis=1) for user, level in enumerate(self.levels)]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Solution:
-    """Budgets, and the multipliers that a lower bound can be made of."""
-
-    epsilons: FloatArray
-    multipliers: list[FloatArray]
-
-
-def minimise(program: Program, start: FloatArray) -> Solution:
-    """A local minimum from budgets that leak less than alpha."""
-    z, fixed = _inside(program, start)
-    scale = program.loss(z[:, 0])
-    g = program.constraints(z)
-    count = sum(part.size for part in g)
-    mu = 0.1 / count
-    y = [mu / part for part in g]
-    for _ in range(400):
-        gradient, matrix, slopes = _system(program, z, g, y, mu, scale, fixed)
-        move = _solve(matrix, gradient)
-        decrease = float((move * gradient).sum())
-        step, z_new, g_new = _search(program, z, g, move, mu, scale, decrease)
-        y = _multipliers(program, g, y, move, slopes, mu)
-        z, g = z_new, g_new
-        y = [np.clip(a, mu / (CENTRING * b), CENTRING * mu / b) for a, b in zip(y, g, strict=True)]
-        if step <= SMALLEST_STEP:
-            break
-        # Decrease of the barrier function, as a share of the loss, below which rounding alone is left
-        if decrease <= max(0.1 * mu, 1e-14):
-            if mu * count <= GAP:
-                break
-            mu = max(0.2 * mu, 0.5 * GAP / count)
-    return Solution(np.where(program.published, z[:, 0], 0.0), [part * scale for part in y])
+def minimise(program: PaperProgram, start: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
+    """Budgets of a locally minimal loss, from budgets that leak less than alpha; and multipliers for a lower bound."""
+    z = _inside(program, start)
+    found, multipliers = interior_point.minimise(program, Point(z, program.constraints(z)), gap=GAP)
+    return np.where(program.published, found[:, 0], 0.0), multipliers
 
 
-def _inside(program: Program, start: FloatArray) -> tuple[FloatArray, BoolArray]:
-    """A strictly feasible z above `start`, and which of its entries cannot move."""
-    z = np.zeros((program.horizon, 1 + len(program.arrivals)))
-    fixed = np.zeros(z.shape, dtype=bool)
-    z[:, 0], fixed[:, 0] = np.where(program.published, start, 0.0), ~program.published
+def _inside(program: PaperProgram, start: FloatArray) -> FloatArray:
+    """A strictly feasible z above `start`."""
+    fixed = program.fixed
+    z = np.zeros(fixed.shape)
+    z[:, 0] = np.where(program.published, start, 0.0)
     for k, arrival in enumerate(program.arrivals):
         z[:, 1 + k] = arrival.arrived(z[:, 0])
-        fixed[0 if arrival.backward else -1, 1 + k] = True
     room = min(
         float((level - z[:, program.columns(user)].sum(axis=1)).min()) for user, level in enumerate(program.levels)
     )
@@ -125,17 +120,16 @@ def _inside(program: Program, start: FloatArray) -> tuple[FloatArray, BoolArray]
     margins = 0.25 * room * np.linspace(0.5, 1.0, program.horizon)
     for k, arrival in enumerate(program.arrivals):
         z[:, 1 + k] += np.where(fixed[:, 1 + k], 0.0, margins if arrival.backward else margins[::-1])
-    return z, fixed
+    return z
 
 
 def _system(
-    program: Program,
+    program: PaperProgram,
     z: FloatArray,
     g: list[FloatArray],
     y: list[FloatArray],
     mu: float,
     scale: float,
-    fixed: BoolArray,
 ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
     """Negative gradient of the barrier function, the Newton matrix in banded form, and the slopes of the losses."""
     w, p, on = program.weights, program.power, program.published
@@ -170,7 +164,7 @@ def _system(
             descent[:, a] -= mu / g[part]
             for b in program.columns(user):
                 own[:, a, b] += y[part] / g[part]
-    _pin(own, next_, descent, fixed)
+    _pin(own, next_, descent, program.fixed)
     return descent, _banded(own, next_), slopes
 
 
@@ -207,45 +201,3 @@ def _solve(bands: FloatArray, descent: FloatArray) -> FloatArray:
         except (LinAlgError, ValueError):  # singular, or out of range
             continue
     return np.asarray(descent / diagonal.reshape(descent.shape), dtype=np.float64)
-
-
-def _search(
-    program: Program, z: FloatArray, g: list[FloatArray], move: FloatArray, mu: float, scale: float, decrease: float
-) -> tuple[float, FloatArray, list[FloatArray]]:
-    """Backtrack until every constraint holds strictly and the barrier function falls."""
-
-    def barrier(at: FloatArray, parts: list[FloatArray]) -> float:
-        return program.loss(at[:, 0]) / scale - mu * sum(float(np.log(part).sum()) for part in parts)
-
-    shrinking = move[:, 0] < 0.0
-    step = 1.0
-    if shrinking.any():
-        step = min(1.0, FRACTION_TO_BOUNDARY * float(np.min(-z[shrinking, 0] / move[shrinking, 0])))
-    now = barrier(z, g)
-    while step > SMALLEST_STEP:
-        z_new = z + step * move
-        g_new = program.constraints(z_new)
-        if all((part > 0.0).all() for part in g_new):
-            allowed = now - 1e-4 * step * decrease + 1e-13 * abs(now)
-            if barrier(z_new, g_new) <= allowed:
-                return step, z_new, g_new
-        step *= 0.5
-    return 0.0, z, g
-
-
-def _multipliers(
-    program: Program, g: list[FloatArray], y: list[FloatArray], move: FloatArray, slopes: list[FloatArray], mu: float
-) -> list[FloatArray]:
-    """The primal-dual step of the multipliers, shortened so that they stay positive."""
-    changes = [
-        move[c.target, 1 + k] - slopes[k] * (move[c.source, 0] + move[c.source, 1 + k])
-        for k, c in enumerate(program.arrivals)
-    ]
-    changes += [-move[:, program.columns(user)].sum(axis=1) for user in range(program.n_users)]
-    steps = [mu / b - a - a / b * change for a, b, change in zip(y, g, changes, strict=True)]
-    length = 1.0
-    for a, step in zip(y, steps, strict=True):
-        falling = step < 0.0
-        if falling.any():
-            length = min(length, FRACTION_TO_BOUNDARY * float(np.min(-a[falling] / step[falling])))
-    return [a + length * step for a, step in zip(y, steps, strict=True)]

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporaldp.planning.arrivals import Arrival
-from temporaldp.planning.barrier import Program
+from temporaldp.planning.barrier import PaperProgram
 from temporaldp.values import FloatArray
 
 CELLS = 1500
@@ -37,7 +37,7 @@ class Cells:
     slope: FloatArray
 
 
-def lower_bound(program: Program, multipliers: list[FloatArray]) -> float:
+def lower_bound(program: PaperProgram, multipliers: list[FloatArray]) -> float:
     """A number that the loss of no plan with temporal leakage at most alpha lies below; up to the last rounding."""
     users = [np.maximum(part, 0.0) for part in multipliers[len(program.arrivals) :]]
     grid = np.linspace(0.0, program.alpha, CELLS + 1)
@@ -68,7 +68,7 @@ def lower_bound(program: Program, multipliers: list[FloatArray]) -> float:
     return total - 1e-12 * (abs(total) + size)
 
 
-def _outgoing(program: Program, arrival: Arrival, y: FloatArray, grid: FloatArray) -> Iterator[tuple[int, Cells]]:
+def _outgoing(program: PaperProgram, arrival: Arrival, y: FloatArray, grid: FloatArray) -> Iterator[tuple[int, Cells]]:
     """For each source step, ``sum_h y_h L_h`` on the grid's cells."""
     constant = arrival.d.shape[1] == 1
     for k, step in enumerate(range(program.horizon)[arrival.source]):
@@ -87,7 +87,7 @@ def _least(cells: Cells, coefficient: float, grid: FloatArray) -> float:
     return float((at_left + np.minimum(0.0, (coefficient + cells.slope) * width)).min())
 
 
-def _budget_terms(program: Program, tilt: FloatArray, at_ends: dict[int, Cells], grid: FloatArray) -> float:
+def _budget_terms(program: PaperProgram, tilt: FloatArray, at_ends: dict[int, Cells], grid: FloatArray) -> float:
     """Minima over e_t of ``w_t / e^p + tilt_t e``, and at the two ends of what starts there as well."""
     total = 0.0
     p, alpha = program.power, program.alpha

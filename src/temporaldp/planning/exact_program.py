@@ -4,11 +4,9 @@ Notation
 --------
 e        budgets, shape (T,); those of `spent` steps cannot change
 g        leakage of each item (a pair of values of one user at one step), shape (m,): ``e_t + K_B + K_F``
-s, y     slack ``alpha - g`` and its multiplier, shape (m,)
 J        derivatives of g by e, shape (m, T), sparse: only steps within the chain's memory matter
-mu       weight of the barrier ``-mu sum log s``
 
-An interior-point method with the exact derivatives of the envelope theorem; the curvature of g is left out of the Newton
+The interior-point method has the exact derivatives of the envelope theorem; the curvature of g is left out of the Newton
 matrix, which keeps it positive definite. Which items count is found as one goes: those that leak most under the last plan join.
 """
 
@@ -24,6 +22,7 @@ from temporaldp.accounting import ExactLeakage, LeakageSeries
 from temporaldp.accounting.exact.arrivals import ordered_matrices, pair_values
 from temporaldp.correlation import Adversary
 from temporaldp.kernels.exact import Chain, derivatives
+from temporaldp.planning.interior_point import Point, minimise
 from temporaldp.planning.optimal import POWERS, Measure
 from temporaldp.progress import progressed
 from temporaldp.values import BoolArray, FloatArray, IntArray
@@ -36,9 +35,6 @@ MOST_ROUNDS = 12
 
 CLOSE = 2e-7
 """Relative: a plan that leaks no more than this above the level needs no more items."""
-
-
-FRACTION_TO_BOUNDARY = 0.99
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,35 +61,87 @@ class Constraints:
 
 
 class PairProgram:
-    """Leakage of chosen items and its derivatives, for budgets that change a little from one call to the next."""
+    """The budgets of the free steps under the constraints that count so far (`constraints`, to be set).
 
-    def __init__(self, users: list[Adversary], alpha: float, horizon: int) -> None:
-        self._alpha, self._horizon = alpha, horizon
+    Parameters
+    ----------
+    users : list of Adversary
+    alpha : float
+    by : Measure
+    free : bool array, shape (T,)
+        The steps whose budgets can change.
+    start : array, shape (T,)
+        The budgets of the other steps.
+    """
+
+    constraints: Constraints
+
+    def __init__(self, users: list[Adversary], alpha: float, by: Measure, free: BoolArray, start: FloatArray) -> None:
+        self._alpha, self._start, self._horizon = alpha, start, len(start)
+        self._steps, self._weights, self._power = np.flatnonzero(free), by.weights[free], POWERS[by.objective]
         self._known = [
             [
-                None if not known else ordered_matrices(known, horizon, turned=turned)
+                None if not known else ordered_matrices(known, len(start), turned=turned)
                 for known, turned in ((user.backward, False), (user.forward, True))
             ]
             for user in users
         ]
 
-    def leakage(self, epsilons: FloatArray, at: Constraints, rho: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """g, and the ratios less 1 of both directions, shape (m, 2); `rho` is a guess of them."""
-        found = rho.copy()
-        for user, side, members, pairs in self._groups(at):
-            arriving = pair_values(self._chain(user, side, epsilons), *pairs, rho[members, side])[0]
-            found[members, side] = np.expm1(arriving)
-        return epsilons[at.t] + np.log1p(found).sum(axis=1), found
+    def improved(self, budgets: FloatArray) -> FloatArray:
+        """A local minimum under the constraints, looked for from `budgets` of all steps, which satisfy them."""
+        now = Point(budgets[self._steps], [], np.full((len(self.constraints), 2), np.expm1(0.25 * self._alpha)))
+        # Shares of the budgets from which the method may start, so that no constraint is tight
+        for share in 0.97 * 0.9 ** np.arange(130.0):
+            now = self.at(share * budgets[self._steps], now)
+            if (now.slacks[0] > 0.0).all():
+                return self.spent(minimise(self, now, gap=GAP, centred=0.3 * len(self.constraints))[0])
+        return budgets  # the steps that cannot change use the whole level
 
-    def jacobian(self, epsilons: FloatArray, at: Constraints, rho: FloatArray) -> Any:
-        """J, as a sparse matrix."""
+    def spent(self, x: FloatArray) -> FloatArray:
+        """The budgets of all steps."""
+        epsilons = self._start.copy()
+        epsilons[self._steps] = x
+        return epsilons
+
+    def budgets(self, x: FloatArray) -> FloatArray:
+        """All variables."""
+        return x
+
+    def loss(self, x: FloatArray) -> float:
+        """The weighted mean of ``1 / e^p`` over the free steps."""
+        return float((self._weights / x**self._power).sum())
+
+    def at(self, x: FloatArray, near: Point) -> Point:
+        """The point with these budgets; it keeps the ratios less 1 of both directions, which begin at those nearby."""
+        epsilons, ratios = self.spent(x), near.kept.copy()
+        for user, side, members, pairs in self._groups():
+            arriving = pair_values(self._chain(user, side, epsilons), *pairs, ratios[members, side])[0]
+            ratios[members, side] = np.expm1(arriving)
+        return Point(x, [self._alpha - epsilons[self.constraints.t] - np.log1p(ratios).sum(axis=1)], ratios)
+
+    def newton(
+        self, point: Point, y: list[FloatArray], mu: float, scale: float
+    ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
+        """Negative gradient, Newton's step without the curvature of leakage, and the change of each slack."""
+        from scipy.sparse import diags_array
+        from scipy.sparse.linalg import splu
+
+        p, x, slack, jacobian = self._power, point.x, point.slacks[0], self._jacobian(point)
+        descent = p * self._weights / x ** (p + 1) / scale - jacobian.T @ (mu / slack)
+        curvature = p * (p + 1) * self._weights / x ** (p + 2) / scale
+        matrix = diags_array(curvature) + jacobian.T @ diags_array(y[0] / slack) @ jacobian
+        move = splu(matrix.tocsc()).solve(descent)
+        return descent, move, [-(jacobian @ move)]
+
+    def _jacobian(self, point: Point) -> Any:
+        """J by the free steps, as a sparse matrix."""
         from scipy.sparse import coo_array
 
-        m, horizon = len(at), self._horizon
-        rows, columns, values = [np.arange(m)], [at.t], [np.ones(m)]
-        for user, side, members, pairs in self._groups(at):
+        m, horizon, epsilons = len(self.constraints), self._horizon, self.spent(point.x)
+        rows, columns, values = [np.arange(m)], [self.constraints.t], [np.ones(m)]
+        for user, side, members, pairs in self._groups():
             each = np.zeros((len(members), horizon - 1))
-            derivatives(self._chain(user, side, epsilons), *pairs, rho[members, side], each)
+            derivatives(self._chain(user, side, epsilons), *pairs, point.kept[members, side], each)
             # Derivatives below are left out
             item, back = np.nonzero(each > 1e-9)
             rows.append(members[item])
@@ -101,11 +149,11 @@ class PairProgram:
             columns.append(horizon - 1 - step if side else step)
             values.append(each[item, back])
         data = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-        return coo_array(data, shape=(m, horizon)).tocsr()
+        return coo_array(data, shape=(m, horizon)).tocsr()[:, self._steps]
 
-    def _groups(self, at: Constraints) -> list[tuple[int, int, IntArray, tuple[IntArray, IntArray, IntArray]]]:
+    def _groups(self) -> list[tuple[int, int, IntArray, tuple[IntArray, IntArray, IntArray]]]:
         """User, direction, positions, and pairs at steps as the direction counts them."""
-        groups = []
+        at, groups = self.constraints, []
         for user in np.unique(at.user).tolist():
             members = np.flatnonzero(at.user == user)
             t, i, j = at.t[members], at.i[members], at.j[members]
@@ -148,17 +196,17 @@ def least_noise(
     n_spent : int
         The first steps' budgets are given and cannot change.
     """
-    program = PairProgram(users, alpha, len(start))
     free = by.weights > 0.0
     free[:n_spent] = False
     best = start
     series = accounted(start)
-    at = worst_pairs(series, alpha, share=1.0)
-    if not len(at):  # nothing is known of anybody's correlation: each step stands alone
+    program = PairProgram(users, alpha, by, free, start)
+    program.constraints = worst_pairs(series, alpha, share=1.0)
+    if not len(program.constraints):  # nothing is known of anybody's correlation: each step stands alone
         return np.where(free, alpha, start)
     for round_ in range(MOST_ROUNDS):
         progressed("least noise", round_ / MOST_ROUNDS)
-        found = _minimise(program, at, alpha, by, best, free)
+        found = program.improved(best)
         series = accounted(found)
         over = series.worst / alpha - 1.0
         inside = found if over <= 0.0 else _shrunk(found, free, accounted, alpha)
@@ -166,10 +214,10 @@ def least_noise(
             best = inside
         if over <= CLOSE:
             break
-        known = len(at)
+        known = program.constraints
         # Share of alpha: at a step that leaks so little below the level, the pair that leaks most joins
-        at = at.joined(worst_pairs(series, alpha, share=0.03))
-        if len(at) == known:
+        program.constraints = known.joined(worst_pairs(series, alpha, share=0.03))
+        if len(program.constraints) == len(known):
             break
     return best
 
@@ -203,86 +251,3 @@ def _shrunk(
             return tried
         share *= min(alpha / worst, 1.0 - 1e-12) ** 1.5
     return np.where(free, 0.0, epsilons)
-
-
-def _minimise(
-    program: PairProgram, at: Constraints, alpha: float, by: Measure, start: FloatArray, free: BoolArray
-) -> FloatArray:
-    """The interior-point method over the given items, from `start`."""
-    from scipy.sparse import diags_array
-    from scipy.sparse.linalg import splu
-
-    p, w = POWERS[by.objective], by.weights
-    # Share of the free budgets from which the method starts, so that no constraint is tight
-    inside = 0.97
-    e = np.where(free, inside * start, start)
-    g, rho = program.leakage(e, at, np.full((len(at), 2), np.expm1(0.25 * alpha)))
-    while not (g < alpha).all():
-        inside *= 0.9
-        if inside < 1e-6:  # the steps that cannot change use the whole level
-            return start
-        e = np.where(free, inside * start, start)
-        g, rho = program.leakage(e, at, rho)
-    scale = _loss(w, e, free, p)
-    slack = alpha - g
-    mu = 0.1 / len(at)
-    y = mu / slack
-    columns = np.flatnonzero(free)
-    for _ in range(120):
-        jacobian = program.jacobian(e, at, rho)[:, columns]
-        x = e[columns]
-        gradient = -p * w[columns] / x ** (p + 1) / scale + jacobian.T @ (mu / slack)
-        curvature = p * (p + 1) * w[columns] / x ** (p + 2) / scale
-        matrix = diags_array(curvature) + jacobian.T @ diags_array(y / slack) @ jacobian
-        move = np.zeros_like(e)
-        move[columns] = splu(matrix.tocsc()).solve(-gradient)
-        decrease = float(-(gradient * move[columns]).sum())
-        step, e, g, rho = _search(program, at, alpha, (w, p, scale, mu), (e, slack, rho), move, decrease, free)
-        change = mu / slack - y + y / slack * (jacobian @ move[columns])
-        falling = change < 0.0
-        with np.errstate(divide="ignore", over="ignore"):  # a fall below the resolution of doubles has no end
-            furthest = (y[falling] / -change[falling]).min(initial=np.inf)
-        length = min(1.0, FRACTION_TO_BOUNDARY * float(furthest))
-        y = y + length * change
-        slack = alpha - g
-        y = np.clip(y, mu / (1e8 * slack), 1e8 * mu / slack)
-        if decrease <= 0.3 * mu * len(at) or step == 0.0:
-            if mu * len(at) <= GAP:
-                break
-            mu *= 0.15
-        if step == 0.0 and mu * len(at) <= GAP:
-            break
-    return e
-
-
-def _loss(w: FloatArray, e: FloatArray, free: BoolArray, p: int) -> float:
-    return float((w[free] / e[free] ** p).sum())
-
-
-def _search(
-    program: PairProgram,
-    at: Constraints,
-    alpha: float,
-    barrier: tuple[FloatArray, int, float, float],
-    now: tuple[FloatArray, FloatArray, FloatArray],
-    move: FloatArray,
-    decrease: float,
-    free: BoolArray,
-) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-    """Backtrack until all slacks are positive and the barrier function falls; step, budgets, leakage, ratios."""
-    w, p, scale, mu = barrier
-    e, slack, rho = now
-    value = _loss(w, e, free, p) / scale - mu * float(np.log(slack).sum())
-    step = 1.0
-    shrinking = move < 0.0
-    if shrinking.any():
-        step = min(1.0, FRACTION_TO_BOUNDARY * float((-e[shrinking] / move[shrinking]).min()))
-    while step > 1e-10:
-        tried = e + step * move
-        g, found = program.leakage(tried, at, rho)
-        if (g < alpha).all():
-            new = _loss(w, tried, free, p) / scale - mu * float(np.log(alpha - g).sum())
-            if new <= value - 1e-4 * step * decrease + 1e-12 * abs(value):
-                return step, tried, g, found
-        step *= 0.5
-    return 0.0, e, alpha - slack, rho

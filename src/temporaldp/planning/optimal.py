@@ -12,7 +12,7 @@ from temporaldp.accounting.paper.online import PaperFilter
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.arrivals import arrivals, undominated
-from temporaldp.planning.barrier import Program, minimise
+from temporaldp.planning.barrier import PaperProgram, minimise
 from temporaldp.planning.bound import lower_bound
 from temporaldp.planning.plan import Objective
 from temporaldp.values import FloatArray
@@ -108,10 +108,10 @@ def optimise(
         # Shares of a known plan that the solver starts from: inside, so that no arrival is tight. Leakage is not
         # convex, and starts differ in the local optimum that they lead to where weights are uneven and alpha is large.
         for share in (0.9, 0.5)[: 1 if long else None]:
-            solution = minimise(eased, share * start)
+            epsilons, multipliers = minimise(eased, share * start)
             if filters is None:
-                bounds.append(lower_bound(program, solution.multipliers))
-            plans.append(solution.epsilons)
+                bounds.append(lower_bound(program, multipliers))
+            plans.append(epsilons)
     candidates += [plan for plan in map(_quietly(within_level), plans) if plan is not None]
     best = min(candidates, key=by.error)
     error = by.error(best)
@@ -120,7 +120,7 @@ def optimise(
     return Optimum(best, min(max([*believed, alpha**-power]), error))
 
 
-def _program(users: list[Adversary], alpha: float, by: Measure, filters: list[PaperFilter] | None) -> Program:
+def _program(users: list[Adversary], alpha: float, by: Measure, filters: list[PaperFilter] | None) -> PaperProgram:
     """The problem, with what earlier steps sent on and the room that they left."""
     horizon = len(by.weights)
     worst_users = undominated(users)
@@ -132,10 +132,10 @@ def _program(users: list[Adversary], alpha: float, by: Measure, filters: list[Pa
         with_backward = {c.user for c in found if c.backward}  # the others have no variable that could arrive
         levels[:, 0] = [at.room + (at.arrived if user in with_backward else 0.0) for user, at in enumerate(left)]
         found = [replace(c, initial=left[c.user].arrived) if c.backward else c for c in found]
-    return Program(alpha, by.weights, POWERS[by.objective], found, levels)
+    return PaperProgram(alpha, by.weights, POWERS[by.objective], found, levels)
 
 
-def _raised(program: Program, shape: FloatArray) -> FloatArray:
+def _raised(program: PaperProgram, shape: FloatArray) -> FloatArray:
     """Budgets of this shape, as large as alpha allows by the solver's own recursion."""
 
     def holds(factor: float) -> bool:
