@@ -81,12 +81,6 @@ def correlated_noise():
             walk = tdp.TransitionMatrix([[stays, 1 - stays], [1 - stays, stays]])
             adversary, accounting = tdp.Adversary(walk, walk), tdp.ApproximateDP(delta)
             series = tdp.temporal_leakage(adversary, mechanism, accounting=accounting)
-            if name == "fresh noise":
-                releases = [tdp.GaussianNoise(mechanism.sigma, 2**0.5)] * T
-                series = min(
-                    (series, tdp.temporal_leakage(adversary, releases, accounting=accounting)),
-                    key=lambda one: one.worst,
-                )
             bounds.append(series.worst)
             simulated = simulate_leakage(adversary, mechanism, delta=delta, step=series.worst_time, draws=40_000)
             at = STAYS.index(stays) + 0.07 * (k - 1)

@@ -109,7 +109,6 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
         lambda: (recorded("delta", INFINITE, SLEEP, "Gaussian, pair by pair where affordable"),),
     ),
     (r"(\d\.\d) times the exact leakage", lambda: (largest_ratio(),)),
-    (r"above log\(1/0\.8\) = (0\.\d+)", lambda: (math.log(1.0 / 0.8),)),
 )  # fmt: skip
 
 

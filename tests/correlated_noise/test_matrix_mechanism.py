@@ -172,6 +172,49 @@ def test_a_plan_of_counts_is_independent_noise():
     assert plan.errors["square root"] > plan.errors["planned"]
 
 
+def test_a_common_scale_of_matrix_and_noise_changes_nothing():
+    expected = leakage(STICKY, MatrixMechanism.tree(4, 2.0), 1e-3).temporal
+    for scale in (1e-40, 1e40):
+        scaled = MatrixMechanism(MatrixMechanism.tree(4, 1.0).matrix * scale, 2.0 * scale)
+        assert leakage(STICKY, scaled, 1e-3).temporal == pytest.approx(expected, rel=1e-7)
+    with pytest.raises(tdp.InputError, match="largest entry of the matrix and sigma"):
+        MatrixMechanism(np.eye(4) * 9e153, 9e153)
+    with pytest.raises(tdp.InputError, match="largest entry of the matrix and sigma"):
+        MatrixMechanism(np.eye(4) * 1e10, 1e-300)
+    assert math.isinf(leakage(STICKY, MatrixMechanism(np.eye(4) * 1e10, 1e-40), 1e-3).worst)
+
+
+def test_independent_noise_has_the_smaller_of_both_bounds():
+    mechanism = MatrixMechanism.independent(8, 4.0)
+    curves = tdp.temporal_leakage(
+        adversary(STICKY), [tdp.GaussianNoise(4.0, math.sqrt(2.0))] * 8, accounting=tdp.ApproximateDP(1e-3)
+    )
+    assert leakage(STICKY, mechanism, 1e-3).temporal == pytest.approx(curves.temporal)
+
+
+def test_a_plan_is_within_alpha_to_the_last_bit():
+    forward = [[0.98919946, 0.01080054], [0.45060444, 0.54939556]]
+    plan = plan_matrix(adversary(forward), 3.3, 0.01, 7, "count")
+    assert plan.leakage.worst <= 3.3
+    for mechanism in plan.alternatives.values():
+        assert leakage(forward, mechanism, 0.01).worst <= 3.3
+
+
+def test_a_step_at_which_nothing_is_published_is_simulated_too():
+    found = simulate_leakage(
+        adversary(STICKY), MatrixMechanism([[1.0, 1.0], [1.0, -1.0]], 2.0), delta=0.01, draws=10_000
+    )
+    assert 0.0 < found.lower <= found.upper < math.inf
+
+
+@pytest.mark.parametrize(
+    "given", [{"step": 9}, {"step": -1}, {"draws": 1}, {"failure": 0.0}, {"failure": 1e9}], ids=str
+)
+def test_a_simulation_refuses_what_it_cannot_do(given):
+    with pytest.raises(tdp.InputError, match="expected"):
+        simulate_leakage(adversary(STICKY), MatrixMechanism.tree(4, 2.0), delta=0.1, **given)
+
+
 def test_what_cannot_be_accounted_for_is_refused():
     mechanism = MatrixMechanism.tree(4, 2.0)
     known = adversary(STICKY)

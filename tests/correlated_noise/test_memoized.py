@@ -103,6 +103,23 @@ def test_simulated_bounds_enclose_the_enumerated_leakage(monkeypatch):
         assert (getattr(exact, name) <= getattr(simulated, name)).all()
 
 
+def test_likelihoods_that_underflow_are_refused_or_scaled_and_never_count_as_no_leakage():
+    """A hundred reports of which only two groups can be distinguished leak as much as two reports."""
+    chain = tdp.TransitionMatrix([[0.999, 0.001], [0.001, 0.999]])
+    groups = np.kron(np.array([[2.0, 1.0], [1.0, 2.0]]), np.ones(50)) / 150.0
+    few, many = (
+        tdp.temporal_leakage(
+            tdp.Adversary(chain, chain), MemoizedResponse(2.0, table, 2), accounting=tdp.ApproximateDP(0.3), horizon=170
+        )
+        for table in (np.array([[2.0, 1.0], [1.0, 2.0]]) / 3.0, groups)
+    )
+    assert (many.temporal >= few.attained.temporal).all()
+    assert (few.temporal >= many.attained.temporal).all()
+    with pytest.raises(tdp.InputError, match="range of doubles"):
+        sticky = tdp.Adversary.from_forward(tdp.TransitionMatrix(STICKY))
+        tdp.temporal_leakage(sticky, MemoizedResponse(1.0, 1.0, 2), accounting=tdp.ApproximateDP(0.3), horizon=4000)
+
+
 def test_quilts_are_never_below_the_enumerated_leakage():
     for seed in range(20):
         rng = np.random.default_rng(seed)

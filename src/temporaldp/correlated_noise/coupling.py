@@ -46,7 +46,7 @@ START = (2, 2)
 SEPARATE_STATES = 8
 """States up to which each state at a quilt has a coupling of its own; above, the worst of them stands for all."""
 
-LONGEST = 200
+LONGEST = 80
 """Steps up to which lengths of differences are told apart; longer ones count as differences of all steps."""
 
 LEAST_DELTA = 1e-11
@@ -127,7 +127,7 @@ class Couplings:
         return CoupledSide(np.ones((P, 1, 1)), np.zeros((P, 1)), np.zeros(1, np.int64))
 
     def side(self, side: Side, step: int, quilt: int) -> CoupledSide:
-        """Couplings on one side of a step with a quilt at a distance; 0, and a distance beyond the last step, for none."""
+        """Couplings on one side of a step, with a quilt at a distance; none for 0 or beyond the first or last step."""
         matrices = self._matrices[side]
         if not matrices:
             return self.nothing
@@ -163,7 +163,8 @@ class Couplings:
                 paths = away[k][:, :, None] * to_end[k][None, :, :] / reached[:, None, :]  # of the state k steps away
                 distance = 0.5 * np.abs(paths[self.first] - paths[self.second]).sum(axis=1) + slack
                 apart.append(np.fmin(distance, apart[-1]))
-            shifts = np.log(weights / compared) * (1.0 + 4.0 * ULP) + slack
+            shifts = np.log(weights / compared)
+            shifts += 4.0 * ULP * np.where(np.isfinite(shifts), np.abs(shifts), 0.0) + slack
         shifts = np.where(weights > 0.0, shifts, 0.0)
         weights, differing = weights * (1.0 + slack), np.array(apart)
         if n > SEPARATE_STATES and to_quilt:
@@ -305,7 +306,10 @@ def published_at(strategy: FloatArray) -> FloatArray:
 
 
 def _smallest(admitted: Callable[[FloatArray], object], n: int, most: float) -> FloatArray:
-    """The smallest admitted number of each of n searches, rounded up by at most 1e-8 of it; inf where it exceeds `most`."""
+    """The smallest admitted number of each of n searches, rounded up by at most 1e-8 of it.
+
+    Where one exceeds `most` it is inf, and the others are rounded up to a power of two.
+    """
     low, high = np.zeros(n), np.ones(n)
     while not (fits := np.asarray(admitted(high))).all():
         if high.max() > most:

@@ -26,6 +26,9 @@ from temporaldp.values import FloatArray, copy_in, positive, whole_number
 LEAST_MU, LARGEST_MU = 1e-9, 1e3
 """Sensitivities over standard deviations among which a calibration searches."""
 
+LEAST_SCALE = 1e-50
+"""Of entries and noise: beyond, squares leave the range of doubles."""
+
 
 @dataclass(frozen=True, eq=False)
 class MatrixMechanism(SequenceMechanism):
@@ -67,6 +70,11 @@ class MatrixMechanism(SequenceMechanism):
         if self.matrix.ndim != 2 or not self.matrix.size or not np.isfinite(self.matrix).all():
             raise InputError(
                 f"expected the matrix of MatrixMechanism to have shape (m, T) and finite entries, got shape {self.matrix.shape}"
+            )
+        if not all(LEAST_SCALE <= scale <= 1.0 / LEAST_SCALE for scale in (np.abs(self.matrix).max(), self.sigma)):
+            raise InputError(
+                f"expected the largest entry of the matrix and sigma from {LEAST_SCALE:g} to {1.0 / LEAST_SCALE:g}, got "
+                f"{np.abs(self.matrix).max():g} and {self.sigma:g}; scale both alike"
             )
         if np.linalg.matrix_rank(self.matrix) < self.matrix.shape[1]:
             raise InputError(
@@ -178,6 +186,8 @@ class MatrixMechanism(SequenceMechanism):
     def own_leakage(self, user: Adversary, n_steps: int, delta: float) -> Leakage:
         """Leakage of every step at a delta by couplings of paths: an upper bound.
 
+        Of independent noise, the leakage by privacy curves (`ApproximateDP`), if that is smaller at the worst step.
+
         Raises
         ------
         InputError
@@ -185,7 +195,14 @@ class MatrixMechanism(SequenceMechanism):
         """
         if not delta:
             raise InputError("expected ApproximateDP(delta): Gaussian noise has infinite leakage without a delta")
-        return coupling_leakage(user, self.matrix, self.sigma, delta)
+        found = coupling_leakage(user, self.matrix, self.sigma, delta)
+        diagonal = np.diag(self.matrix)
+        if not (np.array_equal(self.matrix, np.diag(diagonal)) and np.isfinite(found.temporal).all()):
+            return found
+        releases = [GaussianNoise(self.sigma / entry, math.sqrt(2.0)) for entry in np.abs(diagonal).tolist()]
+        series = temporal_leakage(user, releases, accounting=ApproximateDP(delta))
+        by_curves = Leakage(series.backward, series.forward, series.temporal, series.evidence)
+        return min(found, by_curves, key=lambda one: one.temporal.max())
 
 
 def simulate_leakage(
@@ -215,7 +232,8 @@ def simulate_leakage(
     failure : float, optional
         Probability over the draws that a bound is wrong. Default: a thousandth of delta.
     draws : int
-        Outputs given each state; some 100 / delta at least for useful bounds.
+        Outputs given each state, at least 10; some 100 / delta give useful bounds. With too few, `upper` is the bound by
+        couplings and `lower` is 0.
     seed : int
 
     Raises
@@ -232,9 +250,14 @@ def simulate_leakage(
     >>> 0.0 < found.lower < found.upper < 4.0
     True
     """
-    series = temporal_leakage(adversary, mechanism, accounting=ApproximateDP(delta))
-    at = series.worst_time if step is None else range(mechanism.n_steps)[whole_number(step, "step")]
     chance = 1e-3 * delta if failure is None else failure
+    if not 0.0 < chance < 1.0:
+        raise InputError(f"expected failure to be a probability between 0 and 1, got {failure!r}")
+    whole_number(draws, "draws", least=10)
+    if step is not None and whole_number(step, "step", least=0) >= mechanism.n_steps:
+        raise InputError(f"expected a step from 0 to {mechanism.n_steps - 1}, got {step}")
+    series = temporal_leakage(adversary, mechanism, accounting=ApproximateDP(delta))
+    at = series.worst_time if step is None else int(step)
     paths = PathLikelihoods(adversary.over(mechanism.n_steps), mechanism.matrix, mechanism.sigma, at)
     ((lower, upper),) = confidence_bounds(paths.drawn, paths.n, delta, chance, draws, np.random.default_rng(seed))
     return SimulatedLeakage(at, delta, chance, lower, min(upper, float(series.temporal[at])), draws)

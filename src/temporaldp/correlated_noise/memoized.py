@@ -33,6 +33,9 @@ MOST_ENUMERATED = 1 << 22
 MOST_TABLES = 4_000
 """Tables of permanent answers; 5 states with 5 answers have 3,125."""
 
+CHUNK = 1 << 22
+"""Numbers of one array of simulated reports. If doubled: simulations take twice the memory."""
+
 LEAST_LIKELIHOOD = 1e-200
 """Of scaled reports, given the most likely state. Smaller ones are refused, since the other states' may underflow."""
 
@@ -218,6 +221,11 @@ class _Reports:
 
     def drawn(self, step: int, state: int, draws: int, rng: np.random.Generator) -> FloatArray:
         """Log likelihoods of reports drawn given a state, shape (3, draws, n): up to the step, from it on, and of all."""
+        size = max(CHUNK // (len(self.forward) + 1) // self.emitted.shape[2], 1)
+        some = [self._some(step, state, min(size, draws - k), rng) for k in range(0, draws, size)]
+        return np.concatenate(some, axis=1)
+
+    def _some(self, step: int, state: int, draws: int, rng: np.random.Generator) -> FloatArray:
         T = len(self.forward) + 1
         states = np.full((T, draws), state)
         for t in range(step - 1, -1, -1):

@@ -112,7 +112,7 @@ class PathLikelihoods:
         """Likelihood of the outputs that are published at a step, given each word that ends there."""
         rows, means = self._means[t]
         words = means.shape[: means.ndim - 2]
-        flat = means.reshape(-1, rows.size * self.n)
+        flat = means.reshape(self.n ** len(words), rows.size * self.n)
         logs = outputs[:, rows].reshape(len(outputs), -1) @ flat.T - 0.5 * (flat**2).sum(axis=1)
         logs /= self._sigma**2
         return np.asarray(np.exp(logs - logs.max(axis=1, keepdims=True)).reshape(-1, *words))

@@ -15,7 +15,6 @@ from temporaldp.correlated_noise.coupling import START, Couplings, StepCouplings
 from temporaldp.correlated_noise.matrix_mechanism import MatrixMechanism
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
-from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.progress import part, progressed
 from temporaldp.values import FloatArray, positive, whole_number
 
@@ -29,6 +28,9 @@ EVALUATIONS = 150
 
 SEARCHED_STEPS = 3
 """Steps with the largest leakage that a search looks at; the noise is calibrated at all steps afterwards."""
+
+MARGIN = 1.0 + 1e-7
+"""Times the noise that satisfies a level, so that leakage, which is rounded up, does so too."""
 
 CALIBRATION = 1e-4
 """Relative distance within which the noise of independent releases is the least."""
@@ -135,11 +137,10 @@ def plan_matrix(
     if T <= MOST_COEFFICIENTS:
         found.append(alternatives["square root"])
     best = min(found, key=lambda one: _error(one, objective))
-    releases = [GaussianNoise(best.sigma, math.sqrt(2.0))] * T if best is independent else best
-    leakage = min(
-        (temporal_leakage(user, one, accounting=ApproximateDP(delta)) for one in (releases, best)),
-        key=lambda series: series.worst,
-    )
+    leakage = temporal_leakage(user, best, accounting=ApproximateDP(delta))
+    while leakage.worst > alpha:  # the search over quilts took another path
+        best = replace(best, sigma=best.sigma * MARGIN)
+        leakage = temporal_leakage(user, best, accounting=ApproximateDP(delta))
     return MatrixPlan(best, leakage, alternatives, objective, alpha, delta)
 
 
@@ -176,7 +177,7 @@ class _Level:
             raise InputError(
                 f"expected alpha and delta that some noise satisfies, got alpha = {self.alpha:g}, delta = {self.delta:g}"
             )
-        return replace(mechanism, sigma=float(sigma))
+        return replace(mechanism, sigma=float(sigma) * MARGIN)
 
 
 def _searched(level: _Level, n_steps: int, start: FloatArray, objective: Objective) -> MatrixMechanism:
@@ -208,8 +209,9 @@ def _independent(user: Adversary, by_couplings: MatrixMechanism, alpha: float, d
     """Independent noise with the least standard deviation that satisfies alpha by couplings or by privacy curves."""
 
     def satisfies(sigma: float) -> bool:
-        releases = [GaussianNoise(sigma, math.sqrt(2.0))] * by_couplings.n_steps
-        return temporal_leakage(user, releases, accounting=ApproximateDP(delta)).worst <= alpha
+        return (
+            temporal_leakage(user, replace(by_couplings, sigma=sigma), accounting=ApproximateDP(delta)).worst <= alpha
+        )
 
     return replace(by_couplings, sigma=_least(satisfies, by_couplings.sigma))
 

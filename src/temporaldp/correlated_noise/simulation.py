@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from temporaldp.errors import InputError
 from temporaldp.values import FloatArray
 from temporaldp.verification.values import mean_at_least, mean_at_most
 
@@ -92,6 +93,8 @@ def _bounds(of_pairs: list[FloatArray], estimate: float, delta: float, failure: 
 def _ratios(drawn: Drawn, n: int, draws: int, rng: np.random.Generator) -> list[list[FloatArray]]:
     """Of each set of outputs: log likelihood ratios of each ordered pair of states, drawn given the first."""
     given = [drawn(state, draws, rng) for state in range(n)]
+    if any(np.isnan(logs).any() or (logs.max(axis=2) == -math.inf).any() for logs in given):
+        raise InputError("expected likelihoods within the range of doubles; take a shorter horizon")
     return [
         [given[i][d, :, i] - given[i][d, :, j] for i in range(n) for j in range(n) if i != j]
         for d in range(len(given[0]))

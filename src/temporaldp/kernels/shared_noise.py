@@ -30,8 +30,8 @@ def add_gaussian_deltas(past, past_shifts, future, future_shifts, mu, epsilons, 
                         value = 0.5 * math.erfc(near)
                         if epsilon < 700.0:
                             value -= 0.5 * math.exp(epsilon) * math.erfc(near + distance / math.sqrt(2.0))
-                        if value > 0.0:
-                            total += weight * value
+                        if not value <= 0.0:
+                            total += weight * (value if value <= 1.0 else 1.0)
         deltas[p] += total * (1.0 + 1e-12)
 
 
