@@ -22,23 +22,20 @@ HEAD = f"""# Published systems: leakage over time under their promises
 **Limits first.**
 
 - {INFERENCE_ONLY}
-- The privacy unit is that of the record. A person who has several units in a step (devices, accounts, more contributions than the unit
-  bounds) is covered by several units, and the leakage about this person is larger.
+- The privacy unit is that of the record. The leakage about a person who has several units in a step (devices, accounts) is larger.
 - {UNKNOWN_FIT}
-- The page uses only the records and the arithmetic. The records are those of the OpenDP Differential Privacy Deployments Registry
-  (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence), which marks all of them as pending or draft: their
-  statements are its authors' readings of the sources that they name.
+- The page is computed from the records alone (`make deployments`). They are those of the OpenDP Differential Privacy Deployments Registry
+  (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence), all pending or draft: its authors' readings of the sources that they name.
 
-Leakage about a step is the largest change of the odds between two values of one person at that step by all releases, in nats: 1 nat is a
-factor of 2.72, 4.5 nats are a factor of 90. For independent steps (a value stays with probability 0.5) it is the promise of the step by
-itself. `make deployments` generates this page from the records, and a test compares it; nothing here is measured. The command of a section prints its numbers and more.
+Leakage about a step is the largest change of the odds between two values of one person at that step by all releases, in nats: 4.5 nats are a factor of 90.
+For independent steps (a value stays with probability 0.5) it is the promise of the step by itself.
 """
 
 OVERVIEW = f"""
 ## All records
 
 Leakage about one step ({INFINITE_HORIZON}) for two values, of which one contributes, that stay with the probability at the head of a
-column from one step to the next. `temporaldp deployment FOLDER` prints this table.
+column. `temporaldp deployment FOLDER` prints this table and the reasons in full.
 
 | record | unit | promise of a step | 0.7 | 0.9 | 0.99 | |
 | --- | --- | --- | ---: | ---: | ---: | --- |
@@ -48,8 +45,8 @@ column from one step to the next. `temporaldp deployment FOLDER` prints this tab
 NUMBERS = f"""
 ## Seven cases
 
-A value stays from one step to the next with probability 0.9. *leakage*: about one step, by all steps ({INFINITE_HORIZON}). *odds*: factor by which the releases change the odds between two values.
-*both contribute*: the supremum if both values are contributed, so that a change is a removal and an addition. *user level*: all steps of the horizon, for every correlation. *promise for one step's
+A value stays with probability 0.9. *odds*: factor by which the releases change the odds between two values.
+*both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for every correlation. *promise for one step's
 leakage*: the promise of a step under which the supremum would be the present leakage of one step by itself.
 
 | case | promise | leakage, nats | odds | both contribute, nats | user level, nats | promise for one step's leakage |
@@ -63,10 +60,13 @@ ASSUMPTIONS = """Assumptions of all cases (a step is a month in the last one):
 OF_ALL = ("At one of the two values", "Values form", "One step is")
 """How the assumptions begin that all cases share but for the word for a step."""
 
+IN_THE_TABLE = ("The horizon is",)
+"""How the assumptions begin that the table of all cases states."""
+
 MESSAGE = """
 ### Suggested message to a publisher
 
-The card of a record has one; for the first case:
+From the card of the first case:
 
 """
 
@@ -159,7 +159,8 @@ def document(folder: Path) -> str:
 
 
 def _overview(folder: Path) -> list[str]:
-    lines, reasons = [], []
+    lines: list[str] = []
+    reasons: dict[str, list[str]] = {}
     for path in sorted(folder.glob("*.yaml")):
         if path.name == "schema.yaml":  # of a record; not one
             continue
@@ -167,12 +168,12 @@ def _overview(folder: Path) -> list[str]:
         stem = path.stem
         unit, promise = line.deployment.record.unit, line.promise.sentence
         if line.misfit is not None:
-            lines.append(f"| {stem} | {unit} | {promise} | - | - | - | {line.remark} |\n")
-            reasons.append(f"- **{stem}**: {line.misfit.sentence}\n")
+            reasons.setdefault(line.remark, []).append(f"`{stem}`")
             continue
         cells = " | ".join(map(upper, line.lasting))
         lines.append(f"| {stem} | {unit} | {promise} | {cells} | {line.remark} |\n")
-    return [OVERVIEW, *lines, "\nRecords without a number, and the reasons:\n\n", *reasons]
+    without = [f"- {reason}: {', '.join(stems)}\n" for reason, stems in reasons.items()]
+    return [OVERVIEW, *lines, "\nRecords without a number:\n\n", *without]
 
 
 def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
@@ -195,7 +196,7 @@ def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
 
 
 def _case(case: Case, card: tdp.deployment.DeploymentCard) -> str:
-    own = " ".join(sentence for sentence in card.assumptions if not sentence.startswith(OF_ALL))
+    own = " ".join(sentence for sentence in card.assumptions if not sentence.startswith((*OF_ALL, *IN_THE_TABLE)))
     command = f"temporaldp deployment {case.file} {case.options}".rstrip()
     return f"\n### {case.title}\n\n`{command}`\n\nOrigin of the options: {case.why}\n\nAssumptions: {own}\n"
 
