@@ -45,7 +45,7 @@ column. `temporaldp deployment FOLDER` prints this table and the reasons in full
 NUMBERS = f"""
 ## Seven cases
 
-A value stays with probability 0.9. *odds*: factor by which the releases change the odds between two values.
+A value stays with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: factor by which the releases change the odds between two values.
 *both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for every correlation. *promise for one step's
 leakage*: the promise of a step under which the supremum would be the present leakage of one step by itself.
 

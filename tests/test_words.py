@@ -27,9 +27,6 @@ REWRITTEN_ELSEWHERE = {"architecture.md", "promises.md", "how-to/smoothing.md", 
 }
 """The theory, the measured pages, the promises and the architecture."""
 
-PAGES_TO_REWRITE = {"architecture.md", "promises.md"}
-"""Pages that still use discouraged terms."""
-
 FOLDERS_TO_REWRITE: set[str] = {
     path.name
     for path in SOURCE.iterdir()
@@ -71,8 +68,6 @@ def prose(page):
     "page", [REPOSITORY / "README.md", *pages()], ids=lambda path: str(path.relative_to(REPOSITORY))
 )
 def test_a_page_uses_none_of_the_discouraged_terms(page):
-    if page.is_relative_to(DOCS) and str(page.relative_to(DOCS)) in PAGES_TO_REWRITE:
-        pytest.skip("not rewritten yet")
     assert not discouraged().findall(prose(page))
 
 
