@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,15 +54,15 @@ leakage*: the promise of a step under which the supremum would be the present le
 | --- | --- | ---: | ---: | ---: | ---: | --- |
 """
 
-ASSUMPTIONS = """Assumptions of all cases (a step is a month in the last one):
+ASSUMPTIONS = """Assumptions of all cases (a step is a month in the last one; the secret is whether a person is present or absent, except in the first):
 
 """
 
 OF_ALL = ("At one of the two values", "Values form", "One step is")
 """How the assumptions begin that all cases share but for the word for a step."""
 
-IN_THE_TABLE = ("The horizon is",)
-"""How the assumptions begin that the table of all cases states."""
+STATED = re.compile(r"The horizon is|The secret is .*: present, absent\.")
+"""Assumptions that the table of all cases and the sentence below it state."""
 
 MESSAGE = """
 ### Suggested message to a publisher
@@ -87,7 +88,6 @@ class Case:
 
 MOBILITY_DAYS = {"since": datetime.date(2020, 1, 1), "until": datetime.date(2022, 10, 15)}
 MOBILITY_OPTIONS = "--set deployment.since=2020-01-01 --set deployment.until=2022-10-15"
-MOBILITY_WHY = 'data_source_type_details gives the days: "Metrics are generated for each day, starting on 2020-01-01 and ending on 2022-10-15".'
 
 CASES = (
     Case(
@@ -96,7 +96,8 @@ CASES = (
         "--states work,elsewhere --tables country=0.11,state=0.11,county=0.22 " + MOBILITY_OPTIONS,
         "accounting.composition: of the workplaces metrics, epsilon is 0.11 for country or region and for state, 0.22 for county, and "
         '"A user contributes at most once per geographic level". So the secret "more than one hour at work, or not" enters three '
-        f"counts. {MOBILITY_WHY}",
+        "counts. data_source_type_details gives the days: "
+        '"Metrics are generated for each day, starting on 2020-01-01 and ending on 2022-10-15".',
         {
             "states": ("work", "elsewhere"),
             "tables": {"country": 0.11, "state": 0.11, "county": 0.22},
@@ -107,7 +108,7 @@ CASES = (
         "google_mobility.yaml",
         "Google, Community Mobility: whether the data of a person and day are present",
         MOBILITY_OPTIONS,
-        f"privacy_unit_details speaks of adding or removing a single user's data in a single day. {MOBILITY_WHY}",
+        "privacy_unit_details speaks of adding or removing a single user's data in a single day. The days are those above.",
         MOBILITY_DAYS,
     ),
     Case(
@@ -196,9 +197,10 @@ def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
 
 
 def _case(case: Case, card: tdp.deployment.DeploymentCard) -> str:
-    own = " ".join(sentence for sentence in card.assumptions if not sentence.startswith((*OF_ALL, *IN_THE_TABLE)))
+    own = " ".join(s for s in card.assumptions if not s.startswith(OF_ALL) and not STATED.match(s))
     command = f"temporaldp deployment {case.file} {case.options}".rstrip()
-    return f"\n### {case.title}\n\n`{command}`\n\nOrigin of the options: {case.why}\n\nAssumptions: {own}\n"
+    assumptions = f"\nAssumptions: {own}\n" if own else ""
+    return f"\n### {case.title}\n\n`{command}`\n\nOrigin of the options: {case.why}\n{assumptions}"
 
 
 def main() -> None:
