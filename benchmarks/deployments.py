@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import datetime
 import os
+import re
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,23 +23,20 @@ HEAD = f"""# Published systems: leakage over time under their promises
 **Limits first.**
 
 - {INFERENCE_ONLY}
-- The privacy unit is that of the record. A person who has several units in a step (devices, accounts, more contributions than the unit
-  bounds) is covered by several units, and the leakage about this person is larger.
+- The privacy unit is that of the record. The leakage about a person who has several units in a step (devices, accounts) is larger.
 - {UNKNOWN_FIT}
-- The page uses only the records and the arithmetic. The records are those of the OpenDP Differential Privacy Deployments Registry
-  (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence), which marks all of them as pending or draft: their
-  statements are its authors' readings of the sources that they name.
+- The page is computed from the records alone (`make deployments`). They are those of the OpenDP Differential Privacy Deployments Registry
+  (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence), all pending or draft: its authors' readings of the sources that they name.
 
-Leakage about a step is the largest change of the odds between two values of one person at that step by all releases, in nats: 1 nat is a
-factor of 2.72, 4.5 nats are a factor of 90. For independent steps (a value stays with probability 0.5) it is the promise of the step by
-itself. `make deployments` generates this page from the records, and a test compares it; nothing here is measured. The command of a section prints its numbers and more.
+Leakage about a step is the largest change of the odds between two values of one person at that step by all releases, in nats: 4.5 nats are a factor of 90.
+For independent steps (a value stays with probability 0.5) it is the promise of the step by itself.
 """
 
 OVERVIEW = f"""
 ## All records
 
 Leakage about one step ({INFINITE_HORIZON}) for two values, of which one contributes, that stay with the probability at the head of a
-column from one step to the next. `temporaldp deployment FOLDER` prints this table.
+column. `temporaldp deployment FOLDER` prints this table and the reasons in full.
 
 | record | unit | promise of a step | 0.7 | 0.9 | 0.99 | |
 | --- | --- | --- | ---: | ---: | ---: | --- |
@@ -48,25 +46,28 @@ column from one step to the next. `temporaldp deployment FOLDER` prints this tab
 NUMBERS = f"""
 ## Seven cases
 
-A value stays from one step to the next with probability 0.9. *leakage*: about one step, by all steps ({INFINITE_HORIZON}). *odds*: factor by which the releases change the odds between two values.
-*both contribute*: the supremum if both values are contributed, so that a change is a removal and an addition. *user level*: all steps of the horizon, for every correlation. *promise for one step's
+A value stays with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: factor by which the releases change the odds between two values.
+*both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for every correlation. *promise for one step's
 leakage*: the promise of a step under which the supremum would be the present leakage of one step by itself.
 
 | case | promise | leakage, nats | odds | both contribute, nats | user level, nats | promise for one step's leakage |
 | --- | --- | ---: | ---: | ---: | ---: | --- |
 """
 
-ASSUMPTIONS = """Assumptions of all cases (a step is a month in the last one):
+ASSUMPTIONS = """Assumptions of all cases (a step is a month in the last one; the secret is whether a person is present or absent, except in the first):
 
 """
 
 OF_ALL = ("At one of the two values", "Values form", "One step is")
 """How the assumptions begin that all cases share but for the word for a step."""
 
+STATED = re.compile(r"The horizon is|The secret is .*: present, absent\.")
+"""Assumptions that the table of all cases and the sentence below it state."""
+
 MESSAGE = """
 ### Suggested message to a publisher
 
-The card of a record has one; for the first case:
+From the card of the first case:
 
 """
 
@@ -87,7 +88,6 @@ class Case:
 
 MOBILITY_DAYS = {"since": datetime.date(2020, 1, 1), "until": datetime.date(2022, 10, 15)}
 MOBILITY_OPTIONS = "--set deployment.since=2020-01-01 --set deployment.until=2022-10-15"
-MOBILITY_WHY = 'data_source_type_details gives the days: "Metrics are generated for each day, starting on 2020-01-01 and ending on 2022-10-15".'
 
 CASES = (
     Case(
@@ -96,7 +96,8 @@ CASES = (
         "--states work,elsewhere --tables country=0.11,state=0.11,county=0.22 " + MOBILITY_OPTIONS,
         "accounting.composition: of the workplaces metrics, epsilon is 0.11 for country or region and for state, 0.22 for county, and "
         '"A user contributes at most once per geographic level". So the secret "more than one hour at work, or not" enters three '
-        f"counts. {MOBILITY_WHY}",
+        "counts. data_source_type_details gives the days: "
+        '"Metrics are generated for each day, starting on 2020-01-01 and ending on 2022-10-15".',
         {
             "states": ("work", "elsewhere"),
             "tables": {"country": 0.11, "state": 0.11, "county": 0.22},
@@ -107,7 +108,7 @@ CASES = (
         "google_mobility.yaml",
         "Google, Community Mobility: whether the data of a person and day are present",
         MOBILITY_OPTIONS,
-        f"privacy_unit_details speaks of adding or removing a single user's data in a single day. {MOBILITY_WHY}",
+        "privacy_unit_details speaks of adding or removing a single user's data in a single day. The days are those above.",
         MOBILITY_DAYS,
     ),
     Case(
@@ -159,7 +160,8 @@ def document(folder: Path) -> str:
 
 
 def _overview(folder: Path) -> list[str]:
-    lines, reasons = [], []
+    lines: list[str] = []
+    reasons: dict[str, list[str]] = {}
     for path in sorted(folder.glob("*.yaml")):
         if path.name == "schema.yaml":  # of a record; not one
             continue
@@ -167,12 +169,12 @@ def _overview(folder: Path) -> list[str]:
         stem = path.stem
         unit, promise = line.deployment.record.unit, line.promise.sentence
         if line.misfit is not None:
-            lines.append(f"| {stem} | {unit} | {promise} | - | - | - | {line.remark} |\n")
-            reasons.append(f"- **{stem}**: {line.misfit.sentence}\n")
+            reasons.setdefault(line.remark, []).append(f"`{stem}`")
             continue
         cells = " | ".join(map(upper, line.lasting))
         lines.append(f"| {stem} | {unit} | {promise} | {cells} | {line.remark} |\n")
-    return [OVERVIEW, *lines, "\nRecords without a number, and the reasons:\n\n", *reasons]
+    without = [f"- {reason}: {', '.join(stems)}\n" for reason, stems in reasons.items()]
+    return [OVERVIEW, *lines, "\nRecords without a number:\n\n", *without]
 
 
 def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
@@ -195,9 +197,10 @@ def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
 
 
 def _case(case: Case, card: tdp.deployment.DeploymentCard) -> str:
-    own = " ".join(sentence for sentence in card.assumptions if not sentence.startswith(OF_ALL))
+    own = " ".join(s for s in card.assumptions if not s.startswith(OF_ALL) and not STATED.match(s))
     command = f"temporaldp deployment {case.file} {case.options}".rstrip()
-    return f"\n### {case.title}\n\n`{command}`\n\nOrigin of the options: {case.why}\n\nAssumptions: {own}\n"
+    assumptions = f"\nAssumptions: {own}\n" if own else ""
+    return f"\n### {case.title}\n\n`{command}`\n\nOrigin of the options: {case.why}\n{assumptions}"
 
 
 def main() -> None:

@@ -66,6 +66,15 @@ def table(name: str, heading: str, *, number: int = 1, rows: str = "", without: 
     )
 
 
+def beside(*tables: str) -> str:
+    """Return one table of tables that have the same first column."""
+    rows = [[line.split(" | ", 1) for line in lines] for lines in zip(*map(str.splitlines, tables), strict=True)]
+    for (first, _), *others in rows:
+        if any(name != first for name, _ in others):
+            raise LookupError(f"expected tables with the same first column; found {first!r} beside {others!r}")
+    return "\n".join(f"{row[0][0]} | " + " ".join(cells for _, cells in row) for row in rows)
+
+
 def _lines(name: str) -> list[str]:
     return (RECORDED / f"{name}.md").read_text(encoding="utf-8").splitlines()
 
@@ -75,7 +84,7 @@ def page(name: str) -> str:
     environment = Environment(
         loader=FileSystemLoader(HERE / "pages"), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )
-    return environment.get_template(f"{name}.md.j2").render(table=table, provenance=provenance)
+    return environment.get_template(f"{name}.md.j2").render(table=table, beside=beside, provenance=provenance)
 
 
 def main() -> None:
