@@ -22,17 +22,17 @@ ROWS = {
 
 
 def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) -> Any:
-    """An OpenDP measurement or Context, whose answers are charged to a temporal accountant before they are given.
+    """Return an OpenDP measurement or Context whose answers are charged to a temporal accountant before they are released.
 
-    A measurement: every call is a step, and spends what its privacy map says for data that differ in one person's value. A
-    Context is a step by itself: it is charged here for all that its budget allows, once. Its queries then go as they always
-    do; a query whose privacy map says more for one replaced value than was charged is refused before it is answered.
+    Every call of a measurement is a step, and spends the output of its privacy map for data that differ in one person's value.
+    A Context is a single step: its whole budget is charged here, once. Its queries are then answered as usual; a query whose
+    privacy map exceeds the charge for one replaced value is refused before it is answered.
 
     Parameters
     ----------
     guarded : opendp.mod.Measurement or opendp.context.Context
     accountant : TemporalAccountant
-        A pure epsilon goes to any; (epsilon, delta) and rho to one with a delta.
+        A pure epsilon is accepted by any accountant; (epsilon, delta) and rho by one under approximate DP.
     d_in : optional
         How far apart data are that differ in the value of one person at one step, in the measurement's or Context's own
         metric. Default for datasets where a person has one row: 2 under the symmetric and the insert-delete distance, since
@@ -129,7 +129,7 @@ def _distance(metric: Any, unit: Any, d_in: Any) -> Any:
 
 
 def _promise(measure: Any, lost: Any) -> Promise:
-    """What OpenDP says is lost, in one of its measures, as a promise; `InputError` for another measure."""
+    """Convert a privacy loss in a measure of OpenDP to a promise; `InputError` for an unsupported measure."""
     with needing("release"):
         import opendp.prelude as dp
     if measure == dp.max_divergence():
@@ -149,7 +149,7 @@ def _guarded_context(context: Any, accountant: TemporalAccountant, d_in: Any) ->
     away = _distance(context.accountant.input_metric, context.d_in, d_in)
     if getattr(context, "d_mids_consumed", None):
         raise BudgetError(
-            "this Context has answered already, and nobody was charged for it: guard it before its first query"
+            "this Context has answered already, and its answers were not charged: guard it before its first query"
         )
     try:
         allowed = context.accountant.map(context.d_in)

@@ -1,4 +1,4 @@
-"""Stopping the command: it unwinds, says how far it was, and is gone within a second."""
+"""Interruption of a command: it unwinds, reports its progress, and exits within a second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GRACE = 0.6
 
 
 class Interrupted(SystemExit):
-    """Somebody stopped the command; `message` says how far it was."""
+    """The command was interrupted; `message` reports its progress."""
 
     def __init__(self, number: int) -> None:
         self.exit_code = 128 + number
@@ -60,7 +60,7 @@ def _end(heard: socket.socket) -> None:
 
 
 def leave(message: str, code: int) -> NoReturn:
-    """Say how far it was and end the process, whatever its other threads do."""
+    """Print the progress and end the process, whatever its other threads do."""
     from temporaldp.files.spilled import remove_temporary_files
 
     remove_temporary_files()
@@ -73,7 +73,7 @@ def leave(message: str, code: int) -> NoReturn:
 
 @contextmanager
 def computing(how_far: Callable[[], str]) -> Iterator[None]:
-    """Within the block nothing is written by halves, so that the process may end at any moment; `how_far` is said then."""
+    """Within the block no file is partly written, so that the process may end at any moment; it then prints `how_far`."""
     _computing.append(how_far)
     try:
         yield

@@ -137,8 +137,10 @@ def _one_step(past: dict[str, Traces]) -> str | None:
     """How long one step is in all histories."""
     lengths = {name: one.step for name, one in past.items() if one.step is not None}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise InputError(f"one step must be as long in all histories, as all tables are charged together; got {told}")
+        lengths_found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise InputError(
+            f"one step must be as long in all histories, as all tables are charged together; got {lengths_found}"
+        )
     return next(iter(lengths.values()), None)
 
 

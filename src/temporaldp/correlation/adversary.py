@@ -1,4 +1,4 @@
-"""The adversary of the paper's Definition 4: who knows everybody else's data and how values follow one another."""
+"""The adversary of the paper's Definition 4, who has the data of all other users and the temporal correlation."""
 
 from __future__ import annotations
 

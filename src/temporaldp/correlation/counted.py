@@ -111,7 +111,7 @@ class CountedTraces:
         return self._histogram.copy()
 
     def transition_counts(self, user: str | None = None) -> IntArray:
-        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of everybody, or of one user. Private.
+        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class CountedTraces:
         return self._transitions.copy()
 
     def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
-        """Everybody's name and transitions, one by one, in the order of `users`."""
+        """Yield the name and the transitions of each user, in the order of `users`."""
         yield from self._people().items()
 
     def group_transitions(self) -> Iterator[tuple[str, IntArray]]:

@@ -19,17 +19,17 @@ class Origin:
     Parameters
     ----------
     source : {"stated", "estimated", "learnt"}
-        Stated by somebody; estimated from traces without privacy; learnt from protected traces with differential privacy.
+        Stated by the user; estimated from traces without privacy; learnt from protected traces with differential privacy.
     sentence : str
-        Where the correlation is from, in words, as reports say it.
+        Where the correlation comes from, in words, as printed in reports.
     epsilon : float
-        What learning it has cost for all values of a person together, in nats; 0 unless it was learnt.
+        Privacy loss of learning it, for all values of a person together, in nats; 0 unless it was learnt.
     spend : str
-        Tells one spend from another: both directions that came out of one have the same.
+        Identifier of the spend: both directions that were learnt by one spend have the same.
 
     Examples
     --------
-    >>> Origin("stated", "Stated: nobody stays with less than 70 %.").epsilon
+    >>> Origin("stated", "Stated: every user stays with at least 70 %.").epsilon
     0.0
     """
 

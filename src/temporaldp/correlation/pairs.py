@@ -2,7 +2,7 @@
 
 A table of transitions at a step depends on two values of a person. As a histogram of *pairs* (value before, value now)
 it depends on one pair, pairs follow one another as a Markov chain, and what leaks about a pair is no less than what
-leaks about either of its values (Theory, section 15): everything that holds alpha for pairs holds it for values.
+leaks about either of its values (Theory, section 15): a release that satisfies alpha-DP_T for pairs satisfies it for values.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def pair_states(states: Sequence[str]) -> tuple[str, ...]:
 def transition_trajectories(trajectories: Trajectories | TraceTable) -> Trajectories:
     """Who went from where to where: at each time but the first, the pair of the value one step before and the value now.
 
-    Its histogram is the table of transitions, origin by destination, in one row of n * n counts. Somebody who was not observed
+    Its histogram is the table of transitions, origin by destination, in one row of n * n counts. A user who was not observed
     at both times has no pair.
 
     Raises

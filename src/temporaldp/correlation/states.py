@@ -19,7 +19,7 @@ NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 
 
 def state_names(states: Iterable[object]) -> tuple[str, ...]:
-    """Names as a tuple of distinct, non-empty strings; `StateError` says which one is not."""
+    """Return names as a tuple of distinct, non-empty strings; a `StateError` names the first that is not."""
     if isinstance(states, str | bytes):
         raise StateError(
             f"expected a sequence of state names, got the single string {states!r}; write [{states!r}, ...]"
@@ -91,7 +91,7 @@ def printable(name: object, what: str) -> str:
 
 
 def require_same_states(expected: Sequence[str], got: Sequence[str], *, what: str) -> None:
-    """Raise `StateError` unless the two name the same states in the same order; `what` says whose states came."""
+    """Raise `StateError` unless both name the same states in the same order; `what` describes the owner of `got`."""
     if tuple(expected) == tuple(got):
         return
     lacking = [name for name in expected if name not in set(got)]

@@ -107,7 +107,7 @@ def sums_of(pairs: Rows, sums: str, whose: str = "0") -> Rows:
 
 
 def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> IntArray:
-    """Transitions of everybody together: from, to and how many.
+    """Return the transitions of all users together: from, to and number.
 
     Raises
     ------

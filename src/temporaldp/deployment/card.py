@@ -235,7 +235,7 @@ class DeploymentCard:
         both = PrivacyUnit.at_most(self.unit.contributions, of=PrivacyUnit.category_histogram())
         try:
             return self._leaking(both).lasting(adversary).temporal
-        except InputError:  # by group privacy, two units of a promise with a delta may have no guarantee
+        except InputError:  # by group privacy, two units of an (epsilon, delta) promise may have no guarantee
             return math.inf
 
 

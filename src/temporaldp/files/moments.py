@@ -1,4 +1,4 @@
-"""Labels of single steps as moments: equal ones known again in any spelling, later ones told from earlier ones."""
+"""Labels of single steps as moments, which are equal in any spelling and ordered in time."""
 
 from __future__ import annotations
 

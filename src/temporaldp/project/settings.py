@@ -324,7 +324,7 @@ class Settings(Section):
 
     @property
     def has_correlation(self) -> bool:
-        """Whether the file or the command says what the adversary uses."""
+        """Whether the project file or the command gives the correlation of the adversary."""
         return self.history.path is not None or self.correlation.is_given
 
     @property
