@@ -153,7 +153,7 @@ def _known(past: list[Traces], prior: float, *, independent: bool) -> Adversary:
 
 
 def _require_new(place: str) -> None:
-    """Refuse a place where a ledger has steps: an account knows what was spent from its first step on."""
+    """Refuse a place where a ledger has steps: an account records all spends from its first step on."""
     store = store_at(place)
     there = store.exists()
     store.close()

@@ -237,7 +237,7 @@ def table_of(table: Any) -> Table:
     Raises
     ------
     InputError
-        Not a table that narwhals knows.
+        Not a table that narwhals supports.
     TraceError
         A column is of no one type.
     """

@@ -260,7 +260,7 @@ def any_table(source: Any, delimiter: str | None = None, memory: str = "1GiB", w
     paths = trace_files(source)
     if all(map(is_parquet, paths)):
         columns = [parquet_columns(path) for path in paths]
-        # As they stand: DuckDB knows a column of several files by its name.
+        # Names as written: DuckDB identifies a column of several files by its name.
         header = tuple(name.strip() for name in same_header(paths, [[name for name, _ in each] for each in columns]))
         return replace(Embedded(memory).parquet(paths, header, where), mixed=mixed_columns(paths, columns))
     separator = _separator(delimiter) or separator_of(paths[0])
