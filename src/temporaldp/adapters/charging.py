@@ -1,4 +1,4 @@
-"""What another library promises for its neighbours, as a promise for one replaced value; and charging an accountant for it."""
+"""Conversion of guarantees of other libraries to guarantees for one replaced value, and their charge to an accountant."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ ROWS = {
     "ChangeOneDistance": 1,
     "HammingDistance": 1,
 }
-"""How far apart data with one row replaced are, where that is known."""
+"""Distance of data with one row replaced, by metric."""
 
 
 def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) -> Any:
@@ -106,7 +106,7 @@ class GuardedMeasurement:
 
     @property
     def spends(self) -> Promise:
-        """What every call spends: an epsilon in nats, or a guarantee at a delta."""
+        """Privacy loss of every call: an epsilon in nats, or a guarantee at a delta."""
         return _promise(self.measurement.output_measure, self.measurement.map(self.d_in))
 
     def __call__(self, data: Any) -> Any:
@@ -116,7 +116,7 @@ class GuardedMeasurement:
 
 
 def _distance(metric: Any, unit: Any, d_in: Any) -> Any:
-    """How far apart data with one replaced value are, in a metric."""
+    """Return the distance, in a metric, of data with one replaced value."""
     if d_in is not None:
         return d_in
     rows = ROWS.get(str(metric).partition("(")[0])
@@ -167,7 +167,7 @@ def _guarded_context(context: Any, accountant: TemporalAccountant, d_in: Any) ->
 
 
 def _moves(away: Any, unit: Any) -> int:
-    """How many units of a Context lie between data with one replaced value, rounded up."""
+    """Number of units of a Context between data with one replaced value, rounded up."""
     try:
         return 1 if away == unit else max(1, math.ceil(away / unit))
     except TypeError:  # bounds on groups
@@ -177,7 +177,7 @@ def _moves(away: Any, unit: Any) -> int:
 
 
 def _grown(allowed: Any, moves: int, measure: Any) -> Any:
-    """What the queries of a Context may lose together for one replaced value: so many budgets; of rho, their square."""
+    """Total privacy loss of the queries of a Context for one replaced value: a multiple of the budget; of rho, its square."""
     if isinstance(allowed, tuple):
         return tuple(moves * part * ROUNDED_UP for part in allowed)
     return allowed * (moves**2 if "ZeroConcentrated" in str(measure) else moves) * ROUNDED_UP

@@ -117,7 +117,7 @@ def _named(given: list[str], option: str, form: str) -> dict[str, str]:
 
 
 def _shares(text: str | None, names: list[str]) -> dict[str, float]:
-    """What share each table has, in the order of the tables."""
+    """Share of each table, in the order of the tables."""
     if text is None:
         return dict.fromkeys(names, 1.0 / len(names))
     given = _named(text.split(","), "--shares", "NAME=SHARE,...")
@@ -134,7 +134,7 @@ def _shares(text: str | None, names: list[str]) -> dict[str, float]:
 
 
 def _one_step(past: dict[str, Traces]) -> str | None:
-    """How long one step is in all histories."""
+    """Length of one step in all histories."""
     lengths = {name: one.step for name, one in past.items() if one.step is not None}
     if len(set(lengths.values())) > 1:
         lengths_found = ", ".join(f"{name} {length}" for name, length in lengths.items())
@@ -145,7 +145,7 @@ def _one_step(past: dict[str, Traces]) -> str | None:
 
 
 def _known(past: list[Traces], prior: float, *, independent: bool) -> Adversary:
-    """What is known about all values of a person together."""
+    """Return the adversary of the joint state of a person."""
     with working("learning correlations"):
         if independent:
             return independent_adversary(*(next(estimate_adversaries(one, prior=prior)) for one in past))

@@ -53,7 +53,7 @@ def trial_place(ledger: str) -> Iterator[str | Store]:
 
 
 def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:
-    """What the new steps would spend and leak."""
+    """Print the budgets and the leakage of the new steps, in a dry run."""
     found = stream.forecast(data.times)
     leakage = found[-1].leakage if found else (stream.ledger[-1].leakage if len(stream) else None)
     if as_json:
@@ -121,7 +121,7 @@ def _named(times: Sequence[str]) -> str:
 
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
-    """What to say once a share of the steps, or of a level that is not spent as foreseen, is used; None before that."""
+    """Warning once a share of the steps, or of a level that is not spent as planned, is used; None before."""
     used = used_share(stream)
     if share is None or used is None or used < share:
         return None

@@ -104,7 +104,7 @@ def population(
 def _plans(
     people: list[Adversary], alpha: float, share: float, method: Accounting[Any, Any], *, groups: bool
 ) -> dict[str, Any]:
-    """What each step may spend: for each group its own budget, or one budget for a share of all people."""
+    """Budgets of each step: one for each group, or one for a share of all people."""
     if groups:
         if share != 1.0:
             raise InputError("--share is a share of users: leave out traces.by, or --share")

@@ -18,7 +18,7 @@ from temporaldp.errors import InputError, MatrixError
 
 Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
 Known: TypeAlias = Correlation | ArrayLike | Sequence[Matrix | ArrayLike] | None
-"""What users give for a correlation."""
+"""Arguments that are accepted as a correlation."""
 
 NONE = NoCorrelation()
 

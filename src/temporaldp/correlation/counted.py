@@ -60,7 +60,7 @@ class CountedTraces:
 
     @property
     def step(self) -> str | None:
-        """How long one step is, in words; None where no times are known."""
+        """Length of one step, in words; None if the times are unknown."""
         return None if self._times is None else self._times.step
 
     @property
@@ -97,7 +97,7 @@ class CountedTraces:
         return self._histogram is not None
 
     def histogram(self) -> IntArray:
-        """How many people are in each state at each time, shape (n_times, n_states). Exact, hence private.
+        """Number of people in each state at each time, shape (n_times, n_states). Exact, hence private.
 
         Raises
         ------

@@ -37,7 +37,7 @@ class Coverage:
 
     @property
     def sentence(self) -> str:
-        """What to know where they are scarce."""
+        """Warning for scarce transitions."""
         return (
             f"these traces show few transitions for their steps: {self.n_transitions}, where {self.n_users} people over "
             f"{self.n_steps} steps would have {self.n_users * self.n_steps} ({100.0 * self.share:.2g} %). Events are not "
@@ -47,7 +47,7 @@ class Coverage:
 
 
 def coverage(traces: Traces) -> Coverage:
-    """How much of all people's steps is observed.
+    """Return the share of all people's steps that is observed.
 
     Raises
     ------

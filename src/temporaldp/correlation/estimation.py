@@ -249,7 +249,7 @@ def _estimate(
 
 
 def _advice(traces: Traces, otherwise: str) -> str:
-    """What to try where a row is lacking; a prior would only hide that events were taken for states."""
+    """Advice for a missing row; a prior would only hide that events were taken for states."""
     try:
         covered = coverage(traces)
     except InputError:  # counted traces without times

@@ -1,4 +1,4 @@
-"""Where a correlation comes from, and what learning it has cost."""
+"""Source of a correlation, and the privacy loss of learning it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Source: TypeAlias = Literal["stated", "estimated", "learnt"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a correlation comes from.
+    """Source of a correlation.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Origin:
 
 
 def together(origins: Iterable[Origin]) -> Origin | None:
-    """Where several matrices come from, in one: what was spent adds up, each spend once; None if there is none."""
+    """Combine the origins of several matrices: the losses add up, each spend once; None if there are none."""
     each = list(dict.fromkeys(origins))
     learnt = {(one.spend, one.epsilon): one for one in each if one.source == "learnt"}
     if not learnt:

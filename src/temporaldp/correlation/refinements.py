@@ -118,7 +118,7 @@ def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Ref
 
 @dataclass(frozen=True, slots=True)
 class Weaknesses:
-    """What is thin in the traces, by the names of values.
+    """Parts of a correlation with few data, by the names of values.
 
     Parameters
     ----------
@@ -139,7 +139,7 @@ class Weaknesses:
 
 
 def weaknesses(trajectories: Traces) -> Weaknesses:
-    """What is thin in the traces."""
+    """Return the parts of the correlation for which the traces contain few data."""
     counts = all_transitions(trajectories)
     names = trajectories.states
     n_groups, label = scipy.sparse.csgraph.connected_components(

@@ -57,7 +57,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def place_in_order(name: str) -> tuple[bool, Decimal, str]:
-    """Where a name stands in that order, to be compared with the places of others."""
+    """Sort key of a name in that order."""
     number = NUMBER.fullmatch(name)
     return number is None, Decimal(name) if number else Decimal(0), name
 
@@ -129,7 +129,7 @@ def labels_of(table: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
 
 
 def positions(names: Sequence[str], states: Sequence[str], *, what: str) -> list[int]:
-    """Where each state stands among the names of a table's rows or columns."""
+    """Return the position of each state among the names of a table's rows or columns."""
     if set(names) != set(states):
         require_same_states(states, names, what=what)
     return [names.index(state) for state in states]

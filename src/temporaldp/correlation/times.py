@@ -20,7 +20,7 @@ STEP_TOLERANCE = 1e-6
 
 
 Place: TypeAlias = Callable[[object], str]
-"""Where in a table an entry of a column stands first, in words."""
+"""Return the first place of an entry in a table, in words."""
 
 
 @dataclass(frozen=True, slots=True)

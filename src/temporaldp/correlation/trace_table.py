@@ -24,7 +24,7 @@ from temporaldp.errors import InputError, StateError, TraceError
 
 
 class TraceTable:
-    """Who had which state when, in a table that is asked rather than held: what `read_traces` returns.
+    """States of users over time, in a table that is queried rather than loaded: the result of `read_traces`.
 
     Everything that a reader refuses is refused when this is made, by queries. The table itself stays where it is: a file, a
     frame, a cluster. It must not change as long as this is used.
@@ -125,7 +125,7 @@ class TraceTable:
 
     @cached_property
     def groups(self) -> dict[str, int]:
-        """How many people there are in each group, by its name.
+        """Number of people in each group, by its name.
 
         Raises
         ------
@@ -218,7 +218,7 @@ class TraceTable:
         return self.counting.by_name(rows.of_parts(lambda part: self._sums(column, part).asked("SELECT * FROM rows")))
 
     def _held_histogram(self, counts: IntArray) -> IntArray:
-        """Where people keep a value until the next: what begins and what ends at each time, summed up."""
+        """Histogram if people keep a state until the next one: cumulative sum of the states that begin and end at each time."""
         for part in self._found.rows.parts:
             changes = ordered(part, part.order).asked(
                 "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"

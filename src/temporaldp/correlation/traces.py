@@ -14,7 +14,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 
 class Traces(Protocol):
-    """Two small tables: how many transitions there are from each value to each other, and how many people have each at a time.
+    """Two small tables: the number of transitions between each pair of states, and of people in each state at each time.
 
     `Trajectories` holds every value in memory; a `TraceTable` asks a table of any size; `CountedTraces` were counted elsewhere.
     """
@@ -33,7 +33,7 @@ class Traces(Protocol):
 
     @property
     def step(self) -> str | None:
-        """How long one step is, in words."""
+        """Length of one step, in words."""
 
     @property
     def users(self) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ class Traces(Protocol):
         """Number of states."""
 
     def histogram(self) -> IntArray:
-        """How many people are in each state at each time, shape (n_times, n_states). Exact, hence private."""
+        """Number of people in each state at each time, shape (n_times, n_states). Exact, hence private."""
 
     def transition_counts(self, user: str | None = None) -> IntArray:
         """Transitions N[i, j] from i to j between consecutive times, of all users or of one; shape (n_states, n_states)."""

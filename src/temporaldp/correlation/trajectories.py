@@ -1,4 +1,4 @@
-"""Who had which state when: the table that correlations are learnt from and histograms are counted from."""
+"""States of users over time: the table from which correlations are estimated and histograms counted."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class Trajectories:
         )
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        """What NumPy makes of trajectories: the codes, shape (n_users, n_times)."""
+        """Convert trajectories to an array: the codes, shape (n_users, n_times)."""
         return np.array(self.codes, dtype=dtype, copy=True) if copy else np.asarray(self.codes, dtype=dtype)
 
     def __repr__(self) -> str:

@@ -170,7 +170,7 @@ class DeploymentCard:
         return explanation.to_publisher(self)
 
     def row(self) -> dict[str, Any]:
-        """What the record states and the suprema, by name."""
+        """Fields of the record and the suprema, by name."""
         record, fits = self.deployment.record, self.misfit is None
         promised = self._leaking(PrivacyUnit.replace_one()).alone if fits else None
         if not fits and not self.promise.default_delta:

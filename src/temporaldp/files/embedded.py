@@ -32,7 +32,7 @@ with needing("tables"):
     import pyarrow as pa
 
 MEMORY = "1GiB"
-"""What DuckDB may take if nothing is said. The process takes some 200 MiB more."""
+"""Default memory limit of DuckDB. The process uses some 200 MiB more."""
 
 FILE_BITS = 40
 """A row's number is that of its file, shifted by so many bits, and its own: no file has more rows."""
@@ -151,7 +151,7 @@ class Embedded:
         )
 
     def _source(self, paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Source:
-        """How messages name a row: with its file where there are several, which `split` finds."""
+        """Name of a row in messages: with its file if there are several, which `split` finds."""
 
         def place(row: int) -> str:
             if len(paths) == 1:

@@ -62,7 +62,7 @@ def remove_temporary_files() -> None:
 
 
 def _prefix() -> str:
-    """How folders of this machine begin: where several share a file system, each may see its own locks only."""
+    """Prefix of the folders of this machine: of several that share a file system, each may see its own locks only."""
     return "temporaldp-" + re.sub(r"\W", "-", platform.node()) + "-"
 
 

@@ -145,7 +145,7 @@ def _separator(delimiter: str | None) -> str | None:
 
 
 def source_name(source: Any, where: str | None) -> str:
-    """What messages call a source."""
+    """Name of a source in messages."""
     if not isinstance(source, str | os.PathLike):
         return type(source).__name__
     return os.fspath(source) if where is None else f"{os.fspath(source)} where {where}"
@@ -223,7 +223,7 @@ def _laid_out(
 
 
 def _grid(every: str | None, fill: Fill | None, zone: str | None) -> tuple[str, Fill, str | None] | None:
-    """How events come onto a grid; None where rows are states already."""
+    """Grid of the events; None if rows are states already."""
     if every is None:
         if fill is not None or zone is not None:
             raise InputError("fill and timezone are about events on a grid: they need its step, such as every='1h'")
