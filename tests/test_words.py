@@ -30,10 +30,20 @@ REWRITTEN_ELSEWHERE = {"architecture.md", "promises.md", "how-to/smoothing.md", 
 PAGES_TO_REWRITE = {"architecture.md", "promises.md"}
 """Pages that still use discouraged terms."""
 
-FOLDERS_TO_REWRITE: set[str] = {
-    path.name
-    for path in SOURCE.iterdir()
-    if path.is_dir() and path.name not in {"cluster", "sample", "studies", "verification"}
+FOLDERS_TO_REWRITE = {
+    "accounting",
+    "adapters",
+    "cli",
+    "correlated_noise",
+    "correlation",
+    "deployment",
+    "files",
+    "kernels",
+    "mechanisms",
+    "planning",
+    "project",
+    "report",
+    "smoothing",
 }
 """Folders of the package that still use discouraged terms."""
 
