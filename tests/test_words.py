@@ -32,14 +32,10 @@ PAGES_TO_REWRITE = {"architecture.md", "promises.md"}
 
 FOLDERS_TO_REWRITE = {
     "accounting",
-    "cli",
     "correlated_noise",
     "kernels",
     "mechanisms",
     "planning",
-    "release",
-    "report",
-    "serve",
     "smoothing",
 }
 """Folders of the package that still use discouraged terms."""

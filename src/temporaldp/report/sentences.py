@@ -164,7 +164,7 @@ def guarantee_line(alpha: float, delta: float) -> str:
 def renewed_line(renewal: Renewal) -> str:
     """A renewed level in one line."""
     every = f"every {steps(renewal.n_steps)}" if renewal.every == "steps" else renewal.every
-    alone, together = satisfied(renewal.alpha), satisfied(float(number(renewal.for_ever, up=True)))
+    alone, together = satisfied(renewal.alpha), satisfied(float(number(renewal.promise, up=True)))
     return f"{every}; each epoch satisfies {alone} by itself, all epochs together satisfy {together}"
 
 
