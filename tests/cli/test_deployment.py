@@ -77,7 +77,7 @@ def test_emitted_yaml_is_read_back_and_stands_in_the_documents(folder):
     (folder / "field.yaml").write_text(told)
     field = read_plain_yaml(folder / "field.yaml", "a field")["temporal_correlation"]
     assert (field["step"], field["steps"], field["chains"]["stays"]) == ("day", 365, [0.7, 0.99])
-    for entry in field["leakage"]["for_ever"]:
+    for entry in field["leakage"]["infinite_horizon"]:
         if entry["stays"] in PRINTED:
             assert entry["at_most"] == pytest.approx(PRINTED[entry["stays"]], abs=0.005)
 

@@ -58,7 +58,7 @@ def test_a_release_is_smoothed_and_rows_are_made_up(folder):
     assert len(rows) == 47 * 5
     assert sum(float(row["smoothed"]) for row in rows) == pytest.approx(47 * 76)
     assert all(float(row["lower"]) <= float(row["smoothed"]) <= float(row["upper"]) for row in rows)
-    assert "synthetic: nobody's data" in (folder / "rows.csv").read_text()
+    assert "synthetic: no person's data" in (folder / "rows.csv").read_text()
     command = "smooth out.csv --history past.csv --population 76 -o again.csv --figure again.png --json"
     again = temporaldp(*command.split(), cwd=folder)
     assert again.returncode == 0, again.stderr

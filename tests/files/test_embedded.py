@@ -175,7 +175,7 @@ def test_any_other_column_may_have_any_name(name, tmp_path):
 @pytest.mark.parametrize("name", ["file_row_number", "File_Index"])
 def test_names_that_duckdb_takes_are_refused(name, tmp_path):
     parquet.write_table(pa.table({name: [7], "user": [1], "time": [0], "state": ["a"]}), tmp_path / "t.parquet")
-    with pytest.raises(TraceError, match=f"column '{name}' has the name by which DuckDB tells .* rename it"):
+    with pytest.raises(TraceError, match=f"column '{name}' has a name that DuckDB reserves .* rename it"):
         read_traces(tmp_path / "t.parquet")
 
 

@@ -101,7 +101,7 @@ def test_each_month_holds_its_level_and_all_of_them_what_was_promised(place, mon
     assert [one.leakage for one in forecast] == told[:-1]
     for n in range(1, 10):
         assert told[n - 1] == pytest.approx(of_constant(BACK, FORTH, epsilons[:n]).max(), rel=1e-11)
-    assert 1.0 < told[-1] <= renewal.for_ever
+    assert 1.0 < told[-1] <= renewal.promise
 
 
 @pytest.mark.parametrize("epsilons", [(0.6, 0.4, 0.3), (0.3, 0.4, 0.6), (0.4, 0.6, 0.4)])

@@ -70,7 +70,7 @@ def test_every_epoch_holds_alpha_and_all_of_them_what_is_promised_anew(tmp_path,
         assert told[n - 1] == pytest.approx(leaked(epsilons[:n], adopted).max(), rel=1e-11)
     for first, end in epochs:
         assert leaked(epsilons[first:end], max(adopted - first, 0)).max() <= 1.0
-    assert told[-1] <= promised == renewal.for_ever == event.details["for_ever"]
+    assert told[-1] <= promised == renewal.promise == event.details["promise"]
     share, mixed = event.details["share"], adopted not in {first for first, _ in epochs}
     assert 0.0 < share <= 1.0 and (mixed or share == 1.0 or every == "monthly")
     granted = PLANS[id(AFTER)].epsilons
@@ -105,11 +105,11 @@ def test_a_promise_after_an_adoption_is_above_what_follows_and_close(tmp_path, n
     plan = PLANS[id(AFTER)].epsilons
     following = np.concatenate((spent, told["share"] * plan[n % 4 :], plan, plan, plan))[:10]
     worst = leaked(following, n).max()
-    assert worst <= told["for_ever"]
+    assert worst <= told["promise"]
     long = np.concatenate((spent, told["share"] * plan[n % 4 :], np.tile(plan, 20)))
     matrices = [TransitionMatrix(BUSY if s >= n else CALM) for s in range(len(long))]
     followed = Adversary(matrices[1:], matrices[:-1])
-    assert told["for_ever"] <= 1.0001 * temporal_leakage(followed, long).worst
+    assert told["promise"] <= 1.0001 * temporal_leakage(followed, long).worst
 
 
 def test_what_does_not_fit_is_refused_and_changes_nothing(tmp_path):

@@ -46,7 +46,7 @@ def test_each_epoch_holds_its_level_and_all_of_them_what_was_promised(place):
         assert told[n - 1] == pytest.approx(temporal_by_sign_rule(BACK, FORTH, epsilons[:n]).max(), rel=1e-11)
     assert renewal.epochs_of(ledger.times) == [(0, 3), (3, 6), (6, 8)]
     assert all(temporal_by_sign_rule(BACK, FORTH, epsilons[a:b]).max() <= 1.0 for a, b in [(0, 3), (3, 6), (6, 8)])
-    assert 1.0 < told[-1] <= promised[0] == renewal.for_ever < 1.5
+    assert 1.0 < told[-1] <= promised[0] == renewal.promise < 1.5
 
 
 def test_a_step_that_is_left_out_leaks_less_and_no_step_gets_more(place):
@@ -85,9 +85,9 @@ def test_what_was_promised_is_part_of_the_ledger(tmp_path):
         release.release([70, 30], time=0)
     with Ledger(place) as ledger:
         export_ledger(ledger, tmp_path / "steps.json")
-        promise = renewal_of(ledger).for_ever
+        promise = renewal_of(ledger).promise
     (event,) = json.loads((tmp_path / "steps.json").read_text())["events"]
-    assert (event["kind"], event["for_ever"], event["steps"]) == (RENEWAL, promise, 3)
+    assert (event["kind"], event["promise"], event["steps"]) == (RENEWAL, promise, 3)
     with sqlite3.connect(place) as connection:
         connection.execute("UPDATE temporaldp_events SET content = replace(content, '1.', '0.')")
     connection.close()

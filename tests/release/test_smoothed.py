@@ -174,7 +174,7 @@ def test_synthetic_traces_are_marked_and_keep_counts_and_moves(streamed, tmp_pat
     assert 0.5 * np.abs(moves - by_chain).sum() / moves.sum() < 0.06  # 0.5 for moves that are drawn evenly
     save_synthetic(made, tmp_path / "rows.csv")
     lines = (tmp_path / "rows.csv").read_text().splitlines()
-    assert all(line.endswith("synthetic: nobody's data") for line in lines[1:])
+    assert all(line.endswith("synthetic: no person's data") for line in lines[1:])
     assert len(lines) == 1 + 76 * 47
     with pytest.raises(InputError, match="csv"):
         save_synthetic(made, tmp_path / "rows.parquet")

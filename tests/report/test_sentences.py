@@ -73,7 +73,7 @@ def test_levels_are_never_understated():
     ],
 )
 def test_a_renewed_level_in_one_line(every, words):
-    line = sentences.renewed_line(SimpleNamespace(every=every, n_steps=24, alpha=1.0, for_ever=1.23456))
+    line = sentences.renewed_line(SimpleNamespace(every=every, n_steps=24, alpha=1.0, promise=1.23456))
     assert line.startswith(words)
     assert line.endswith("all epochs together satisfy 1.235-DP_T")
 

@@ -1,4 +1,4 @@
-"""What another library promises for its neighbours, as a promise for one replaced value; and charging an accountant for it."""
+"""Conversion of guarantees of other libraries to guarantees for one replaced value, and their charge to an accountant."""
 
 from __future__ import annotations
 
@@ -81,6 +81,6 @@ def charge(accountant: TemporalAccountant, promised: Promise) -> None:
             if not isinstance(promised, float) and not one.accounting.delta:
                 raise BudgetError(
                     f"this accountant counts epsilons with delta = 0, and the step promises {promised!r}: give a "
-                    "TemporalAccountant with a delta, which counts any mechanism"
+                    "TemporalAccountant under approximate DP (delta > 0), which accepts any mechanism"
                 )
         accounting_blocks.charge([promised])  # type: ignore[list-item]

@@ -14,12 +14,12 @@ from temporaldp.extras import needing
 
 
 def diffprivlib(accountant: TemporalAccountant, *, moves: int = ADD_THEN_REMOVE) -> Any:
-    """A BudgetAccountant of diffprivlib that is charged, a step at a time, to a temporal accountant.
+    """Return a BudgetAccountant of diffprivlib whose steps are charged to a temporal accountant.
 
-    ``with guarded.step(epsilon=0.1):`` begins a step: the temporal accountant is charged for all of it, or refuses it.
-    Inside, everything of diffprivlib that takes an accountant spends from the step's budget, without being told so;
-    outside, nothing is answered. Several answers about the data of one step belong into one block: as steps of their own,
-    too little would be counted.
+    ``with guarded.step(epsilon=0.1):`` begins a step: the temporal accountant is charged for the whole step or refuses it.
+    Inside the block, all functions of diffprivlib that take an accountant spend from the budget of the step by default;
+    outside, they are refused. Several answers about the data of one step belong in one block: as separate steps, their leakage
+    would be reported too low.
 
     Parameters
     ----------

@@ -13,16 +13,16 @@ from temporaldp.values import whole_number
 
 
 def dp_accounting(accountant: TemporalAccountant) -> Any:
-    """A temporal accountant as an accountant of dp-accounting, for programs that are written against its interface.
+    """Return a temporal accountant with the interface of the accountants of dp-accounting.
 
     ``compose(event)`` is one step, ``compose(event, count)`` so many steps after another, all of them or none; several events
-    about the data of one step are one ``ComposedDpEvent``. Noise counts as for `temporal_leakage`: what an event says for one
-    contribution of a person moves twice as far when a value is replaced.
+    about the data of one step are one ``ComposedDpEvent``. Noise counts as for `temporal_leakage`: an event
+    describes the sensitivity to one contribution of a person, and replacing a value has twice that sensitivity.
 
     Parameters
     ----------
     accountant : TemporalAccountant
-        Without a delta it takes events with a pure epsilon (Laplace, discrete Laplace, randomised response).
+        With delta = 0 it accepts only events with a pure epsilon (Laplace, discrete Laplace, randomised response).
 
     Returns
     -------
@@ -79,7 +79,7 @@ def _accountant_class() -> type:
         def compose(self, event: Any, count: int = 1) -> Any:
             """Spend so many steps with this event: all of them, or none."""
             if not self.supports(event):
-                return super().compose(event, count)  # which says why not
+                return super().compose(event, count)  # which raises the reason
             if whole_number(count, "count", least=0):
                 with self.temporal:
                     accounting_blocks.charge([self._spent(event)] * count)

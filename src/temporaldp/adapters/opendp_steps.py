@@ -18,21 +18,21 @@ ROWS = {
     "ChangeOneDistance": 1,
     "HammingDistance": 1,
 }
-"""How far apart data with one row replaced are, where that is known."""
+"""Distance of data with one row replaced, by metric."""
 
 
 def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) -> Any:
-    """An OpenDP measurement or Context, whose answers are charged to a temporal accountant before they are given.
+    """Return an OpenDP measurement or Context whose answers are charged to a temporal accountant before they are released.
 
-    A measurement: every call is a step, and spends what its privacy map says for data that differ in one person's value. A
-    Context is a step by itself: it is charged here for all that its budget allows, once. Its queries then go as they always
-    do; a query whose privacy map says more for one replaced value than was charged is refused before it is answered.
+    Every call of a measurement is a step, and spends the output of its privacy map for data that differ in one person's value.
+    A Context is a single step: its whole budget is charged here, once. Its queries are then answered as usual; a query whose
+    privacy map exceeds the charge for one replaced value is refused before it is answered.
 
     Parameters
     ----------
     guarded : opendp.mod.Measurement or opendp.context.Context
     accountant : TemporalAccountant
-        A pure epsilon goes to any; (epsilon, delta) and rho to one with a delta.
+        A pure epsilon is accepted by any accountant; (epsilon, delta) and rho by one under approximate DP.
     d_in : optional
         How far apart data are that differ in the value of one person at one step, in the measurement's or Context's own
         metric. Default for datasets where a person has one row: 2 under the symmetric and the insert-delete distance, since
@@ -106,7 +106,7 @@ class GuardedMeasurement:
 
     @property
     def spends(self) -> Promise:
-        """What every call spends: an epsilon in nats, or a guarantee at a delta."""
+        """Privacy loss of every call: an epsilon in nats, or a guarantee at a delta."""
         return _promise(self.measurement.output_measure, self.measurement.map(self.d_in))
 
     def __call__(self, data: Any) -> Any:
@@ -116,7 +116,7 @@ class GuardedMeasurement:
 
 
 def _distance(metric: Any, unit: Any, d_in: Any) -> Any:
-    """How far apart data with one replaced value are, in a metric."""
+    """Return the distance, in a metric, of data with one replaced value."""
     if d_in is not None:
         return d_in
     rows = ROWS.get(str(metric).partition("(")[0])
@@ -129,7 +129,7 @@ def _distance(metric: Any, unit: Any, d_in: Any) -> Any:
 
 
 def _promise(measure: Any, lost: Any) -> Promise:
-    """What OpenDP says is lost, in one of its measures, as a promise; `InputError` for another measure."""
+    """Convert a privacy loss in a measure of OpenDP to a promise; `InputError` for an unsupported measure."""
     with needing("release"):
         import opendp.prelude as dp
     if measure == dp.max_divergence():
@@ -149,7 +149,7 @@ def _guarded_context(context: Any, accountant: TemporalAccountant, d_in: Any) ->
     away = _distance(context.accountant.input_metric, context.d_in, d_in)
     if getattr(context, "d_mids_consumed", None):
         raise BudgetError(
-            "this Context has answered already, and nobody was charged for it: guard it before its first query"
+            "this Context has answered already, and its answers were not charged: guard it before its first query"
         )
     try:
         allowed = context.accountant.map(context.d_in)
@@ -167,7 +167,7 @@ def _guarded_context(context: Any, accountant: TemporalAccountant, d_in: Any) ->
 
 
 def _moves(away: Any, unit: Any) -> int:
-    """How many units of a Context lie between data with one replaced value, rounded up."""
+    """Number of units of a Context between data with one replaced value, rounded up."""
     try:
         return 1 if away == unit else max(1, math.ceil(away / unit))
     except TypeError:  # bounds on groups
@@ -177,7 +177,7 @@ def _moves(away: Any, unit: Any) -> int:
 
 
 def _grown(allowed: Any, moves: int, measure: Any) -> Any:
-    """What the queries of a Context may lose together for one replaced value: so many budgets; of rho, their square."""
+    """Total privacy loss of the queries of a Context for one replaced value: a multiple of the budget; of rho, its square."""
     if isinstance(allowed, tuple):
         return tuple(moves * part * ROUNDED_UP for part in allowed)
     return allowed * (moves**2 if "ZeroConcentrated" in str(measure) else moves) * ROUNDED_UP

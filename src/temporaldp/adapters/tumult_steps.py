@@ -10,16 +10,16 @@ from temporaldp.errors import BudgetError, InputError
 
 
 def tumult(session: Any, accountant: TemporalAccountant, budget: Any, *, moves: int = ADD_THEN_REMOVE) -> Any:
-    """A Tumult Analytics session on the data of one step, once a temporal accountant is charged for its whole budget.
+    """Charge the whole budget of a Tumult Analytics session, on the data of one step, to a temporal accountant.
 
-    The session itself never answers beyond its budget, so that it can be used as it is from then on.
+    The session itself never answers beyond its budget, so that it can be used unchanged afterwards.
 
     Parameters
     ----------
     session : tmlt.analytics.Session
         Made for this step, and not asked yet.
     accountant : TemporalAccountant
-        A `PureDPBudget` goes to any; `ApproxDPBudget` and `RhoZCDPBudget` to one with a delta.
+        A `PureDPBudget` is accepted by any accountant; `ApproxDPBudget` and `RhoZCDPBudget` by one under approximate DP.
     budget : tmlt.analytics.PrivacyBudget
         What the session was made with. All of it must be left.
     moves : int
@@ -46,8 +46,8 @@ def tumult(session: Any, accountant: TemporalAccountant, budget: Any, *, moves: 
     promised = _promise(budget)
     if type(left) is not type(budget) or left != budget:
         raise BudgetError(
-            f"expected a session of which nothing was asked yet, with {budget!r} left, got one with {left!r}: what it "
-            "has answered was charged to nobody"
+            f"expected a session of which nothing was asked yet, with {budget!r} left, got one with {left!r}: its "
+            "earlier answers were not charged"
         )
     charge(accountant, over_moves(promised, moves))
     return session

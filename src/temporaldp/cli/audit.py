@@ -138,7 +138,7 @@ def audit(
 
 
 def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | DiscreteLaplaceNoise:
-    """What each step publishes: an epsilon, or noise of a scale. A scale needs its noise and a delta."""
+    """Mechanism of each step: an epsilon, or noise of a scale. A scale requires its noise and a delta."""
     if privacy.scale is None:
         if privacy.epsilon is None:
             raise InputError("expected --epsilon E (of every step), or --noise M --scale S --delta D")
@@ -197,7 +197,7 @@ def audit_of(inputs: Inputs, epsilon: float, n_steps: int, accounting: Accountin
 
 
 def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -> Audit:
-    """What a release of the same noise at every step leaks, as epsilon at a delta."""
+    """Leakage of a release with the same noise at every step, as epsilon at a delta."""
     mechanism = PrivacyGuarantee(promise) if isinstance(promise, float) else promise
     series = temporal_leakage(inputs.everyone, [mechanism] * n_steps, accounting=ApproximateDP(delta))
     limits = leakage_supremum(inputs.everyone, mechanism, accounting=ApproximateDP(delta))

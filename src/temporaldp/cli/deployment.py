@@ -24,7 +24,7 @@ from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor
 from temporaldp.report.style import save_figure
 
 MOST_RECORDS = 2_000
-"""Files of a folder; more are no records that somebody put there to be read at once."""
+"""Files of a folder; a folder with more is not a folder of records to be read together."""
 
 
 def deployment(

@@ -1,4 +1,4 @@
-"""Whether an output that exists may be replaced: what a ledger released before is given again, so that nothing is lost."""
+"""Whether an existing output may be replaced: it may if all of it is released again from the ledger."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from temporaldp.release import consistent_counts
 
 
 def refuse_existing(output: Path, overwrite: bool) -> None:
-    """`OutputError` where something is there that nobody said may be replaced."""
+    """Raise `OutputError` if the file exists and may not be overwritten."""
     if output.exists() and not overwrite:
         raise OutputError(
-            f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shown to "
-            "anybody, say --overwrite; otherwise keep it"
+            f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shared, "
+            "pass --overwrite; otherwise keep it"
         )
 
 
 def is_earlier(output: Path, published: Callable[[str], Any], data: Traces) -> bool:
-    """Whether the file is what a ledger released before, and all of it comes again: replacing it loses nothing.
+    """Whether the file contains only earlier releases of a ledger that are released again, so that replacing it loses nothing.
 
-    `published` gives what the ledger has of a time, or None.
+    `published` returns the counts that the ledger stores for a time, or None.
     """
     if not output.exists():
         return True

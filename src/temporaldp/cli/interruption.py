@@ -1,4 +1,4 @@
-"""Stopping the command: it unwinds, says how far it was, and is gone within a second."""
+"""Interruption of a command: it unwinds, reports its progress, and exits within a second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GRACE = 0.6
 
 
 class Interrupted(SystemExit):
-    """Somebody stopped the command; `message` says how far it was."""
+    """The command was interrupted; `message` reports its progress."""
 
     def __init__(self, number: int) -> None:
         self.exit_code = 128 + number
@@ -30,37 +30,37 @@ _computing: list[Callable[[], str]] = []
 _sockets: list[socket.socket] = []  # kept open as long as the process lives
 
 
-def hear_signals() -> None:
-    """Ctrl-C and polite kills unwind like an error, so that temporary files go away.
+def handle_signals() -> None:
+    """Let SIGINT, SIGTERM and SIGHUP unwind like an error, so that temporary files are deleted.
 
-    Python hears a signal between two of its own instructions. Where a computation is in machine code for longer, or its threads
-    are waited for, a thread of this module ends the process.
+    Python handles a signal between two of its own instructions. If a computation stays in machine code for longer, or waits
+    for its threads, a thread of this module ends the process.
     """
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) in {signal.SIG_DFL, signal.default_int_handler}:
             signal.signal(number, _interrupt)
-    heard, woken = socket.socketpair()
-    woken.setblocking(False)
-    _sockets[:] = heard, woken
-    signal.set_wakeup_fd(woken.fileno(), warn_on_full_buffer=False)
-    Thread(target=_end, args=(heard,), daemon=True).start()
+    reader, writer = socket.socketpair()
+    writer.setblocking(False)
+    _sockets[:] = reader, writer
+    signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
+    Thread(target=_end, args=(reader,), daemon=True).start()
 
 
 def _interrupt(number: int, _: FrameType | None) -> None:
     raise Interrupted(number)
 
 
-def _end(heard: socket.socket) -> None:
+def _end(reader: socket.socket) -> None:
     while True:
-        number = heard.recv(1)[0]
+        number = reader.recv(1)[0]
         time.sleep(GRACE)
         if _computing:
             leave(_computing[-1](), 128 + number)
 
 
 def leave(message: str, code: int) -> NoReturn:
-    """Say how far it was and end the process, whatever its other threads do."""
+    """Print the progress and end the process, whatever its other threads do."""
     from temporaldp.files.spilled import remove_temporary_files
 
     remove_temporary_files()
@@ -73,7 +73,7 @@ def leave(message: str, code: int) -> NoReturn:
 
 @contextmanager
 def computing(how_far: Callable[[], str]) -> Iterator[None]:
-    """Within the block nothing is written by halves, so that the process may end at any moment; `how_far` is said then."""
+    """Within the block no file is partly written, so that the process may end at any moment; it then prints `how_far`."""
     _computing.append(how_far)
     try:
         yield

@@ -67,7 +67,7 @@ def learn(
 
 
 def show_learnt(adversary: Adversary) -> None:
-    """What was learnt, for people."""
+    """Print the learnt correlation."""
     rows, narrowest = [], 1.0
     for direction in ("backward", "forward"):
         matrix = getattr(adversary, direction)

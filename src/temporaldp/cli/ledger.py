@@ -187,7 +187,7 @@ def _renewed_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
     share = 100.0 * adopted["share"]
     return [
         ("this epoch spends", f"{number(share, down=True)} % of the planned budgets of its other steps"),
-        ("all epochs together", f"at most {nats(adopted['for_ever'])} about any step"),
+        ("all epochs together", f"at most {nats(adopted['promise'])} about any step"),
     ]
 
 
@@ -280,7 +280,7 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
             ("of", "a correlation"),
         ]
     renewal = renewal_of(ledger)
-    level = known["alpha"] if renewal is None else renewal.for_ever
+    level = known["alpha"] if renewal is None else renewal.promise
     promise = ("guarantee", guarantee_line(level, known.get("delta", 0.0)))
     if "noise" not in known:
         renewed = [] if renewal is None else [("renewed", renewed_line(renewal))]

@@ -71,7 +71,7 @@ def _evidence(
     name_users: bool,
 ) -> Evidence:
     renewal = renewal_of(ledger)
-    level = float(ledger.configuration["alpha"]) if renewal is None else renewal.for_ever
+    level = float(ledger.configuration["alpha"]) if renewal is None else renewal.promise
     return Evidence(
         adversaries=inputs.adversaries,
         leakage=leakage,

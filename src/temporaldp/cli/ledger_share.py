@@ -117,7 +117,7 @@ def _named(given: list[str], option: str, form: str) -> dict[str, str]:
 
 
 def _shares(text: str | None, names: list[str]) -> dict[str, float]:
-    """What share each table has, in the order of the tables."""
+    """Share of each table, in the order of the tables."""
     if text is None:
         return dict.fromkeys(names, 1.0 / len(names))
     given = _named(text.split(","), "--shares", "NAME=SHARE,...")
@@ -134,16 +134,18 @@ def _shares(text: str | None, names: list[str]) -> dict[str, float]:
 
 
 def _one_step(past: dict[str, Traces]) -> str | None:
-    """How long one step is in all histories."""
+    """Length of one step in all histories."""
     lengths = {name: one.step for name, one in past.items() if one.step is not None}
     if len(set(lengths.values())) > 1:
-        told = ", ".join(f"{name} {length}" for name, length in lengths.items())
-        raise InputError(f"one step must be as long in all histories, as all tables are charged together; got {told}")
+        lengths_found = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise InputError(
+            f"one step must be as long in all histories, as all tables are charged together; got {lengths_found}"
+        )
     return next(iter(lengths.values()), None)
 
 
 def _known(past: list[Traces], prior: float, *, independent: bool) -> Adversary:
-    """What is known about all values of a person together."""
+    """Return the adversary of the joint state of a person."""
     with working("learning correlations"):
         if independent:
             return independent_adversary(*(next(estimate_adversaries(one, prior=prior)) for one in past))
@@ -151,7 +153,7 @@ def _known(past: list[Traces], prior: float, *, independent: bool) -> Adversary:
 
 
 def _require_new(place: str) -> None:
-    """Refuse a place where a ledger has steps: an account knows what was spent from its first step on."""
+    """Refuse a place where a ledger has steps: an account records all spends from its first step on."""
     store = store_at(place)
     there = store.exists()
     store.close()

@@ -30,7 +30,7 @@ from temporaldp.cli import (
     token,
     tradeoff,
 )
-from temporaldp.cli.interruption import Interrupted, hear_signals, leave
+from temporaldp.cli.interruption import Interrupted, handle_signals, leave
 from temporaldp.cli.render import errors
 from temporaldp.errors import LateDataError, SpentError
 
@@ -110,7 +110,7 @@ def options(
 
 def main() -> None:
     """Run the command; an error that we expect is one message on standard error and an exit code, never a traceback."""
-    hear_signals()
+    handle_signals()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a name still gets the numbers

@@ -1,4 +1,4 @@
-"""What a release needs that runs unattended: what it would do, a line for the log, and what somebody should look at."""
+"""Support for unattended releases: dry runs, log lines, and warnings about used budget."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def trial_place(ledger: str) -> Iterator[str | Store]:
 
 
 def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:
-    """What the new steps would spend and leak."""
+    """Print the budgets and the leakage of the new steps, in a dry run."""
     found = stream.forecast(data.times)
     leakage = found[-1].leakage if found else (stream.ledger[-1].leakage if len(stream) else None)
     if as_json:
@@ -121,7 +121,7 @@ def _named(times: Sequence[str]) -> str:
 
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
-    """What to say once a share of the steps, or of a level that is not spent as foreseen, is used; None before that."""
+    """Warning once a share of the steps, or of a level that is not spent as planned, is used; None before."""
     used = used_share(stream)
     if share is None or used is None or used < share:
         return None
@@ -129,7 +129,7 @@ def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str 
 
 
 def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
-    """The share of the steps that is over; without an end, of alpha if a step spent more than lasts for ever, else None."""
+    """Share of the horizon that is over; without one, of alpha if a step exceeded the sustainable budget, otherwise None."""
     accountant = stream.guard.accountant
     if stream.guard.horizon is not None:
         return len(stream) / stream.guard.horizon
@@ -163,9 +163,9 @@ def ledger_facts(stream: ContinualRelease[Any, Any]) -> dict[str, Any]:
 
 @contextmanager
 def logged(file: Path | None) -> Iterator[dict[str, Any]]:
-    """Append a line about the block to a file: what the block puts into it, how long it took, and by what it ended.
+    """Append a line about the block to a file: the entries that the block sets, its duration, and its outcome.
 
-    Of an error only its class is told: its message may hold what somebody's data say.
+    Of an error the line contains only the class: its message may contain protected data.
     """
     line: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
     begun = time.monotonic()

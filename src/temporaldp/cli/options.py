@@ -25,7 +25,7 @@ NAMES = {
     "study.epsilons": "--epsilon",
     "study.scales": "--scale",
 }
-"""What messages call options that are not named after the last part of their key."""
+"""Names in messages of options that are not named after the last part of their key."""
 
 
 def read(project: Path | None, assignments: list[str] | None, options: Mapping[str, Any]) -> Project:

@@ -85,7 +85,7 @@ def population(
     warn(None if isinstance(data, CountedTraces) else absences(data))
     plans: dict[str, Any] = {}
     if privacy.alpha is not None:
-        with working("everybody's own budget"):
+        with working("budgets of all people"):
             plans = _plans(list(people()), privacy.alpha, study.share, method, groups=groups)
     if figure is not None:
         with working("drawing", writes=True):
@@ -104,7 +104,7 @@ def population(
 def _plans(
     people: list[Adversary], alpha: float, share: float, method: Accounting[Any, Any], *, groups: bool
 ) -> dict[str, Any]:
-    """What each step may spend: for each group its own budget, or one budget for a share of all people."""
+    """Budgets of each step: one for each group, or one for a share of all people."""
     if groups:
         if share != 1.0:
             raise InputError("--share is a share of users: leave out traces.by, or --share")
@@ -116,13 +116,13 @@ def _plans(
         "budget": plan.epsilon,
         "share_held": plan.share,
         "not_held": list(plan.names),
-        "says": plan.sentence,
+        "sentence": plan.sentence,
     }
 
 
 def _save(found: LeakageDistribution, output: Path) -> None:
-    everybody = {"name": found.names, "leakage": found.leakage.tolist(), "people": found.people.tolist()}
-    save_columns(everybody, output)
+    columns = {"name": found.names, "leakage": found.leakage.tolist(), "people": found.people.tolist()}
+    save_columns(columns, output)
 
 
 def _document(found: LeakageDistribution, level: float | None) -> dict[str, Any]:
@@ -154,6 +154,6 @@ def _show(found: LeakageDistribution, level: float | None, whose: str, plans: di
         rows.append((f"budget of each step (alpha = {plans['alpha']:g})", ", ".join(granted)))
     if "budget" in plans:
         rows.append((f"budget of each step (alpha = {plans['alpha']:g})", number(plans["budget"], down=True)))
-        rows.append(("people above alpha", plans["says"]))
+        rows.append(("people above alpha", plans["sentence"]))
     horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
     facts(f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's value)", rows)

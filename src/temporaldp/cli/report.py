@@ -148,8 +148,8 @@ def _write(evidence: Evidence, inputs: Inputs | None, output: Path, title: str) 
     """Write the page and print its warnings; exit code 3 if the level is not satisfied."""
     with working("drawing", writes=True):
         write_report(evidence, output, title=title)
-    told = (None, None) if inputs is None else (inputs.scarcity, absences(inputs.trajectories))
-    for sentence in (told[0], *evidence.warnings, told[1]):
+    scarce, absent = (None, None) if inputs is None else (inputs.scarcity, absences(inputs.trajectories))
+    for sentence in (scarce, *evidence.warnings, absent):
         warn(sentence)
     if evidence.internal:
         warn("the page is marked as internal: " + " ".join(evidence.internal))

@@ -118,7 +118,7 @@ def _released(shared: SharedRelease, data: Traces, consistent: bool) -> Released
 
 
 def _say_forecast(shared: SharedRelease, data: Traces, as_json: bool) -> None:
-    """What the new steps would spend and leak."""
+    """Print the budgets and the leakage of the new steps, in a dry run."""
     charged = [time for time in data.times if shared.stream.has(time) and not shared.has(time)]
     found = shared.forecast(data.times)
     leakage = found[-1].leakage if found else shared.ledger[-1].leakage if len(shared.ledger) else None

@@ -1,4 +1,4 @@
-"""What `release` and `smooth` share: writing smoothed counts, and describing them."""
+"""Common parts of `release` and `smooth`: writing smoothed counts, and describing them."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ app = typer.Typer(help="Make, list and revoke the tokens of a service.", no_args
 
 
 class Roles(StrEnum):
-    """What a token allows; each what those before it do."""
+    """Permissions of a token; each includes those before it."""
 
     READ = "read"
     SPEND = "spend"

@@ -124,18 +124,18 @@ def show_tradeoff(found: Tradeoff, n_states: int) -> None:
 
 
 def _conclusions(found: Tradeoff) -> list[str]:
-    told = []
+    sentences = []
     if found.largest_error is not None:
-        told.append(_smallest(found.within, found.largest_error, "smoothed"))
-        told.append(_smallest(found.within_released, found.largest_error, "as released"))
+        sentences.append(_smallest(found.within, found.largest_error, "smoothed"))
+        sentences.append(_smallest(found.within_released, found.largest_error, "as released"))
     near = [point for point in found.points if point.user_level <= ENOUGH * point.alpha]
     if near:
         point = near[-1]
-        told.append(
+        sentences.append(
             f"The noise of alpha = {number(point.alpha, up=True)} satisfies {number(point.user_level, up=True)}-differential "
             f"privacy at the {USER_LEVEL}, for every correlation: this guarantee can be stated instead if it suffices."
         )
-    return told
+    return sentences
 
 
 def _smallest(point: TradeoffPoint | None, error: float, how: str) -> str:

@@ -1,4 +1,4 @@
-"""What the adversary knows: transition matrices, estimating them, generating them."""
+"""Temporal correlations: transition matrices, their estimation, and generators."""
 
 from temporaldp.correlation.adversary import Adversary
 from temporaldp.correlation.counted import CountedTraces

@@ -1,4 +1,4 @@
-"""The adversary of the paper's Definition 4: who knows everybody else's data and how values follow one another."""
+"""The adversary of the paper's Definition 4, who has the data of all other users and the temporal correlation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from temporaldp.errors import InputError, MatrixError
 
 Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
 Known: TypeAlias = Correlation | ArrayLike | Sequence[Matrix | ArrayLike] | None
-"""What users give for a correlation."""
+"""Arguments that are accepted as a correlation."""
 
 NONE = NoCorrelation()
 

@@ -60,7 +60,7 @@ class CountedTraces:
 
     @property
     def step(self) -> str | None:
-        """How long one step is, in words; None where no times are known."""
+        """Length of one step, in words; None if the times are unknown."""
         return None if self._times is None else self._times.step
 
     @property
@@ -97,7 +97,7 @@ class CountedTraces:
         return self._histogram is not None
 
     def histogram(self) -> IntArray:
-        """How many people are in each state at each time, shape (n_times, n_states). Exact, hence private.
+        """Number of people in each state at each time, shape (n_times, n_states). Exact, hence private.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class CountedTraces:
         return self._histogram.copy()
 
     def transition_counts(self, user: str | None = None) -> IntArray:
-        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of everybody, or of one user. Private.
+        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private.
 
         Raises
         ------
@@ -129,7 +129,7 @@ class CountedTraces:
         return self._transitions.copy()
 
     def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
-        """Everybody's name and transitions, one by one, in the order of `users`."""
+        """Yield the name and the transitions of each user, in the order of `users`."""
         yield from self._people().items()
 
     def group_transitions(self) -> Iterator[tuple[str, IntArray]]:

@@ -1,4 +1,4 @@
-"""Whether traces show enough transitions for what is learnt from them to say anything about how people move."""
+"""Whether traces contain enough transitions to estimate how people move."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ different lengths have 0.2, nights of sleep 0.7, and events whose minutes are ta
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How many transitions there are, and how many there would be if everybody were observed at every step.
+    """Number of observed transitions, and of people and steps: with all people observed, each step has one transition a person.
 
     Parameters
     ----------
@@ -32,22 +32,22 @@ class Coverage:
 
     @property
     def is_scarce(self) -> bool:
-        """Whether a correlation learnt from these says little about how people move."""
+        """Whether there are too few transitions to estimate how people move."""
         return self.share < SCARCE
 
     @property
     def sentence(self) -> str:
-        """What to know where they are scarce."""
+        """Warning for scarce transitions."""
         return (
             f"these traces show few transitions for their steps: {self.n_transitions}, where {self.n_users} people over "
             f"{self.n_steps} steps would have {self.n_users * self.n_steps} ({100.0 * self.share:.2g} %). Events are not "
-            "states: what is learnt says what a prior says, not how people move, and cannot reassure anybody. Put the events "
+            "states: the estimate reflects the prior, not how people move, and is no evidence of low leakage. Put the events "
             "on a grid (--set traces.every=1h --set traces.fill=last), or take longer steps"
         )
 
 
 def coverage(traces: Traces) -> Coverage:
-    """How much of all people's steps is observed.
+    """Return the share of all people's steps that is observed.
 
     Raises
     ------

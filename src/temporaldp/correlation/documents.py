@@ -21,7 +21,7 @@ def correlation_from(document: Any) -> Correlation | None:
     Raises
     ------
     MatrixError, StateError
-        The document is of no correlation; the message says what is wrong where.
+        The document describes no correlation; the message names the faulty entry.
     """
     match document:
         case None:

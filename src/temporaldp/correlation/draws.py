@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation.adversary import Adversary
-from temporaldp.correlation.estimation import everybody_transitions
+from temporaldp.correlation.estimation import all_transitions
 from temporaldp.correlation.states import listed
 from temporaldp.correlation.traces import IntArray, Traces, codes_of
 from temporaldp.correlation.transition import SMALLEST_PROBABILITY, TransitionMatrix
@@ -38,7 +38,7 @@ def posterior_adversaries(
     """
     if not (np.isfinite(prior) and prior > 0.0):
         raise InputError(f"expected a finite prior > 0 for a posterior, got {prior}")
-    counts = everybody_transitions(trajectories) + prior
+    counts = all_transitions(trajectories) + prior
     draws = np.random.default_rng(rng).standard_gamma(counts, (checked_draws(n_draws), *counts.shape))
     return [_adversary(joint, trajectories.states, k) for k, joint in enumerate(draws)]
 

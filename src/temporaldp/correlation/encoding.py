@@ -76,7 +76,7 @@ class Encoded:
 
 
 class _Cells:
-    """How many rows there are of each time and state, and the first of them."""
+    """Number of rows of each time and state, and the first of them."""
 
     def __init__(self, traces: Rows) -> None:
         found = traces.asked(
@@ -88,7 +88,7 @@ class _Cells:
         self.n, self.row = integers(found, "n"), integers(found, "row")
 
     def place(self, chosen: NDArray[np.bool_]) -> str:
-        """What the first row of some cells is called."""
+        """Name of the first row of some cells."""
         return self.traces.place_of(int(self.row[chosen].min()))
 
     def refuse(self, role: str, chosen: NDArray[np.bool_], advice: str, name: str | None = None) -> None:

@@ -41,7 +41,7 @@ def estimate_transition_matrix(
         Dirichlet concentration added to every cell's count; 0 is maximum likelihood. Short traces leave zeros, and
         zeros can make two states distinguishable with certainty: a prior is a statement about the adversary.
     user : str, optional
-        Learn from this user alone; from everybody otherwise.
+        Estimate from the trace of this user alone. Default: from the traces of all users.
 
     Raises
     ------
@@ -59,7 +59,7 @@ def estimate_transition_matrix(
     table = as_traces(traces)
     _checked(direction, prior)
     require_countable(table)
-    counts = everybody_transitions(table) if user is None else table.transition_counts(user)
+    counts = all_transitions(table) if user is None else table.transition_counts(user)
     return _estimate(table, counts, direction, prior, user)
 
 
@@ -145,7 +145,7 @@ def estimate_adversaries(
     for direction in directions:
         _checked(direction, prior)
     if confidence is not None and prior:
-        raise InputError("expected either a prior or a confidence: intervals hold whatever a prior would say")
+        raise InputError("expected either a prior or a confidence: intervals do not depend on a prior")
     level = None if confidence is None else checked_confidence(confidence)
     if per_user and per_group:
         raise InputError("expected one adversary per person or per group, not both")
@@ -155,7 +155,7 @@ def estimate_adversaries(
         require_countable(table)
         people = table.group_transitions()
     elif not per_user:
-        people = [(None, everybody_transitions(table))]
+        people = [(None, all_transitions(table))]
     else:
         require_countable(table)
         people = table.user_transitions()
@@ -219,13 +219,13 @@ def _sentence(counts: IntArray, states: tuple[str, ...], direction: Direction, c
     return f"Estimated from {int(counts.sum())} transitions, all entries together at {confidence:.4g} confidence.{none}"
 
 
-def everybody_transitions(traces: Traces) -> IntArray:
-    """Transitions of everybody together, shape (n_states, n_states); `EstimationError` where there are none."""
+def all_transitions(traces: Traces) -> IntArray:
+    """Sum of the transitions of all users, shape (n_states, n_states); `EstimationError` if there are none."""
     require_countable(traces)
     counts = traces.transition_counts()
     if not counts.any():
         raise EstimationError(
-            "nobody is observed at two consecutive times, so the traces show no transition; "
+            "no user is observed at two consecutive times, so the traces contain no transition; "
             + _advice(traces, "check the times")
         )
     return counts
@@ -249,7 +249,7 @@ def _estimate(
 
 
 def _advice(traces: Traces, otherwise: str) -> str:
-    """What to try where a row is lacking; a prior would only hide that events were taken for states."""
+    """Advice for a missing row; a prior would only hide that events were taken for states."""
     try:
         covered = coverage(traces)
     except InputError:  # counted traces without times

@@ -1,8 +1,8 @@
-"""Events at odd times on a grid: what somebody is at a step is what their last event until then says.
+"""Events at irregular times on a grid: the state of a user at a step is that of their last event up to it.
 
 Steps of hours and less are elapsed time, counted from midnight of the first event's day; days and weeks are those of the clock,
-so that in a zone with daylight saving a day may have 23 or 25 hours. What has an offset stands in UTC; what has none is taken
-for the clock of `zone`, or for a clock without daylight saving where no zone is said.
+so that in a zone with daylight saving a day may have 23 or 25 hours. Times with an offset are converted to UTC; times without
+one are read by the clock of `zone` or, if none is given, by a clock without daylight saving.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from temporaldp.correlation.encoding import refuse_missing
 from temporaldp.correlation.relations import CLOCK_TIMES, FRACTIONS, INSTANTS, WHOLE, Rows, integers, meanings, values
 from temporaldp.correlation.succession import disorder
-from temporaldp.correlation.times import Times, TimesOf, comparable, says_offset
+from temporaldp.correlation.times import Times, TimesOf, comparable, has_offset
 from temporaldp.errors import InputError, TraceError
 
 MICROSECONDS = {"s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86_400 * 10**6, "w": 7 * 86_400 * 10**6}
@@ -144,7 +144,7 @@ def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
         f"SELECT {traces.identity}, time, state, moment FROM rows JOIN {{moments}} AS moments USING (time)",
         moments=meanings("time", entries, {"moment": moments}),
     )
-    return joined, is_date and all(isinstance(word, str) and says_offset(word) for word in raw), is_date
+    return joined, is_date and all(isinstance(word, str) and has_offset(word) for word in raw), is_date
 
 
 def _to_utc(events: Rows, zone: str) -> Rows:

@@ -27,10 +27,10 @@ STATED = Origin("stated", "Stated as bounds of every transition probability.")
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class IntervalMatrix(Constant):
-    """Every transition matrix between two bounds: what an adversary may know whom nobody knows exactly.
+    """The set of all transition matrices between two bounds: a correlation that is not known exactly.
 
-    Row and column as in `TransitionMatrix`, whose place it takes in an `Adversary`. What is accounted for it holds for every
-    matrix in the set, also if it changes within the bounds from step to step.
+    Rows and columns are those of `TransitionMatrix`, which it replaces in an `Adversary`. Results hold for every matrix in the
+    set, also if the matrix changes within the bounds from step to step.
 
     Parameters
     ----------
@@ -137,11 +137,11 @@ class IntervalMatrix(Constant):
         return low, np.maximum(np.minimum(self.upper, 1.0 - others_low + room), low)
 
     def leakage_profile(self) -> LeakageProfile:
-        """What one step leaks at most through any matrix of the set, for every level at once; computed once, then kept.
+        """Largest leakage that any matrix of the set passes on in one step, for all levels; computed once, then stored.
 
-        Up to 12 states exact for the set: two rows vary independently, so that some matrix attains it in one step (several
-        steps need not be attained by one matrix). Beyond, an upper bound, whose `tolerance` says how far above what is attained
-        it is at most.
+        Up to 12 states it is exact for the set: two rows vary independently, so that some matrix attains it in one step (one
+        matrix need not attain it in several steps). For more states it is an upper bound, at most its `tolerance` above the
+        attained leakage.
         """
         if self._profile is None:
             object.__setattr__(self, "_profile", interval_profile(self.lower, self.upper, self.states))
@@ -231,9 +231,9 @@ class IntervalMatrix(Constant):
 def sticky(
     n_states: int | None = None, *, stays: tuple[float, float], states: Iterable[object] | None = None
 ) -> IntervalMatrix:
-    """All matrices under which a value stays with a probability in a range, and goes anywhere else with the rest.
+    """All matrices whose probabilities of staying are within a range, with any distribution over the other states.
 
-    "Nobody's values change faster or slower than that": a range that a person can state without data.
+    It bounds how fast values change, which can be stated without data.
 
     Parameters
     ----------

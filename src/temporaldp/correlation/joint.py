@@ -1,4 +1,4 @@
-"""What is known of several values of one person together: learnt from both, or from each where they are independent."""
+"""Correlations of several states of one person: estimated jointly, or combined from independent ones."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ MOST_STATES = 1_000
 
 
 def independent_adversary(*adversaries: Adversary) -> Adversary:
-    """What is known about several values of each person, a joint one, if they develop independently of one another.
+    """Return the adversary of several states of each person that evolve independently of one another.
 
-    The matrix of the joint value is the Kronecker product. Independence is an assumption about the people: where one value
-    says something about the other (who sleeps is at home), estimate the joint matrix instead, from histories of both
-    (`joint_trajectories`). With this one, leakage is then reported too low.
+    The matrix of the joint state is the Kronecker product. Independence is an assumption about the people: for dependent
+    states (a person asleep is at home) the leakage is reported too low. Estimate the joint matrix instead, from histories of
+    both (`joint_trajectories`).
 
     Parameters
     ----------
@@ -52,12 +52,12 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
 
 
 def joint_trajectories(*traces: Traces) -> Trajectories:
-    """Several values of each person as one: "A, H" where the first traces have A and the second H.
+    """Join several states of each person into one: "A, H" where the first traces have A and the second H.
 
-    Of the people and times that all of them have. Joint states that do not occur are left out, so that a prior is not spread
-    over them: many are impossible, as where one table is a coarser view of the other, and what is learnt with mass on them
-    forgets too fast, so that leakage would be reported too low. A correlation that is learnt from it assumes nothing else
-    about how one value depends on the other.
+    Restricted to the people and times that all traces have. Joint states that do not occur are left out, so that a prior puts
+    no mass on them: many are impossible, for instance where one table is a coarser view of the other, and a correlation with
+    mass on them forgets too fast, so that leakage would be reported too low. A correlation estimated from the result assumes
+    nothing else about the dependence of the states.
 
     Parameters
     ----------
@@ -67,8 +67,8 @@ def joint_trajectories(*traces: Traces) -> Trajectories:
     Raises
     ------
     InputError
-        There is none, one says only counts, they have no person or time in common, steps of different lengths, or more than
-        1,000 joint values.
+        There are no traces, some contain only counts, they have no person or time in common, steps of different lengths, or
+        more than 1,000 joint states.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def joint_trajectories(*traces: Traces) -> Trajectories:
     >>> both = joint_trajectories(asleep, away)
     >>> both.users, [both.states[k] for k in both.codes[0]]
     (('Ann',), ['A, H', 'S, H', 'S, O'])
-    >>> both.states                                                 # nobody was awake elsewhere
+    >>> both.states                                                 # awake elsewhere does not occur
     ('A, H', 'S, H', 'S, O')
     """
     if not traces:

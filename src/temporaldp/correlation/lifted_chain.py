@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.correlation.adversary import Adversary
-from temporaldp.correlation.estimation import everybody_transitions
+from temporaldp.correlation.estimation import all_transitions
 from temporaldp.correlation.states import listed, state_names
 from temporaldp.correlation.traces import IntArray, Traces, codes_of
 from temporaldp.correlation.trajectories import ABSENT
@@ -230,7 +230,7 @@ def _chain(
     if not (np.isfinite(prior) and prior > 0.0):
         raise InputError(f"expected a finite prior > 0, got {prior}")
     n, m = trajectories.n_states, len(labels)
-    first = everybody_transitions(trajectories).astype(np.float64)
+    first = all_transitions(trajectories).astype(np.float64)
     unseen = np.flatnonzero(first.sum(axis=1) == 0.0)
     if unseen.size:
         raise EstimationError(
@@ -267,8 +267,8 @@ def _stationary(
     lacking = np.flatnonzero(weights_of.sum(axis=1) == 0.0)
     if lacking.size:
         raise EstimationError(
-            f"{listed([states[k] for k in lacking])} are left for ever, so that the chain in its stationary "
-            "distribution never has them; leave these states out"
+            f"{listed([states[k] for k in lacking])} are transient: their probability in the chain's "
+            "stationary distribution is 0; leave these states out"
         )
     pi_inside = pi[kept] / pi[kept].sum()
     return LiftedChain(states, labels[kept], inside.reversed(pi_inside), inside, _rows(weights_of), memory)

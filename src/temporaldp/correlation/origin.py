@@ -1,4 +1,4 @@
-"""Where a correlation comes from, and what learning it has cost."""
+"""Source of a correlation, and the privacy loss of learning it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Source: TypeAlias = Literal["stated", "estimated", "learnt"]
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a correlation comes from.
+    """Source of a correlation.
 
     Parameters
     ----------
     source : {"stated", "estimated", "learnt"}
-        Stated by somebody; estimated from traces without privacy; learnt from protected traces with differential privacy.
+        Stated by the user; estimated from traces without privacy; learnt from protected traces with differential privacy.
     sentence : str
-        Where the correlation is from, in words, as reports say it.
+        Where the correlation comes from, in words, as printed in reports.
     epsilon : float
-        What learning it has cost for all values of a person together, in nats; 0 unless it was learnt.
+        Privacy loss of learning it, for all values of a person together, in nats; 0 unless it was learnt.
     spend : str
-        Tells one spend from another: both directions that came out of one have the same.
+        Identifier of the spend: both directions that were learnt by one spend have the same.
 
     Examples
     --------
-    >>> Origin("stated", "Stated: nobody stays with less than 70 %.").epsilon
+    >>> Origin("stated", "Stated: every user stays with at least 70 %.").epsilon
     0.0
     """
 
@@ -52,7 +52,7 @@ class Origin:
 
 
 def together(origins: Iterable[Origin]) -> Origin | None:
-    """Where several matrices come from, in one: what was spent adds up, each spend once; None if there is none."""
+    """Combine the origins of several matrices: the losses add up, each spend once; None if there are none."""
     each = list(dict.fromkeys(origins))
     learnt = {(one.spend, one.epsilon): one for one in each if one.source == "learnt"}
     if not learnt:

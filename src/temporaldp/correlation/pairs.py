@@ -1,8 +1,8 @@
-"""Pairs of successive values, for counts of who went from where to where: trajectories, and what an adversary knows.
+"""Pairs of successive values, for counts of transitions: their trajectories and their adversary.
 
 A table of transitions at a step depends on two values of a person. As a histogram of *pairs* (value before, value now)
 it depends on one pair, pairs follow one another as a Markov chain, and what leaks about a pair is no less than what
-leaks about either of its values (Theory, section 15): everything that holds alpha for pairs holds it for values.
+leaks about either of its values (Theory, section 15): a release that satisfies alpha-DP_T for pairs satisfies it for values.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def pair_states(states: Sequence[str]) -> tuple[str, ...]:
 
 
 def transition_trajectories(trajectories: Trajectories | TraceTable) -> Trajectories:
-    """Who went from where to where: at each time but the first, the pair of the value one step before and the value now.
+    """Return the trajectories of pairs: at each time but the first, the previous value and the current one.
 
-    Its histogram is the table of transitions, origin by destination, in one row of n * n counts. Somebody who was not observed
+    Its histogram is the table of transitions, origin by destination, in one row of n * n counts. A user who was not observed
     at both times has no pair.
 
     Raises
@@ -85,9 +85,7 @@ def pair_adversary(adversary: Adversary) -> Adversary:
     True
     """
     if adversary.states is None:
-        raise InputError(
-            "expected an adversary who knows a correlation, got one who knows none: pairs then need no other"
-        )
+        raise InputError("expected an adversary with a correlation, got one without: pairs then need no other")
     return Adversary(_each(adversary.backward, last=False), _each(adversary.forward, last=True), name=adversary.name)
 
 

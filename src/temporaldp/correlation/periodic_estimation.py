@@ -46,7 +46,7 @@ def estimate_periodic(
     >>> from temporaldp import Trajectories
     >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
     >>> adversary = estimate_periodic(walks, period=2, tie=1.0)
-    >>> adversary.forward.matrices[1].dense()            # in the middle of these walks nobody moves
+    >>> adversary.forward.matrices[1].dense()            # no user moves between times 1 and 2
     array([[0.66666667, 0.33333333],
            [0.33333333, 0.66666667]])
     """

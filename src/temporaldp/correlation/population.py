@@ -1,4 +1,4 @@
-"""Everybody who is accounted for: one adversary or many, with names, checked once."""
+"""The adversaries of all users in an accounting: one or many, with names, validated once."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Population:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether of somebody only a set of matrices is known."""
+        """Whether the correlation of some user is only known to be within a set of matrices."""
         return any(user.is_uncertain for user in self.users)
 
     @property
@@ -73,7 +73,7 @@ class Population:
         Raises
         ------
         BudgetError
-            Somebody's sequences of matrices serve another number of steps.
+            The sequences of matrices of a user are for another number of steps.
         """
         self._require_steps(n_steps)
         if not self.varies_without_end:

@@ -93,7 +93,7 @@ class Correlation(ABC):
     @property
     @abstractmethod
     def kind(self) -> str:
-        """What distinguishes it from another correlation with the same matrices; for digests."""
+        """Data beside the matrices that identify the correlation, for digests."""
 
     def document(self) -> dict[str, Any] | None:
         """The correlation as JSON values, for `correlation_from`; None of an unknown one.

@@ -16,7 +16,7 @@ import scipy
 from numpy.typing import NDArray
 
 from temporaldp.correlation.draws import transitions_by_person
-from temporaldp.correlation.estimation import everybody_transitions
+from temporaldp.correlation.estimation import all_transitions
 from temporaldp.correlation.traces import IntArray, Traces, codes_of
 from temporaldp.correlation.transition import FloatArray
 from temporaldp.errors import InputError
@@ -27,7 +27,7 @@ FEW_A_CELL = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """A finer model beside the first-order matrix for everybody.
+    """A finer model, compared with one first-order matrix for all users.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Ref
 
 @dataclass(frozen=True, slots=True)
 class Weaknesses:
-    """What is thin in the traces, by the names of values.
+    """Parts of a correlation with few data, by the names of values.
 
     Parameters
     ----------
@@ -139,8 +139,8 @@ class Weaknesses:
 
 
 def weaknesses(trajectories: Traces) -> Weaknesses:
-    """What is thin in the traces."""
-    counts = everybody_transitions(trajectories)
+    """Return the parts of the correlation for which the traces contain few data."""
+    counts = all_transitions(trajectories)
     names = trajectories.states
     n_groups, label = scipy.sparse.csgraph.connected_components(
         scipy.sparse.csr_array(counts), directed=True, connection="strong"

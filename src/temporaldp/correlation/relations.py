@@ -29,12 +29,12 @@ Arrow: TypeAlias = Any
 """A PyArrow table, column, schema or type."""
 
 MISSING_WORDS = ("", "nan", "na", "n/a", "null", "none", "<na>")
-"""What table programs write for a missing value; compared without case and surrounding blanks."""
+"""Spellings of a missing value in table programs; compared without case and surrounding blanks."""
 
 BLANKS = "".join(
     map(chr, (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288))
 )
-"""What `str.strip` takes away."""
+"""Characters that `str.strip` removes."""
 
 NOTHING, WHOLE, FRACTIONS, TEXT = "nothing", "whole numbers", "numbers with fractions", "text"
 CLOCK_TIMES, INSTANTS = "times without a zone", "times with a zone"
@@ -52,17 +52,17 @@ KINDS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
     (lambda kind: types.is_timestamp(kind) and kind.tz is None, CLOCK_TIMES),
     (types.is_timestamp, INSTANTS),
 )
-"""What columns of names and times can hold."""
+"""Types of columns of names and times."""
 
 Answer = TypeVar("Answer")
 
 READING = "reading traces"
-"""What is being done, for those who watch how far it is."""
+"""Name of the operation in progress reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where rows come from, for messages, and how a query about them is run.
+    """Source of rows, for messages, and the function that runs queries on them.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Source:
     group: str | None = None
 
     def advice(self, option: str, argument: str) -> str:
-        """What to type: of a file the command's option, of a table the argument of a function."""
+        """Setting to suggest: the option of the command for a file, the argument of the function for a table."""
         return option if self.kind == "file" else argument
 
 
@@ -124,7 +124,7 @@ class Rows:
         return self.source.run(self.then(query).relation().to_arrow_table)
 
     def relation(self) -> Any:
-        """What answers the query when it is asked: a DuckDB relation."""
+        """Lazy relation of DuckDB for the query."""
         # DuckDB finds the small tables by the names of these variables, whichever connection the relation belongs to.
         times, states, moments = map(self.beside.get, ("times", "states", "moments"))  # noqa: RUF059
         view = f"temporaldp_{id(self.origin)}"  # another relation's query may be going on
@@ -132,7 +132,7 @@ class Rows:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """What the columns hold, in words."""
+        """Types of the columns, in words."""
         return {column.name: kind_of(column.type) for column in self.asked("SELECT * FROM rows LIMIT 0").schema}
 
     @property
@@ -150,7 +150,7 @@ class Rows:
         return tuple(whole.then(f"SELECT * FROM rows WHERE {condition}") for condition in conditions)
 
     def of_parts(self, asked: Callable[[Self], Answer]) -> Iterator[Answer]:
-        """What is asked of every part, one after the other; reports how far it is."""
+        """Query every part, one after the other, and report the progress."""
         parts = self.parts
         for k, part in enumerate(parts):
             with within(k / len(parts), (k + 1) / len(parts), READING):
@@ -158,7 +158,7 @@ class Rows:
             yield answer
 
     def place_of(self, row: int) -> str:
-        """What a row is called; "a row" where rows have no order."""
+        """Name of a row; "a row" if rows have no order."""
         return self.source.place(row) if self.has_order else "a row"
 
     @property
@@ -193,7 +193,7 @@ class SparkRows(Rows):
         return self.then(query).relation().toArrow()
 
     def relation(self) -> Any:
-        """What answers the query when it is asked: a DataFrame."""
+        """Lazy DataFrame for the query."""
         session = self.origin.sparkSession
         tables = {name: session.createDataFrame(table) for name, table in self.beside.items()}
         return session.sql(self.text, origin=self.origin, **tables)
@@ -221,7 +221,7 @@ class Table:
     rows: Rows
     header: tuple[str, ...]
     kinds: Mapping[str, str]
-    """What the columns hold, in words."""
+    """Types of the columns, in words."""
     mixed: Mapping[str, str] = field(default_factory=dict)
     """Of columns that hold one thing in one place and another in another, which."""
     cuts: Callable[[str, int], tuple[Any, ...]] = lambda name, cells: ()
@@ -237,7 +237,7 @@ def table_of(table: Any) -> Table:
     Raises
     ------
     InputError
-        Not a table that narwhals knows.
+        Not a table that narwhals supports.
     TraceError
         A column is of no one type.
     """
@@ -334,7 +334,7 @@ def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
 
 
 def kind_of(arrow: Arrow) -> str:
-    """What a column of an Arrow type holds, in words; types that can be read as one of them have the same words."""
+    """Description of an Arrow type; types that can be read as one of them have the same words."""
     entry = arrow.value_type if types.is_dictionary(arrow) else arrow
     return next((words for is_kind, words in KINDS if is_kind(entry)), str(entry))
 

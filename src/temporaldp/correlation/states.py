@@ -19,7 +19,7 @@ NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 
 
 def state_names(states: Iterable[object]) -> tuple[str, ...]:
-    """Names as a tuple of distinct, non-empty strings; `StateError` says which one is not."""
+    """Return names as a tuple of distinct, non-empty strings; a `StateError` names the first that is not."""
     if isinstance(states, str | bytes):
         raise StateError(
             f"expected a sequence of state names, got the single string {states!r}; write [{states!r}, ...]"
@@ -57,7 +57,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 
 def place_in_order(name: str) -> tuple[bool, Decimal, str]:
-    """Where a name stands in that order, to be compared with the places of others."""
+    """Sort key of a name in that order."""
     number = NUMBER.fullmatch(name)
     return number is None, Decimal(name) if number else Decimal(0), name
 
@@ -91,7 +91,7 @@ def printable(name: object, what: str) -> str:
 
 
 def require_same_states(expected: Sequence[str], got: Sequence[str], *, what: str) -> None:
-    """Raise `StateError` unless the two name the same states in the same order; `what` says whose states came."""
+    """Raise `StateError` unless both name the same states in the same order; `what` describes the owner of `got`."""
     if tuple(expected) == tuple(got):
         return
     lacking = [name for name in expected if name not in set(got)]
@@ -129,7 +129,7 @@ def labels_of(table: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
 
 
 def positions(names: Sequence[str], states: Sequence[str], *, what: str) -> list[int]:
-    """Where each state stands among the names of a table's rows or columns."""
+    """Return the position of each state among the names of a table's rows or columns."""
     if set(names) != set(states):
         require_same_states(states, names, what=what)
     return [names.index(state) for state in states]

@@ -1,4 +1,4 @@
-"""What follows what in encoded rows: one window over each person's rows, and a small table of sums.
+"""Transitions in encoded rows: one window over each person's rows, and a small table of sums.
 
 Where the rows can be read in parts, each is asked alone, and the sums are added. The row before each row is known: a
 transition is counted where the two are one step apart. What a person is between two rows that are further apart is decided by
@@ -24,7 +24,7 @@ from temporaldp.errors import TraceError
 
 
 class Between(Enum):
-    """What a person is at a time without a row; as values the sums that transitions are made of, in SQL."""
+    """State of a person at a time without a row; the values are the sums that transitions are made of, in SQL."""
 
     UNKNOWN = "count(*) FILTER (WHERE t = t_before + 1) AS near"
     LAST = "count(*) AS n, CAST(sum(t) AS BIGINT) AS moments"
@@ -36,7 +36,7 @@ class Between(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """How transitions are made of sums.
+    """Conversion of sums to transitions.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def sums_of(pairs: Rows, sums: str, whose: str = "0") -> Rows:
 
 
 def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> IntArray:
-    """Transitions of everybody together: from, to and how many.
+    """Return the transitions of all users together: from, to and number.
 
     Raises
     ------

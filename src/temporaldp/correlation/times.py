@@ -20,7 +20,7 @@ STEP_TOLERANCE = 1e-6
 
 
 Place: TypeAlias = Callable[[object], str]
-"""Where in a table an entry of a column stands first, in words."""
+"""Return the first place of an entry in a table, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ TimesOf: TypeAlias = Callable[[NDArray[Any]], Times]
 def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -> Times:
     """Order a column of whole numbers, decimals, dates or timestamps; refuse a mixture or anything without an order.
 
-    `place` says in which row of the table an entry stands first, for the message of a refusal.
+    `place` returns the first row of the table that contains an entry, for error messages.
 
     One step is the smallest distance between two distinct times; further apart is a gap, which no transition crosses.
     A gap is accounted for like one step, which is an upper bound: a matrix power leaks no more than the matrix.
@@ -130,11 +130,11 @@ def _stamps(values: NDArray[np.datetime64], zone: str) -> tuple[str, ...]:
 
 def _in_utc(column: NDArray[Any]) -> bool:
     """Whether the times were written with an offset, so that they now stand in UTC."""
-    return column.dtype.kind == "O" and all(isinstance(word, str) and says_offset(word) for word in column)
+    return column.dtype.kind == "O" and all(isinstance(word, str) and has_offset(word) for word in column)
 
 
-def says_offset(word: str) -> bool:
-    """Whether a time in text says how far its clock is ahead of UTC."""
+def has_offset(word: str) -> bool:
+    """Whether a time in text has an offset from UTC."""
     return bool(re.search(r"\d(Z|[+-]\d\d:?\d\d)$", word)) and "T" in word.replace(" ", "T")
 
 
@@ -171,10 +171,10 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
         date = first.pop("date")
         number = min(first.values())
         raise TraceError(f"times in column {name!r} are of mixed types: {number!r} is a number, {date!r} is a date")
-    by_offset = {says_offset(word): word for word in reversed(words)}
+    by_offset = {has_offset(word): word for word in reversed(words)}
     if "date" in first and len(by_offset) > 1:
         raise TraceError(
-            f"times in column {name!r} are of mixed zones: {by_offset[True]!r} says its offset from UTC, "
+            f"times in column {name!r} are of mixed zones: {by_offset[True]!r} has an offset from UTC, "
             f"{by_offset[False]!r} does not; write all of them with an offset, or none"
         )
     for word in words:

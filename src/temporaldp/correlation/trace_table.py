@@ -24,7 +24,7 @@ from temporaldp.errors import InputError, StateError, TraceError
 
 
 class TraceTable:
-    """Who had which state when, in a table that is asked rather than held: what `read_traces` returns.
+    """States of users over time, in a table that is queried rather than loaded: the result of `read_traces`.
 
     Everything that a reader refuses is refused when this is made, by queries. The table itself stays where it is: a file, a
     frame, a cluster. It must not change as long as this is used.
@@ -44,7 +44,7 @@ class TraceTable:
     wide : bool
         Whether every time is a column of its own in the table, which a refusal names.
     between : Between
-        What somebody is at a time without a row.
+        The state of a user at a time without a row.
     absent : str, optional
         The state of those who are absent, where they have one: added behind the others.
     in_order_of_rows : bool
@@ -98,7 +98,7 @@ class TraceTable:
         self._found, self._absent, self._in_order_of_rows = found, absent, in_order_of_rows
         self._cells = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
         if absent in found.states:
-            raise StateError(f"state {absent!r} is to mean that somebody is absent, but rows of the table hold it")
+            raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")
         if traces.source.group is not None:
             self._refuse_two_groups()
 
@@ -117,7 +117,7 @@ class TraceTable:
         return tuple((tuple(name for _, name in found), part) for found, part in zip(places, parts, strict=True))
 
     def _places(self, part: Rows) -> Iterator[tuple[Any, str]]:
-        """Where everybody stands among all people, and their names."""
+        """Yield the position of each user among all users, and the name."""
         people = part.asked("SELECT user, min(row) AS row FROM rows GROUP BY user")
         names = text(values(people.column("user")))
         order = integers(people, "row").tolist() if self._in_order_of_rows else map(place_in_order, names)
@@ -125,7 +125,7 @@ class TraceTable:
 
     @cached_property
     def groups(self) -> dict[str, int]:
-        """How many people there are in each group, by its name.
+        """Number of people in each group, by its name.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class TraceTable:
         return counts
 
     def transition_counts(self, user: str | None = None) -> IntArray:
-        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of everybody, or of one user. Private."""
+        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private."""
         if user is None:
             return dense_counts(self._cells, self.n_states)
         if user not in self.users:
@@ -160,7 +160,7 @@ class TraceTable:
         return next(counts for name, counts in self.user_transitions() if name == user)
 
     def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
-        """Everybody's name and transitions, one by one, in the order of `users`.
+        """Yield the name and the transitions of each user, in the order of `users`.
 
         Of a Parquet file that is sorted by people, a part at a time is in memory; of other tables, all sums.
         """
@@ -175,7 +175,7 @@ class TraceTable:
         return isinstance(self._found.rows, SparkRows)
 
     def user_sums(self) -> Rows:
-        """Rows, where the table is, of which `counting` makes everybody's transitions: one row a person and pair of states."""
+        """Rows that `counting` turns into the transitions of all users: one row for each user and pair of states."""
         return self._sums("user", self._found.rows)
 
     def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
@@ -218,7 +218,7 @@ class TraceTable:
         return self.counting.by_name(rows.of_parts(lambda part: self._sums(column, part).asked("SELECT * FROM rows")))
 
     def _held_histogram(self, counts: IntArray) -> IntArray:
-        """Where people keep a value until the next: what begins and what ends at each time, summed up."""
+        """Histogram if people keep a state until the next one: cumulative sum of the states that begin and end at each time."""
         for part in self._found.rows.parts:
             changes = ordered(part, part.order).asked(
                 "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"

@@ -14,7 +14,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 
 class Traces(Protocol):
-    """Two small tables: how many transitions there are from each value to each other, and how many people have each at a time.
+    """Two small tables: the number of transitions between each pair of states, and of people in each state at each time.
 
     `Trajectories` holds every value in memory; a `TraceTable` asks a table of any size; `CountedTraces` were counted elsewhere.
     """
@@ -33,7 +33,7 @@ class Traces(Protocol):
 
     @property
     def step(self) -> str | None:
-        """How long one step is, in words."""
+        """Length of one step, in words."""
 
     @property
     def users(self) -> tuple[str, ...]:
@@ -52,28 +52,28 @@ class Traces(Protocol):
         """Number of states."""
 
     def histogram(self) -> IntArray:
-        """How many people are in each state at each time, shape (n_times, n_states). Exact, hence private."""
+        """Number of people in each state at each time, shape (n_times, n_states). Exact, hence private."""
 
     def transition_counts(self, user: str | None = None) -> IntArray:
-        """Transitions N[i, j] from i to j between consecutive times, of everybody or of one; shape (n_states, n_states)."""
+        """Transitions N[i, j] from i to j between consecutive times, of all users or of one; shape (n_states, n_states)."""
 
     def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
-        """Everybody's name and transitions, one by one, in the order of `users`."""
+        """Yield the name and the transitions of each user, in the order of `users`."""
 
 
 def codes_of(traces: Traces) -> IntArray:
-    """Everybody's values as indices of states, -1 where there is none, shape (n_users, n_times).
+    """Return the states of all users as indices, -1 for none, shape (n_users, n_times).
 
     Raises
     ------
     InputError
-        Only transitions or people were counted: counts do not say who had which value when.
+        Only counts of transitions or of people are available: counts do not contain the state of each user at each time.
     """
     codes = getattr(traces, "codes", None)
     if codes is None:
         raise InputError(
-            "expected traces that say who had which value when; counts of transitions do not tell longer words, hours or "
-            "people apart: give the traces themselves"
+            "expected traces with the state of each user at each time; counts of transitions do not distinguish longer "
+            "sequences, hours or users: give the traces themselves"
         )
     return np.asarray(codes, dtype=np.int64)
 

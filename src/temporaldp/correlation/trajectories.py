@@ -1,4 +1,4 @@
-"""Who had which state when: the table that correlations are learnt from and histograms are counted from."""
+"""States of users over time: the table from which correlations are estimated and histograms counted."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Trajectories:
     consecutive : bool array, shape (n_times - 1,), optional
         Whether times k and k + 1 are one step apart. Where they are not, no transition is counted between them.
     step : str, optional
-        How long one step is, in words. A correlation learnt at one step says nothing about a release at another.
+        Length of one step, in words. A correlation learnt at one length of step does not apply to a release at another.
 
     Raises
     ------
@@ -149,7 +149,7 @@ class Trajectories:
         return counts
 
     def transition_counts(self, user: str | None = None) -> IntArray:
-        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of everybody, or of one user. Private."""
+        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private."""
         if user is None:
             return self._transitions(self.codes)
         if user not in self.users:
@@ -157,7 +157,7 @@ class Trajectories:
         return self._transitions(self.codes[[self.users.index(user)]])
 
     def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
-        """Everybody's name and transitions, one by one, in the order of `users`."""
+        """Yield the name and the transitions of each user, in the order of `users`."""
         for name, row in zip(self.users, self.codes, strict=True):
             yield name, self._transitions(row[None])
 
@@ -176,7 +176,7 @@ class Trajectories:
         try:
             at = np.atleast_1d(np.arange(self.n_users)[users])
         except IndexError as error:
-            # Python ends a loop at this class of error, NumPy's text says which position there is not.
+            # Python ends a loop at this class of error; the text of NumPy names the missing position.
             raise IndexError(f"expected positions among {self.n_users} users: {error}") from None
         if at.ndim != 1 or not at.size:
             raise TraceError(f"expected positions of at least one of {self.n_users} users, got {users!r}")
@@ -190,7 +190,7 @@ class Trajectories:
         )
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        """What NumPy makes of trajectories: the codes, shape (n_users, n_times)."""
+        """Convert trajectories to an array: the codes, shape (n_users, n_times)."""
         return np.array(self.codes, dtype=dtype, copy=True) if copy else np.asarray(self.codes, dtype=dtype)
 
     def __repr__(self) -> str:

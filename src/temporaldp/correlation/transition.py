@@ -98,7 +98,7 @@ class TransitionMatrix(Constant):
         return len(self.states)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
-        """What NumPy makes of the matrix: its probabilities, shape (n, n), dense."""
+        """Convert the matrix to an array: its probabilities, shape (n, n), dense."""
         return np.array(self.dense(), dtype=dtype, copy=True) if copy else np.asarray(self.dense(), dtype=dtype)
 
     def central(self) -> TransitionMatrix:

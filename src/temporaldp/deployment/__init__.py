@@ -1,4 +1,4 @@
-"""What the promise of a published system is worth over time, from its record in the public registry alone."""
+"""Leakage over time of a published system, from its record in the public registry alone."""
 
 from temporaldp.deployment.card import DeploymentCard, LeakageOverTime
 from temporaldp.deployment.question import Question

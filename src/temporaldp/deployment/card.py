@@ -170,7 +170,7 @@ class DeploymentCard:
         return explanation.to_publisher(self)
 
     def row(self) -> dict[str, Any]:
-        """What the record states and the suprema, by name."""
+        """Fields of the record and the suprema, by name."""
         record, fits = self.deployment.record, self.misfit is None
         promised = self._leaking(PrivacyUnit.replace_one()).alone if fits else None
         if not fits and not self.promise.default_delta:
@@ -235,7 +235,7 @@ class DeploymentCard:
         both = PrivacyUnit.at_most(self.unit.contributions, of=PrivacyUnit.category_histogram())
         try:
             return self._leaking(both).lasting(adversary).temporal
-        except InputError:  # by group privacy, two units of a promise with a delta may have no guarantee
+        except InputError:  # by group privacy, two units of an (epsilon, delta) promise may have no guarantee
             return math.inf
 
 

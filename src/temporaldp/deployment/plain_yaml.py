@@ -27,7 +27,7 @@ NUMBERS = (
         list("-+.0123456789"),
     ),
 )
-"""What is no text: by YAML 1.2's core schema, in which 1e-5 is a number, and yes, 1:30 and dates are text."""
+"""Scalars that are not text, by the core schema of YAML 1.2: 1e-5 is a number; yes, 1:30 and dates are text."""
 
 
 def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:

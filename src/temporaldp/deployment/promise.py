@@ -49,7 +49,7 @@ class EpsilonPromise:
         total = math.fsum(self.delta * math.exp(min(k * self.epsilon, 700.0)) for k in range(units))
         if total >= 1.0:
             raise InputError(
-                f"expected a promise with a delta below 1 for {units} units together, but by group privacy its delta is "
+                f"expected a promise whose delta is below 1 for {units} units together, but by group privacy its delta is "
                 f"{total:.3g}; choose a --unit in which a change of value is one unit"
             )
         return PrivacyGuarantee(self.epsilon * units, total)

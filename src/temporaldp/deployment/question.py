@@ -1,4 +1,4 @@
-"""What a record does not state: the secret, the chains, the number of steps, and the units of a change of value."""
+"""Assumptions that a record does not state: the secret, the chains, the number of steps, and the units of a change of value."""
 
 from __future__ import annotations
 

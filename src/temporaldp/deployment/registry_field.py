@@ -46,7 +46,7 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
         "leakage": {
             "delta": found.delta,
             "one_step_alone": _rounded(found.alone),
-            "for_ever": [
+            "infinite_horizon": [
                 {"stays": p, "at_most": _rounded(leak)} for p, leak in zip(card.stays, card.lasting, strict=True)
             ],
             "kind": found.limit.kind,

@@ -29,7 +29,7 @@ HINTS = {
     "deployment.privacy_loss.privacy_unit": ", such as 'User-day-level'",
     "deployment.privacy_loss.privacy_parameters": " with epsilon, epsilon and delta, or rho, numbers such as 'epsilon: 0.5'",
 }
-"""What is expected of a required field."""
+"""Constraint of a required field."""
 
 
 def _present(value: Any) -> Any:

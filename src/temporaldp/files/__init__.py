@@ -1,4 +1,4 @@
-"""What is read and written: traces, matrices, plans, tables. Everything is written whole or not at all."""
+"""Input and output: traces, matrices, plans, tables. Files are written completely or not at all."""
 
 from temporaldp.files.correlations import load_correlation, save_correlation
 from temporaldp.files.counts import read_counts

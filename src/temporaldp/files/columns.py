@@ -17,7 +17,7 @@ from temporaldp.files.atomic import replacing
 METADATA_KEY = b"temporaldp"
 
 FORMULA = re.compile(r"'*[=+\-@]")
-"""How text begins that spreadsheets run as a formula, or that has apostrophes before it."""
+"""Beginning of text that spreadsheets run as a formula, possibly after apostrophes."""
 
 
 def guarded(cell: Any) -> Any:

@@ -32,7 +32,7 @@ with needing("tables"):
     import pyarrow as pa
 
 MEMORY = "1GiB"
-"""What DuckDB may take if nothing is said. The process takes some 200 MiB more."""
+"""Default memory limit of DuckDB. The process uses some 200 MiB more."""
 
 FILE_BITS = 40
 """A row's number is that of its file, shifted by so many bits, and its own: no file has more rows."""
@@ -69,8 +69,8 @@ class Embedded:
         settings = {"threads": n_threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
         if largest_spill is not None:
             settings["max_temp_directory_size"] = largest_spill
-        # DuckDB 2.0 splits a window over Parquet into hundreds of branches, each of which looks at what the file says of all
-        # its row groups: at 10^7 rows this took half as long again. What is worth splitting is split into `cuts`.
+        # DuckDB 2.0 splits a window over Parquet into hundreds of branches, each of which reads the metadata of all
+        # row groups of the file: at 10^7 rows this took half as long again. What is worth splitting is split into `cuts`.
         found = self.run(lambda: self._connection.execute("FROM duckdb_optimizers()").fetchall())
         optimizers = {name for (name,) in found}
         settings["disabled_optimizers"] = ",".join(optimizers & {"partitioned_execution"})
@@ -87,7 +87,9 @@ class Embedded:
         files = f"read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
         found = self._asked(lambda: self._connection.sql(f"FROM {files}"))
         if taken := [name for name in found.columns if name.lower() in PLACES]:
-            raise TraceError(f"column {taken[0]!r} has the name by which DuckDB tells where a row stands; rename it")
+            raise TraceError(
+                f"column {taken[0]!r} has a name that DuckDB reserves for the position of a row; rename it"
+            )
         row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number"
         mask = (1 << FILE_BITS) - 1
         source = self._source(paths, lambda row: (row >> FILE_BITS, row & mask))
@@ -149,7 +151,7 @@ class Embedded:
         )
 
     def _source(self, paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Source:
-        """How messages name a row: with its file where there are several, which `split` finds."""
+        """Name of a row in messages: with its file if there are several, which `split` finds."""
 
         def place(row: int) -> str:
             if len(paths) == 1:
@@ -164,7 +166,7 @@ class Embedded:
         return Table(rows, tuple(names), rows.kinds)
 
     def run(self, query: Callable[[], Any]) -> Any:
-        """The result of a query, which another thread waits for: this one hears signals, and says how far it is.
+        """Return the result of a query that another thread waits for: this thread handles signals and reports the progress.
 
         Raises
         ------
@@ -227,7 +229,7 @@ def _translated(error: BaseException) -> BaseException:
 
 
 def _bad_record(said: str) -> str | None:
-    """What is wrong with a record of a CSV file (of one line or several), if that is what DuckDB says."""
+    """Return the error in a record of a CSV file (of one line or several), if the message of DuckDB is about one."""
     found = re.search(r"CSV Error on Line: (\d+)\nOriginal Line:\s*(.*)", said)
     file = re.search(r"^  file = (.*)$", said, re.MULTILINE)
     if found is None or file is None:

@@ -16,7 +16,7 @@ from temporaldp.files.columns import guarded, unguarded
 SUFFIXES = (".csv", ".json")
 
 UNREADABLE = (ValueError, KeyError, TypeError, IndexError, RecursionError, OverflowError, MemoryError, csv.Error)
-"""What parsers raise on files that are damaged or something else altogether."""
+"""Exceptions of parsers on files that are damaged or in another format."""
 
 
 @contextmanager

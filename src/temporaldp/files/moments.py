@@ -1,4 +1,4 @@
-"""Labels of single steps as moments: equal ones known again in any spelling, later ones told from earlier ones."""
+"""Labels of single steps as moments, which are equal in any spelling and ordered in time."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ EPOCH = datetime(1970, 1, 1)
 MICROSECOND = Decimal("1e-6")
 
 STEP = re.compile(r"([\d.e+-]+)(?: (seconds|months))?")
-"""How long a step is: 300 seconds, 1 months, or a number."""
+"""Length of a step: 300 seconds, 1 months, or a number."""
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where a label stands in time.
+    """Position of a label in time.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def label_of(time: Any) -> str:
 
 
 def moment(label: str) -> Moment:
-    """Where a label stands in time."""
+    """Position of a label in time."""
     word = " ".join(unicodedata.normalize("NFKC", label).split())
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", word):
         return Moment(NUMBER, _exact(word))
@@ -119,7 +119,7 @@ def distance(before: str, label: str) -> float | None:
 
 
 def steps_between(step: str, before: str, label: str) -> float | None:
-    """How many steps (300 seconds, 1 months, or a number) lie between two labels; None where that cannot be said.
+    """Number of steps (300 seconds, 1 months, or a number) between two labels; None if it is undetermined.
 
     Months are counted by the calendar where both labels stand at one day and time of the month, else as the shortest month.
     """
@@ -140,7 +140,7 @@ def shortfall(step: str, before: str, label: str) -> float | None:
 
 
 def by_the_clock(label: str) -> datetime | None:
-    """What the clock showed that a date is written with, to a microsecond; None for a label that is no date."""
+    """Local time of a date, to a microsecond; None for a label that is no date."""
     clock = moment(label).clock
     return (
         None
@@ -150,7 +150,7 @@ def by_the_clock(label: str) -> datetime | None:
 
 
 def longest_in_steps(step: str, days: int) -> int | None:
-    """How many steps are in so many days, those of a week, a long month or a long year; None where that cannot be said."""
+    """Number of steps in a number of days (a week, a long month or a long year); None if it is undetermined."""
     known = re.fullmatch(r"([\d.e+-]+) (seconds|months)", step)
     if known is None:
         return None

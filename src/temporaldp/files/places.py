@@ -60,7 +60,7 @@ def _in_folder(folder: Path) -> tuple[Path, ...]:
 
 
 def kind_of(path: Path) -> str | None:
-    """The suffix that says which kind of table a file is, whether it is compressed or not; None if it says nothing."""
+    """Return the suffix that determines the kind of a table, compressed or not; None if there is no such suffix."""
     return next((suffix for suffix in TABLES if suffix in [one.lower() for one in path.suffixes[-2:]]), None)
 
 

@@ -64,7 +64,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 
 def _promised(plan: Plan) -> FloatArray | list[float]:
-    """What each step leaks by itself; under a metric that is not the budget."""
+    """Leakage of each step by itself; under a metric it differs from the budget."""
     return plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
 
 

@@ -1,4 +1,4 @@
-"""Where Parquet can be cut into parts that are read one after the other, each from row groups of its own."""
+"""Division of Parquet files into parts that are read one after the other, each from row groups of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_PARTS = 100
 """Every part is a query, which looks at what the files say of all their row groups."""
 
 MOST_READ = 1.5
-"""How often a cell may be read, on average."""
+"""Largest average number of reads of a cell."""
 
 
 def cuts(groups: Sequence[tuple[Any, Any, int]]) -> tuple[Any, ...]:

@@ -20,7 +20,7 @@ from temporaldp.errors import OutputError
 
 try:
     import fcntl
-except ImportError:  # no such locks on Windows: there, what a killed process leaves stays until somebody takes it away
+except ImportError:  # no such locks on Windows: there, files of a killed process stay until they are deleted by hand
     fcntl = None  # type: ignore[assignment]
 
 LOCK = "in-use"
@@ -62,7 +62,7 @@ def remove_temporary_files() -> None:
 
 
 def _prefix() -> str:
-    """How folders of this machine begin: where several share a file system, each may see its own locks only."""
+    """Prefix of the folders of this machine: of several that share a file system, each may see its own locks only."""
     return "temporaldp-" + re.sub(r"\W", "-", platform.node()) + "-"
 
 
@@ -89,7 +89,7 @@ def _remove_abandoned(place: Path) -> None:
     if fcntl is None:
         return
     for mark in place.glob(f"{_prefix()}*/{LOCK}"):
-        with suppress(OSError):  # in use, somebody else's, or taken away in this moment
+        with suppress(OSError):  # in use, of another user, or deleted in this moment
             if not stat.S_ISREG(mark.lstat().st_mode):
                 continue
             # Neither made nor waited for: it may be gone by now, and be something else.

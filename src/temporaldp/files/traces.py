@@ -51,10 +51,10 @@ def read_traces(
     where: str | None = None,
     memory: str = "1GiB",
 ) -> TraceTable:
-    """Read who had which state when, from a table of any size.
+    """Read the state of each user at each time from a table of any size.
 
-    Nothing but small tables is held in memory: how many people have each value at each time, and how many transitions there are
-    from each value to each other. Files are read by DuckDB; frames are asked where they are.
+    Only two small tables are held in memory: the number of people in each state at each time, and the number of transitions
+    between each pair of states. Files are read by DuckDB; frames are queried in place.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def read_traces(
     states : sequence of names, optional
         The public domain, in this order; a state outside it is an error. Without it, the states that occur, sorted.
     step : str, optional
-        How long one step has to be, as `.step` says it ("300 seconds", "1"); anything else is an error.
+        Required length of one step, as in `.step` ("300 seconds", "1"); any other length is an error.
     delimiter : str, optional
         Of CSV files (default: the most frequent of comma, semicolon, tab and bar in the first line) and of sequences (default:
         blanks).
@@ -88,12 +88,12 @@ def read_traces(
         A state of their own for people without a row at a time: how many are present is then protected like any other count,
         and only the number of all people is public.
     every : str, optional
-        The rows are events at odd times: put them on a grid with steps of "15min", "1h", "1d", "1w" (or of a number, for times
-        that are numbers). What somebody is at a step is what their last event until then says. Hours and shorter steps are
-        elapsed time; days and weeks are those of the clock in `timezone`, whatever daylight saving makes of them.
+        The rows are events at irregular times: put them on a grid with steps of "15min", "1h", "1d", "1w" (or of a number, for
+        times that are numbers). The state of a user at a step is that of their last event up to it. Hours and shorter steps
+        are elapsed time; days and weeks are those of the clock in `timezone`, with its daylight saving.
     fill : {"last", "absent"}
-        With `every`: what somebody is at a step with no event since the one before: what they were, from their first event on;
-        or absent (a state of its own, named by `absent`).
+        With `every`: the state of a user at a step with no event since the previous step. "last": the state of their last
+        event, from the first event on. "absent": a state of its own, named by `absent`.
     timezone : str, optional
         With `every`: where days begin, and whose clock it is that times without an offset show, such as "Europe/Amsterdam".
     where : str, optional
@@ -145,7 +145,7 @@ def _separator(delimiter: str | None) -> str | None:
 
 
 def source_name(source: Any, where: str | None) -> str:
-    """What messages call a source."""
+    """Name of a source in messages."""
     if not isinstance(source, str | os.PathLike):
         return type(source).__name__
     return os.fspath(source) if where is None else f"{os.fspath(source)} where {where}"
@@ -223,7 +223,7 @@ def _laid_out(
 
 
 def _grid(every: str | None, fill: Fill | None, zone: str | None) -> tuple[str, Fill, str | None] | None:
-    """How events come onto a grid; None where rows are states already."""
+    """Grid of the events; None if rows are states already."""
     if every is None:
         if fill is not None or zone is not None:
             raise InputError("fill and timezone are about events on a grid: they need its step, such as every='1h'")
@@ -260,7 +260,7 @@ def any_table(source: Any, delimiter: str | None = None, memory: str = "1GiB", w
     paths = trace_files(source)
     if all(map(is_parquet, paths)):
         columns = [parquet_columns(path) for path in paths]
-        # As they stand: DuckDB knows a column of several files by its name.
+        # Names as written: DuckDB identifies a column of several files by its name.
         header = tuple(name.strip() for name in same_header(paths, [[name for name, _ in each] for each in columns]))
         return replace(Embedded(memory).parquet(paths, header, where), mixed=mixed_columns(paths, columns))
     separator = _separator(delimiter) or separator_of(paths[0])

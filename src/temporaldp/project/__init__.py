@@ -1,4 +1,4 @@
-"""The project file: one TOML document that says what a release is."""
+"""The project file: one TOML document that defines a release."""
 
 from temporaldp.project.project import Project
 

@@ -398,7 +398,7 @@ def _learnt(data: Traces, known: CorrelationSettings) -> tuple[Adversary, ...]:
 
 
 def _provenance(settings: Settings) -> Provenance:
-    """Where an estimated or given correlation comes from."""
+    """Origin of an estimated or given correlation."""
     traces, known, history = settings.traces, settings.correlation, settings.history.path
     matrices = [path for path in (known.backward, known.forward) if path is not None]
     if matrices:

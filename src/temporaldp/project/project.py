@@ -1,4 +1,4 @@
-"""A project: one TOML file that says what a release is, and the functions that read it."""
+"""A project: one TOML file that defines a release, and the functions that read it."""
 
 from __future__ import annotations
 

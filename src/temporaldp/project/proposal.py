@@ -53,7 +53,7 @@ MAX_STATES = 200
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """What a look at a table shows.
+    """Properties of an inspected table.
 
     Parameters
     ----------

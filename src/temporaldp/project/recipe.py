@@ -1,4 +1,4 @@
-"""From what a release was computed, noted in its ledger, so that its report says how to compute it again.
+"""The inputs of a release, recorded in its ledger, from which its report states how to reproduce it.
 
 There is no hash of the protected traces, nor of counts: an adversary with the data of all other people could try the states of
 one person until the hash fits.

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSetup:
-    """What satisfies the level of a release (a plan, an accountant, or both), and the data.
+    """Guard of the level of a release (a plan, an accountant, or both), and the data.
 
     Parameters
     ----------

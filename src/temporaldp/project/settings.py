@@ -324,12 +324,12 @@ class Settings(Section):
 
     @property
     def has_correlation(self) -> bool:
-        """Whether the file or the command says what the adversary uses."""
+        """Whether the project file or the command gives the correlation of the adversary."""
         return self.history.path is not None or self.correlation.is_given
 
     @property
     def history_table(self) -> TableSettings:
-        """How the history is read: keys that [history] omits are those of [traces], except its rows and its format."""
+        """Settings of the history table: keys that [history] omits are those of [traces], except its rows and its format."""
         own = {"path", "where", "delimiter", *self.history.model_fields_set}
         shared = {key: getattr(self.traces, key) for key in TableSettings.model_fields if key not in own}
         return self.history.model_copy(update=shared)

@@ -151,8 +151,10 @@ def begun(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
         keep_correlations(ledger.store, account.population, known["salt"])
     if ledger.adoptions:
         accountant = unspent_accountant(ledger, known["users"])
-    is_endless = accountant.alpha is not None and accountant.horizon is None and account.asked_reserve is None
-    if is_endless and known["users"]:
+    has_sustainable_reserve = (
+        accountant.alpha is not None and accountant.horizon is None and account.asked_reserve is None
+    )
+    if has_sustainable_reserve and known["users"]:
         with suppress(LedgerError):
             expect_kept_reserve(accountant, ledger)
     return _resumed(accountant, ledger)

@@ -81,7 +81,7 @@ class ClampedSum:
         return float(measurement(numbers))
 
     def epsilon_spent(self, epsilon: float) -> float:
-        """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more."""
+        """Epsilon by OpenDP's privacy map if `epsilon` is requested: at most `epsilon`."""
         return float(self._measurement(epsilon).map(REPLACED))
 
     def _measurement(self, epsilon: float) -> Any:

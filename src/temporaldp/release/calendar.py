@@ -81,8 +81,8 @@ class Calendar:
         now, kind = moment(label), moment(before).kind
         if kind != now.kind:
             raise InputError(
-                f"time {label!r} is a {now.kind}, {before!r} a {kind}: nothing says which comes first. A ledger has one kind "
-                "of time, that of its first step"
+                f"time {label!r} is a {now.kind}, {before!r} a {kind}: their order is undefined. A ledger has one kind of "
+                "time, that of its first step"
             )
         if not now.has_order:
             return
@@ -95,7 +95,7 @@ class Calendar:
         if short is not None:
             raise InputError(
                 f"time {label!r} is only {in_words(short, label)} after {before!r}, less than one step ({self._step}): a "
-                "correlation over another length of time says nothing about it; leave it out"
+                "correlation over another length of time does not apply to it; leave it out"
             )
 
 

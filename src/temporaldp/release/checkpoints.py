@@ -1,10 +1,10 @@
-"""Checkpoints of a ledger: what was found by checking and counting all of it, so that opening it goes on from there.
+"""Checkpoints of a ledger: results of checking and counting its steps, from which the next opening continues.
 
-A checkpoint says how far the chain was checked, and what an accountant has to know of the steps until then
-(`TemporalAccountant.kept_state`). That tells about the matrices, and is kept among the ledger's private things. The ledger has
-an event, in its chain, with the hash of the checkpoint: a checkpoint that was changed, or that belongs to another ledger, to an
-older copy with other steps, or to another version of this program, is not used. Then the one before it is, or everything is
-read and counted from the first step.
+A checkpoint records how far the chain was checked, and the state of the accountant after these steps
+(`TemporalAccountant.kept_state`). This state reveals the matrices, so it is kept in the private part of the store. The chain of
+the ledger has an event with the hash of the checkpoint: a checkpoint that was changed, or that belongs to another ledger, to an
+older copy with other steps, or to another version of this program, is not used. Then the previous checkpoint is used, or all
+steps are read and counted from the first.
 """
 
 from __future__ import annotations
@@ -85,14 +85,14 @@ def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, 
 
 
 def last_checkpoint(store: Store, began: str, events: Sequence[LedgerEvent]) -> Checkpoint | None:
-    """The last checkpoint that is what the ledger's event says; None if there is none."""
+    """Last checkpoint that matches its event in the ledger; None if there is none."""
     made = [event for event in events if event.kind == CHECKPOINT]
     for number in range(len(made))[: -KEPT - 1 : -1]:
         event = made[number]
         with suppress(LedgerError, ValueError, KeyError, TypeError):
             text = store.read_private(_name(number)) or ""
-            told = json.loads(text)
-            found = Checkpoint(*(told[field] for field in Checkpoint._fields))
+            fields = json.loads(text)
+            found = Checkpoint(*(fields[field] for field in Checkpoint._fields))
             is_its_own = digest(text) == event.details["digest"] and text == found.text(began, events)
             if (
                 is_its_own

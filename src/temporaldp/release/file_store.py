@@ -92,7 +92,7 @@ class FileDatabase(Database):
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """A transaction that nobody else writes beside; durable when it ends, undone if it raises."""
+        """Exclusive write transaction; durable when it ends, undone if it raises."""
         with self._translated(), self._connected().connect() as connection:
             writer = connection.execution_options(temporaldp_writes=True)
             with writer.begin():
@@ -226,7 +226,7 @@ def _engine(path: Path, *, new: bool = False, connected: Callable[[], None] = la
     read_only = not new and not os.access(path, os.W_OK) and not Path(f"{path}-wal").exists()
 
     def connect() -> sqlite3.Connection:
-        # "rw" never creates; a file that nobody can write to (a backup on a read-only disk) needs no locks. as_uri quotes.
+        # "rw" never creates; a read-only file (a backup, say) needs no locks. as_uri quotes.
         mode = "mode=ro&immutable=1" if read_only else "mode=rw"
         connection = sqlite3.connect(
             f"{path.as_uri()}?{mode}", uri=True, timeout=SECONDS_TO_WAIT, isolation_level=None, check_same_thread=False

@@ -1,4 +1,4 @@
-"""What a continual release publishes beside its noisy counts: what they and those before say, stored with each step."""
+"""Filtered counts of a continual release: estimated from the releases up to each step, and stored with the step."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class StepFilter:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What a ledger says of it: which public correlation."""
+        """Digest and provenance of the public correlation, for the configuration of a ledger."""
         digest = correlations_of([Adversary(forward=self._correlation.forward)], salt="public")["users"][0]
         return {"correlation": digest, "from": self._correlation.source.provenance}
 
@@ -58,20 +58,20 @@ class StepFilter:
         """What has to be known of the ledger's rows to go on from them, as JSON values."""
         self._catch_up(ledger)
         state = self._state
-        told = None
+        document = None
         if state is not None:
             belief, errors = state.belief, state.errors
             arrays = belief.mean, belief.covariance, errors.mean, errors.variance, state.widenings, state.fit
-            told = {"arrays": [packed(one) for one in arrays], "total": state.total, "n_steps": state.n_steps}
-        return {"known": self._known, "unpublished": self._unpublished, "state": told}
+            document = {"arrays": [packed(one) for one in arrays], "total": state.total, "n_steps": state.n_steps}
+        return {"known": self._known, "unpublished": self._unpublished, "state": document}
 
     def resume(self, kept: dict[str, Any]) -> None:
         """Go on from a kept state."""
-        state, told = None, kept["state"]
-        if told is not None:
-            mean, covariance, error, variance, widenings, fit = (unpacked(one) for one in told["arrays"])
+        state, document = None, kept["state"]
+        if document is not None:
+            mean, covariance, error, variance, widenings, fit = (unpacked(one) for one in document["arrays"])
             belief, errors = Belief(mean, covariance), PredictionErrors(error, variance)
-            state = FilterState(belief, errors, widenings, fit, float(told["total"]), int(told["n_steps"]))
+            state = FilterState(belief, errors, widenings, fit, float(document["total"]), int(document["n_steps"]))
         self._state, self._known, self._unpublished = state, int(kept["known"]), int(kept["unpublished"])
 
     def next_step(self, ledger: Ledger, counts: IntArray, epsilon: float, total: int) -> dict[str, Any]:
@@ -96,7 +96,7 @@ class StepFilter:
     def _after(self, step: StepRelease) -> FilterState:
         state = self._state
         if state is None:
-            for _ in range(self._unpublished):  # their totals were not said: that of the first step that has one
+            for _ in range(self._unpublished):  # their totals are unknown: that of the first step that has one
                 state = advance(state, StepRelease(None, 1.0, 1.0, step.total), self._correlation)
         state = advance(state, step, self._correlation)
         return state.only(state.kept)

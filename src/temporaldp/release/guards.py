@@ -1,4 +1,4 @@
-"""What holds the level of a continual release: a plan, or an accountant with or without a plan of budgets."""
+"""Guards, which enforce the level of a continual release: a plan, or an accountant with or without a plan of budgets."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Forecast:
     epsilon : float
         In nats.
     leakage : float or None
-        The largest of any step after it, in nats; None where nobody counts it.
+        Largest leakage of any step after it, in nats; None where it is not computed.
     """
 
     time: str
@@ -51,9 +51,9 @@ class Forecast:
 
 
 class Guard(ABC):
-    """What holds the level of a release; by default, of one that spends budgets.
+    """Enforcement of the level of a release; by default, of one that spends budgets.
 
-    `promise` is what no step ever exceeds, in nats: alpha, but where alpha is renewed.
+    `promise` is an upper bound on the leakage of every step, in nats: alpha, except where alpha is renewed.
     """
 
     alpha: float
@@ -66,7 +66,7 @@ class Guard(ABC):
 
     @abstractmethod
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
-        """What a ledger is for, as JSON values; `kept` is what a ledger says already, or nothing."""
+        """Configuration of a ledger, as JSON values; `kept` is the configuration that the ledger has, or empty."""
 
     def position(self, n_steps: int, time: str | None) -> int:
         """Which step of its plan the next one is, after so many: at this time, if it is known."""
@@ -74,7 +74,7 @@ class Guard(ABC):
 
     @abstractmethod
     def next_epsilon(self, step: int, *, last: bool) -> float:
-        """What the next step, at this position, spends if nobody asks for something else, in nats."""
+        """Default budget of the next step, at this position, in nats."""
 
     @abstractmethod
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
@@ -135,11 +135,11 @@ class Guard(ABC):
 
     @abstractmethod
     def leakage_after(self, epsilon: float) -> float | None:
-        """The largest leakage of any step once the next one has spent epsilon; None if nobody counts it."""
+        """Largest leakage of any step once the next one has spent epsilon; None where it is not computed."""
 
 
 class PlanGuard(Guard):
-    """A plan that holds the level by itself: spending less than it grants leaks less, and its noise is fixed."""
+    """A plan that satisfies the level by itself: spending less than it grants leaks less, and its noise is fixed."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -148,7 +148,7 @@ class PlanGuard(Guard):
         self.noise, self.horizon = plan.noise, plan.horizon
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
-        """The level, the plan, and what it says of itself."""
+        """The level, the digest of the plan, and the plan's terms."""
         return {
             "alpha": self.alpha,
             "accounting": self.accounting.document(),
@@ -165,7 +165,7 @@ class PlanGuard(Guard):
         return self._plan.measurement(mechanism, step, epsilon)
 
     def pass_over(self, step: int) -> Measurement:
-        """Who leaves a step out hides a part of what the plan would have published, which leaks no more."""
+        """An omitted step hides a part of what the plan would have published, which leaks no more."""
         self._plan.epsilons_for(1, start=step)
         return NOTHING
 
@@ -177,7 +177,7 @@ class PlanGuard(Guard):
         return {}
 
     def leakage_after(self, epsilon: float) -> None:
-        """Nobody counts it."""
+        """None: a plan computes no leakage so far."""
 
     def require_mechanism(self, mechanism: Mechanism) -> None:
         """One that goes with the plan."""
@@ -219,7 +219,7 @@ class AccountantGuard(Guard):
         }
 
     def next_epsilon(self, step: int, *, last: bool) -> float:
-        """The plan's; else what can be spent for ever, and the rest at the last step."""
+        """Budget of the plan; without a plan the sustainable budget, and the rest at the last step."""
         plan = self._current_plan()
         if plan is not None:
             usual = float(plan.epsilons_for(1, start=step)[0])
@@ -229,8 +229,8 @@ class AccountantGuard(Guard):
             usual = self.accountant.reserve
             if usual == 0.0:
                 raise SpentError(
-                    "no positive budget can be spent at every step for ever, so there is no default: give an epsilon for each "
-                    "step, a plan, or a horizon"
+                    "no positive budget is sustainable over an infinite horizon, so there is no default: give an epsilon for "
+                    "each step, a plan, or a horizon"
                 )
         # A plan made elsewhere may use alpha to the last digit; the accountant keeps a few for rounding. Whether it admits a
         # budget takes much less time than what it admits at most.
@@ -250,7 +250,7 @@ class AccountantGuard(Guard):
         return NOTHING
 
     def replay(self, ledger: Ledger) -> None:
-        """Tell the accountant what it does not know."""
+        """Count the steps of the ledger that the accountant has not counted."""
         known = len(self.accountant)
         if known > len(ledger):
             raise InputError(
@@ -279,7 +279,7 @@ class AccountantGuard(Guard):
 
 
 def guard_of(accountant: TemporalAccountant | None, plan: Plan | None) -> Guard:
-    """What holds the level, of the two that a user may give.
+    """Guard of an accountant, a plan, or both.
 
     Raises
     ------
@@ -291,13 +291,13 @@ def guard_of(accountant: TemporalAccountant | None, plan: Plan | None) -> Guard:
             raise InputError(f"expected a {kind.__name__}, got {type(given).__name__}")
     if accountant is None:
         if plan is None:
-            raise InputError("expected an accountant or a plan (or both): something must hold the level")
+            raise InputError("expected an accountant or a plan (or both): one of them must enforce the level")
         return PlanGuard(plan)
     if plan is not None and not isinstance(plan, BudgetPlan):
         raise InputError(
-            "expected a noise plan without an accountant: an accountant lets budgets be chosen as one goes, and at a delta "
-            "they may not be, because hockey-stick divergences do not compose along adaptive paths. The noise is fixed "
-            "beforehand, and the plan alone holds the level"
+            "expected a noise plan without an accountant: an accountant admits adaptive budgets, which approximate DP does "
+            "not allow here, because hockey-stick divergences do not compose along adaptive paths. The noise is fixed "
+            "beforehand, and the plan alone enforces the level"
         )
     return AccountantGuard(accountant, plan)
 
@@ -314,8 +314,9 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
         return accountant.alpha
     if plan.accounting.is_exact and not accountant.accounting.is_exact:
         raise InputError(
-            "the plan holds alpha by the exact leakage, and this accountant counts by an upper bound of it, which the plan "
-            "would exceed: make the accountant with accounting=Exact(), plan by the same method, or give the plan alone"
+            "the plan satisfies alpha by the exact leakage, and this accountant computes an upper bound of it, which would "
+            "exceed alpha under the plan: make the accountant with accounting=Exact(), plan by the same method, or give "
+            "the plan alone"
         )
     if plan.accounting.distances is not accountant.accounting.distances and not np.array_equal(
         np.asarray(plan.accounting.distances), np.asarray(accountant.accounting.distances)
@@ -324,7 +325,7 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
             "the plan's epsilons multiply other distances than the accountant's: make both with one metric"
         )
     if plan.alpha > accountant.alpha:
-        raise InputError(f"the plan holds alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")
+        raise InputError(f"the plan has alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")
     if plan.horizon is not None and accountant.horizon != plan.horizon:
         raise InputError(
             f"the plan has {plan.horizon} steps, so the accountant needs a horizon of {plan.horizon}, got {accountant.horizon}"

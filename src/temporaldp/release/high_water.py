@@ -1,8 +1,8 @@
 """High-water marks: how far this machine has written each ledger, kept outside of the ledgers and of their backups.
 
 A chain of hashes shows that entries were changed, not that the last ones are gone, or that all of it was written anew. A mark
-does, to whoever opens the ledger on a machine that wrote to it. Marks lie beside the key of digests (`key_file`); where they
-cannot be kept, or on another machine, only a noted head tells.
+shows this when the ledger is opened on a machine that wrote to it. Marks lie beside the key of digests (`key_file`); where they
+cannot be kept, or on another machine, only a noted head reveals it.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class LaplaceCounts(ABC):
         return granted_scale(HISTOGRAM_SENSITIVITY, positive(epsilon, "epsilon"))
 
     def epsilon_spent(self, epsilon: float) -> float:
-        """What OpenDP's privacy map says is spent when `epsilon` is asked for; never more, by a few ulps less."""
+        """Epsilon by OpenDP's privacy map if `epsilon` is requested: at most `epsilon`, and lower by a few ulps at most."""
         return float(_measurement(self.scale(epsilon)).map(HISTOGRAM_SENSITIVITY))
 
 
@@ -129,7 +129,7 @@ class GroupedHistogram(LaplaceCounts):
 
 @dataclass(frozen=True, slots=True)
 class NoisyHistogram:
-    """Mechanism: exact noise of a given scale on every count of a histogram, as OpenDP draws it; for plans with a delta.
+    """Mechanism: noise of a given scale, drawn exactly by OpenDP, on each count of a histogram; for plans under approximate DP.
 
     What it leaks by itself under replacement of one person's value is `DiscreteGaussianNoise(scale)` or
     `DiscreteLaplaceNoise(scale)`.

@@ -66,7 +66,8 @@ def release_histograms(
         return _continued(trajectories, plan, consistent)
     if not isinstance(plan, Plan):
         raise InputError(
-            f"expected a plan or a continual release, got {plan!r}: `plan_budget` and `plan_noise` make plans that hold a level"
+            f"expected a plan or a continual release, got {plan!r}: `plan_budget` and `plan_noise` make plans that satisfy a "
+            "level"
         )
     states, step = plan.source.states, plan.source.step
     if states is not None:
@@ -131,7 +132,7 @@ def require_same_step(expected: str | None, found: str | None, *, what: str) -> 
     if None not in (expected, found) and expected != found:
         raise InputError(
             f"the {what} is for steps of {expected}, the data have steps of {found}: a correlation over another "
-            "length of time says nothing about them; plan with a history of the same step"
+            "length of time does not apply to them; plan with a history of the same step"
         )
 
 
@@ -180,7 +181,7 @@ def filtered_histograms(trajectories: Traces, stream: ContinualRelease[Any, Any]
 
 
 def gap_before(trajectories: Traces, stream: ContinualRelease[Any, Any]) -> str | None:
-    """What to know where new steps do not follow the last one released at once; None if they do, or nothing says."""
+    """Warning where new steps do not follow the last released one directly; None if they do, or if that is unknown."""
     new = [time for time in trajectories.times if not stream.has(time)]
     if not new or not len(stream):
         return None

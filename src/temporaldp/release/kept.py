@@ -1,8 +1,8 @@
 """What is kept beside a ledger: the matrices that a release is accounted with, and its reserve. The ledger has digests alone.
 
-A copy of the ledger that is handed to somebody else says nothing of the matrices, which it stores as salted digests; what is
-read is checked against them. The reserve is an answer, not a permission: an accountant tries whether the number holds the
-level, and looks for another if it does not.
+A copy of the ledger reveals nothing about the matrices, which it stores as salted digests; the stored matrices are checked
+against the digests when they are read. The reserve is a hint, not a permission: an accountant checks that it satisfies the
+level, and computes another if it does not.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def difference(kept: dict[str, Any], now: dict[str, Any]) -> str:
 
 
 def plan_digest(plan: Plan) -> str:
-    """A hash of what the plan is, so that another one is told apart."""
+    """Hash that identifies a plan."""
     return digest(canonical([plan.alpha, plan.identity]))
 
 

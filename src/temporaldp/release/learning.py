@@ -99,7 +99,7 @@ def learn_correlation(
     Returns
     -------
     Adversary
-        With a backward and a forward `IntervalMatrix`, whose origin says what was spent.
+        With a backward and a forward `IntervalMatrix`, whose origin records what was spent.
 
     Raises
     ------
@@ -168,7 +168,7 @@ def _drawn_once(
     with Ledger.open(place, lambda _: configuration) as book:
         if not len(book):
             with book.writing() as writer:
-                if not len(book):  # nobody was faster
+                if not len(book):  # no other process was faster
                     writer.append(
                         time="correlation",
                         parameter=epsilon,

@@ -45,10 +45,10 @@ ROWS_AT_ONCE = 256
 """Rows that are read and checked together where one of them is asked for."""
 
 ADOPT = "adopt"
-"""The kind of event that says from which step on another correlation is valid."""
+"""Kind of an event that records the step from which another correlation is valid."""
 
 SOURCE = "source"
-"""The kind of event that says from what the steps after it were computed."""
+"""Kind of an event that records the source from which the steps after it were computed."""
 
 Describe: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
 
@@ -118,7 +118,7 @@ class Ledger:
         Raises
         ------
         LedgerMismatchError
-            There is one of another configuration; says what differs.
+            There is a ledger with another configuration; the message names the differences.
         """
         store = store_at(place)
         if not store.exists():
@@ -151,7 +151,7 @@ class Ledger:
 
     def _heading(self, transaction: Transaction) -> Heading:
         if transaction.heading is None:
-            raise LedgerError(f"{self.place}: the row that says what the ledger is for was deleted, or never made")
+            raise LedgerError(f"{self.place}: the row with the configuration was deleted, or never written")
         return transaction.heading
 
     def _forget_all(self) -> None:
@@ -169,7 +169,7 @@ class Ledger:
         rows, events = transaction.rows(start.n_steps), transaction.events(start.n_events)
         end = followed(start, rows, events, self.place)
         if heading.n_steps != end.n_steps:
-            problem = f"it says that it has {heading.n_steps} steps, but {end.n_steps} are there: some were deleted or cut off"
+            problem = f"it records {heading.n_steps} steps, but has {end.n_steps}: some were deleted or cut off"
             raise changed(self.place, problem)
         if heading.head != end.head:
             raise changed(self.place, "its head is not the hash of its last step: steps were exchanged or cut off")
@@ -418,9 +418,9 @@ class LedgerWriter:
     ) -> LedgerRow:
         """Add the next step; gives its row."""
         n_steps, n_events, head = self.end
-        told = None if leakage is None else leakage + 0.0
+        leaked = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
-        row = sealed(LedgerRow(n_steps, time, called, spent, told, bool(last), output, digest, request_key, ""), head)
+        row = sealed(LedgerRow(n_steps, time, called, spent, leaked, bool(last), output, digest, request_key, ""), head)
         self._transaction.append(row, after=head, n_steps=n_steps + 1)
         self.rows.append(row)
         self.end = End(n_steps + 1, n_events, row.hash)
@@ -448,7 +448,7 @@ def _read_configuration(spelled: str, place: str) -> dict[str, Any]:
         configuration: dict[str, Any] = json.loads(spelled)
         found = configuration.pop("format")
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise LedgerError(f"{place}: the row that says what the ledger is for was changed") from None
+        raise LedgerError(f"{place}: the row with the configuration was changed") from None
     if found != FORMAT:
         raise LedgerError(
             f"{place}: expected a ledger of format {FORMAT!r}, got {str(found)[:40]!r}; open it with the version of temporaldp "

@@ -24,7 +24,7 @@ SERVED = (
     "SET statement_timeout = '60s'",
     "SET idle_in_transaction_session_timeout = '30s'",
 )
-"""Nobody holds a release for long: a server that hangs in the middle of a step loses it."""
+"""Limits on locks: a server that hangs in the middle of a step loses its lock on the release."""
 
 CONNECTIONS = 24
 """Of one server: one for each of its workers, and some for what they read beside their step."""

@@ -40,7 +40,7 @@ class ReleasedHistograms(Table):
     ----------
     counts : int array, shape (T, n)
     epsilons : array, shape (T,)
-        Spent at each step in nats, by OpenDP's privacy map; with a delta, the epsilon of the step by itself at it.
+        Spent at each step in nats, by OpenDP's privacy map; under approximate DP, the epsilon of the step by itself at delta.
     scales : array, shape (T,)
         Scale of the noise of each step, in counts.
     states : tuple of n names
@@ -96,7 +96,7 @@ class ReleasedHistograms(Table):
         return f"ReleasedHistograms({len(self.times)} steps, {len(self.states)} states, {self.neighboring_relation})"
 
     def columns(self) -> dict[str, list[Any]]:
-        """Long form: one entry per time and state, in columns time, state, count, epsilon; with a delta also its noise."""
+        """Long form: one entry per time and state: time, state, count, epsilon and, under approximate DP, the noise."""
         n = len(self.states)
         long: dict[str, list[Any]] = {
             "time": [time for time in self.times for _ in range(n)],

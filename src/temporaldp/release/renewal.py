@@ -1,4 +1,4 @@
-"""What a renewed level promises: noted in its ledger, and anew where another correlation and another plan are adopted."""
+"""Bound on the leakage of all epochs of a renewed level, recorded in the ledger, and again with every adopted correlation."""
 
 from __future__ import annotations
 
@@ -18,27 +18,28 @@ from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Population
 from temporaldp.errors import InputError, LedgerError, PlanError
 from temporaldp.planning import BudgetPlan, Plan
-from temporaldp.planning.renewal import leakage_for_ever, leakage_going_on
+from temporaldp.planning.renewal import leakage_for_ever as leakage_of_epochs
+from temporaldp.planning.renewal import leakage_going_on
 from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every
 from temporaldp.release.kept import plan_digest
 from temporaldp.release.ledger import ADOPT, Ledger
 
 RENEWAL = "renewal"
-"""The kind of event that says, before the first step, what a renewed level promises for ever."""
+"""Kind of an event that records, before the first step, the bound on the leakage of all epochs together."""
 
 
 def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:
-    """What is spent again and again at most: the plan; by the calendar, where epochs have any number of steps, its largest."""
+    """Budgets of an epoch: those of the plan; by the calendar, where epochs have any number of steps, the largest one."""
     return plan.epsilons if every == STEPS else plan.epsilons.max(keepdims=True)
 
 
 def require_renewable(plan: BudgetPlan, every: Every, people: Population, accounting: Accounting[Any, Any]) -> float:
-    """What all epochs of a plan never leak more than, in nats.
+    """Upper bound on the leakage of all epochs of a plan together, in nats.
 
     Raises
     ------
     PlanError
-        The plan does not hold its level against these people, or renewing it leaks without end.
+        The plan does not satisfy its level against these people, or the leakage of all epochs is unbounded.
     """
     alone = temporal_leakage(people, plan.epsilons, accounting=accounting).worst
     if alone > plan.alpha * (1.0 + 1e-9):  # another machine may have rounded otherwise
@@ -46,19 +47,19 @@ def require_renewable(plan: BudgetPlan, every: Every, people: Population, accoun
             f"the plan's {plan.horizon} steps leak {alone:.6g} nats by themselves against this correlation, more "
             f"than its alpha = {plan.alpha:g}: plan with the correlation, and by the bound, that the release is counted by"
         )
-    for_ever = leakage_for_ever(people, repeated_budgets(plan, every), accounting=accounting)
-    if math.isinf(for_ever):
+    promise = leakage_of_epochs(people, repeated_budgets(plan, every), accounting=accounting)
+    if math.isinf(promise):
         raise PlanError(
-            f"renewing this plan of {plan.horizon} steps promises nothing: under this correlation what an epoch says "
-            "about a value is not forgotten within the next one, and adds up without end. Plan without a horizon, which "
-            "lasts for ever, or with longer epochs"
+            f"renewing this plan of {plan.horizon} steps has no finite bound: under this correlation the leakage of one "
+            "epoch about a value does not vanish within the next one, and accumulates without bound. Plan for an infinite "
+            "horizon (without a horizon), or with longer epochs"
         )
-    return for_ever
+    return promise
 
 
 @dataclass(frozen=True, slots=True)
 class Renewal:
-    """What a ledger says of a level that is renewed, in nats.
+    """Renewed level of a ledger, in nats.
 
     Parameters
     ----------
@@ -66,15 +67,15 @@ class Renewal:
     n_steps : int
         Of an epoch; by the calendar at most.
     alpha : float
-        What each epoch by itself holds.
-    for_ever : float
-        What all of them together never exceed, however many follow.
+        Level that each epoch satisfies by itself.
+    promise : float
+        Upper bound on the leakage of all epochs together, for any number of epochs.
     """
 
     every: Every
     n_steps: int
     alpha: float
-    for_ever: float
+    promise: float
 
     def epochs_of(self, times: Sequence[str]) -> list[tuple[int, int]]:
         """The first step of each epoch and the one after its last, the last one as far as it has come."""
@@ -100,22 +101,23 @@ def renewal_of(ledger: Ledger) -> Renewal | None:
         STEPS if by_steps else checked_every(every),
         int(noted[0]["steps"]),
         float(ledger.configuration["alpha"]),
-        float(noted[-1]["for_ever"]),
+        float(noted[-1]["promise"]),
     )
 
 
 def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: Plan | None) -> dict[str, Any]:
-    """What an event says of a renewed level whose odometer has just adopted another correlation, as JSON values.
+    """Details of the event by which a renewed level adopts another correlation, as JSON values.
 
-    The plan, made with that correlation, is valid from the next step on. Of the epoch that goes on, what is left spends a share
-    of it, so that the epoch by itself holds alpha, exactly: its first steps by the old matrices, its last ones by the new.
+    The plan, made with that correlation, is valid from the next step on. The remaining steps of the current epoch spend a
+    share of it, so that the epoch by itself satisfies alpha, exactly: its first steps by the old matrices, its last ones by the
+    new.
 
     Raises
     ------
     InputError
         There is no plan, or one of another kind, level or length.
     PlanError
-        It does not hold its level against the new correlation, or renewing it leaks without end.
+        It does not satisfy its level against the new correlation, or the leakage of all epochs is unbounded.
     """
     renewal = renewal_of(ledger)
     assert renewal is not None
@@ -127,7 +129,7 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
     if (plan.alpha, plan.horizon) != (renewal.alpha, renewal.n_steps):
         raise InputError(
             f"expected a plan of alpha = {renewal.alpha:g} for {renewal.n_steps} steps, as {ledger.place} has, got one of "
-            f"{plan.alpha:g} for {'ever' if plan.horizon is None else f'{plan.horizon} steps'}"
+            f"{plan.alpha:g} for {'an infinite horizon' if plan.horizon is None else f'{plan.horizon} steps'}"
         )
     require_renewable(plan, renewal.every, account_of(accountant).population, Exact())
     spent, first = ledger.epsilons, (renewal.epochs_of(ledger.times) or [(0, 0)])[-1][0]
@@ -142,11 +144,11 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
     share = largest(alone, 0.0, 1.0, plan.alpha) if len(rest) else 1.0
     repeated = repeated_budgets(plan, renewal.every)
     going_on = np.concatenate((spent, share * rest)) if renewal.every == STEPS else spent
-    for_ever = leakage_going_on(
+    promise = leakage_going_on(
         account_of(accountant).adversaries_until, account_of(accountant).population, going_on, repeated
     )
-    if math.isinf(for_ever):
+    if math.isinf(promise):
         raise PlanError(
-            "what was released so far is not forgotten within an epoch of the new plan: nothing can be promised"
+            "the leakage of the releases so far does not vanish within an epoch of the new plan: there is no finite bound"
         )
-    return {"plan": plan_digest(plan), "share": share, "for_ever": for_ever}
+    return {"plan": plan_digest(plan), "share": share, "promise": promise}

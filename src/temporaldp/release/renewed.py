@@ -23,8 +23,8 @@ from temporaldp.release.renewal import RENEWAL, renewal_of, require_renewable
 class RenewedGuard(PlanGuard):
     """A plan of budgets that begins again with every epoch, and an odometer of all epochs.
 
-    Each epoch holds the plan's alpha by itself, since none spends more than the plan at any step. What all of them leak
-    together is more: `promise` is never exceeded, however many follow (Theory, section 19).
+    Each epoch satisfies the plan's alpha by itself, since none spends more than the plan at any step. The leakage of all epochs
+    together is larger; `promise` bounds it for any number of epochs (Theory, section 19).
     """
 
     accountant: TemporalAccountant
@@ -43,8 +43,8 @@ class RenewedGuard(PlanGuard):
         if not any(event.kind == RENEWAL for event in ledger.events):
             with ledger.writing() as writer:
                 if not any(event.kind == RENEWAL for event in ledger.events):
-                    told = {"for_ever": self.promise, "steps": self._epochs.most}
-                    writer.note(RENEWAL, by="temporaldp", details=told)
+                    details = {"promise": self.promise, "steps": self._epochs.most}
+                    writer.note(RENEWAL, by="temporaldp", details=details)
         self.accountant = begun(self.accountant, ledger)
         if ledger.checkpoint is not None and len(self.accountant):
             self._epochs = Epochs(*self._epochs[:2], *ledger.checkpoint.accountant["epochs"])
@@ -93,7 +93,7 @@ class RenewedGuard(PlanGuard):
                 )
         renewal = renewal_of(ledger)
         assert renewal is not None
-        self.promise = renewal.for_ever
+        self.promise = renewal.promise
 
     def kept_state(self) -> dict[str, Any] | None:  # type: ignore[override]
         """The odometer's, and where the epoch began."""
@@ -122,7 +122,7 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, ever
     InputError
         They are not what that needs.
     PlanError
-        The plan does not hold its level against the odometer's adversary, or renewing it leaks without end.
+        The plan does not satisfy its level against the odometer's adversary, or the leakage of all epochs is unbounded.
     """
     renewing = checked_every(every)
     if not isinstance(plan, BudgetPlan) or plan.horizon is None or plan.accounting.distances is not None:
@@ -132,8 +132,8 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, ever
         )
     if not isinstance(accountant, TemporalAccountant) or accountant.alpha is not None or not is_new(accountant):
         raise InputError(
-            "expected an accountant without alpha that has spent and adopted nothing: an odometer, which says what all epochs "
-            "leak together. Each of them holds the plan's alpha by itself"
+            "expected an accountant without alpha that has spent and adopted nothing: an odometer, which computes the leakage "
+            "of all epochs together. Each epoch satisfies the plan's alpha by itself"
         )
     if (
         not isinstance(accountant.accounting, Exact | PaperBound)

@@ -41,10 +41,10 @@ class SharedCharge:
 
     @property
     def ledger_terms(self) -> dict[str, Any]:
-        """What a ledger says of the tables besides."""
+        """Entries of the ledger's configuration about the tables."""
         states = dict(self.states)
-        told = {name: {"share": share, "states": list(states[name])} for name, share in self.shares if name in states}
-        return {"tables": told} if told else {}
+        tables = {name: {"share": share, "states": list(states[name])} for name, share in self.shares if name in states}
+        return {"tables": tables} if tables else {}
 
     def __call__(self, snapshot: None, epsilon: float) -> dict[str, float]:
         """What is charged."""
@@ -52,7 +52,7 @@ class SharedCharge:
 
 
 class TableSpent(NamedTuple):
-    """What one table of an account has spent: its share, if the ledger tells it, and its budgets, 0 where there are none."""
+    """Budgets that one table of an account has spent, 0 where there are none, and its share if the ledger records it."""
 
     name: str
     share: float | None
@@ -65,16 +65,16 @@ def tables_of(ledger: Ledger) -> list[TableSpent]:
     found = {name: np.zeros(len(ledger)) for name in shares}
     for event in ledger.events:
         if event.kind == TABLE:
-            told = event.details
-            found.setdefault(event.by, np.zeros(len(ledger)))[told["step"]] = told["epsilon"]
+            charged = event.details
+            found.setdefault(event.by, np.zeros(len(ledger)))[charged["step"]] = charged["epsilon"]
     return [TableSpent(name, shares.get(name), spent) for name, spent in found.items()]
 
 
 class SharedRelease:
     """One table of several about the same people, each published by a job of its own, in one ledger.
 
-    What one table says of a person's value, another one may say too. So the accountant counts about the person's value in all
-    tables together (`independent_adversary`, or a joint matrix), and the first job that comes to a step charges it for all
+    Several tables may reveal the same value of a person. The accountant therefore counts leakage about the value in all tables
+    together (`independent_adversary`, or a joint matrix), and the first job that comes to a step charges it for all
     tables: each then has its share, whenever its job comes, also after later steps. A share that no job comes for is lost.
 
     Parameters
@@ -279,14 +279,14 @@ class SharedRelease:
         new = self.ledger.events[self._n_seen :]
         self._n_seen += len(new)
         texts = [event.content for event in new if event.kind == TABLE and event.by == self.table]
-        for told in json.loads(f"[{','.join(texts)}]"):  # at once: there may be very many
-            if told["mechanism"] != self._described:
+        for published in json.loads(f"[{','.join(texts)}]"):  # at once: there may be very many
+            if published["mechanism"] != self._described:
                 self.close()
                 raise LedgerMismatchError(
-                    f"table {self.table!r} of {self.ledger.place} is published by {told['mechanism']}, this release by "
+                    f"table {self.table!r} of {self.ledger.place} is published by {published['mechanism']}, this release by "
                     f"{self._described}; go on with the same mechanism, or give this one a share and a name of its own"
                 )
-            self._published[told["step"]] = told
+            self._published[published["step"]] = published
 
 
 def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAccountant]:

@@ -41,14 +41,14 @@ class SmoothedHistograms(Table):
     totals : array, shape (T,)
         The public totals that were used.
     published : bool array, shape (T,)
-        Whether the step was released; the others are told from the steps around them.
+        Whether the step was released; the other steps are estimated from their neighbours.
     source : Source
         Where the correlation comes from.
     seen : {"all releases", "past releases"}
         Of the smoother: every step from all releases. Of the filter: from those up to it.
     movement : float or None
-        How many times the chain's variance people move by, by the releases: 1 where the chain fits, inf where it says nothing.
-        None where the steps come from a ledger.
+        Variance of the moves of people, estimated from the releases, divided by that of the chain: 1 where the chain fits, inf
+        where it does not fit at all. None where the steps come from a ledger.
     """
 
     counts: FloatArray
@@ -85,12 +85,12 @@ class SmoothedHistograms(Table):
     def fit(self) -> str:
         """How well the chain fits the releases, in words."""
         if self.movement is None:
-            return "the intervals of each step are widened by how far releases were from what the chain said, up to that step"
+            return "the intervals of each step are widened by the prediction errors of the chain up to that step"
         if not np.isfinite(self.movement):
             return "the chain does not fit at all, and is not used"
         if self.movement <= 2.0:
-            return "people move as the chain says, as far as the releases can tell"
-        return f"people move by {self.movement:.2g} times the variance that the chain says, and the intervals are widened by it"
+            return "the releases are consistent with the moves of people under the chain"
+        return f"people move with {self.movement:.2g} times the variance of the chain; the intervals are widened accordingly"
 
     def columns(self) -> dict[str, list[Any]]:
         """Long form: one entry per time and state, in columns time, state, smoothed, lower, upper, published."""

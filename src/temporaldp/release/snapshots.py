@@ -54,7 +54,7 @@ def release_snapshots(
     mechanism : callable (snapshot, epsilon) -> output, or under a noise plan (snapshot, scale) -> output
         epsilon-DP under replacement of one person's value in the snapshot, with fresh randomness at every call; this
         cannot be checked here. If it has a method ``epsilon_spent(epsilon)``, that is what counts as spent, otherwise the
-        budget itself. Under a noise plan, a histogram with noise of the given scale; its attribute ``noise`` says which.
+        budget itself. Under a noise plan, a histogram with noise of the given scale; its attribute ``noise`` names the kind.
     snapshots : iterable of length T
         The database, or what is counted of it, at each step.
     plan : BudgetPlan or NoisePlan
@@ -69,8 +69,8 @@ def release_snapshots(
     Raises
     ------
     BudgetError
-        There are no snapshots, more of them than the plan has steps, or the mechanism says that it spends more than it was
-        given. Nothing was drawn then.
+        There are no snapshots, more of them than the plan has steps, or the mechanism reports an epsilon above the budget that
+        it was given. Nothing was drawn.
     InputError
         The mechanism does not go with the kind of plan.
     LeakageBudgetError

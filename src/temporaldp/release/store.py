@@ -65,7 +65,7 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[Transaction]:
-        """A transaction that nobody else writes to the release beside; durable when it ends, undone if it raises."""
+        """Exclusive write transaction on the release; durable when it ends, undone if it raises."""
         with self.database.writing() as connection:
             yield Transaction(connection, self.release, lock=True)
 

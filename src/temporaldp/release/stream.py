@@ -50,12 +50,12 @@ class ContinualRelease(Generic[Snapshot, Output]):
     ledger : path or str
         An SQLite file, made if it does not exist, or a URL of a PostgreSQL database.
     accountant : TemporalAccountant, optional
-        With alpha, and nothing spent yet: the ledger says what was. The release works with a copy (`accountant`).
+        With alpha, and nothing spent yet: what was spent is read from the ledger. The release works with a copy (`accountant`).
     plan : BudgetPlan or NoisePlan, optional
-        What each step may spend, or which noise it has. Without an accountant the plan alone holds the level (spending less
-        leaks less). With one, which takes budgets only, the rest is planned anew when less was spent than planned. One of the
-        two must be given. Under a noise plan nobody chooses anything as the release goes on: a delta does not cover
-        noise that depends on what came out before.
+        What each step may spend, or which noise it has. Without an accountant the plan alone enforces the level (spending
+        less leaks less). With one, which takes budgets only, the rest is planned anew when less was spent than planned.
+        One of the two must be given. Under a noise plan nothing is chosen adaptively: the guarantee at delta does not
+        cover noise that depends on earlier outputs.
     states : sequence of str, optional
         The data's schema: a ledger for other states is refused. Default: the plan's or the adversary's.
     step : str, optional
@@ -76,7 +76,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
     ----------
     ledger : Ledger
     guard : Guard
-        What holds the level.
+        Enforces the level.
     correlation : PublicCorrelation or None
         What the counts are filtered by, if they are.
     states : tuple of str or None
@@ -87,13 +87,13 @@ class ContinualRelease(Generic[Snapshot, Output]):
     Raises
     ------
     LedgerMismatchError
-        The ledger was made for another adversary, level, plan, mechanism or schema; says what differs.
+        The ledger was made for another adversary, level, plan, mechanism or schema; the message names the differences.
     LedgerError
         The ledger cannot be read, or was changed.
     InputError
         Neither accountant nor plan is given, or they do not fit one another.
     PlanError
-        A plan is to be renewed that does not hold its level against the accountant's adversary, or would leak without end.
+        The plan to renew does not satisfy its level against the accountant's adversary, or its leakage would be unbounded.
 
     Examples
     --------
@@ -236,12 +236,12 @@ class ContinualRelease(Generic[Snapshot, Output]):
         ----------
         snapshot
             The data of this step, for the mechanism. If the time was released before, the stored output is given whatever
-            they are; where they differ from what it was drawn from, an `InputDiffersWarning` says so.
+            they are; an `InputDiffersWarning` is issued if they differ from those from which it was drawn.
         time : str, number, date or datetime
             The step's label. Times must come in order: numbers, dates, or words that end in a number are known again and
             compared in any spelling; other words are taken in the order in which they come.
         epsilon : float, optional
-            Budget, in nats. Default: the plan's; or else what the accountant can spend for ever, the rest at the last step.
+            Budget, in nats. Default: that of the plan; without a plan the sustainable budget, the rest at the last step.
         last : bool
             No step follows: what is reserved for later ones may be used.
 
@@ -301,7 +301,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         Raises
         ------
         BudgetError
-            The plan or the horizon is over, or nothing can be spent for ever and there is neither plan nor horizon.
+            The plan or the horizon is over, or no budget is sustainable and there is neither plan nor horizon.
         """
         self._steps.require_more()
         at = self.guard.position(len(self.ledger), None if time is None else label_of(time))
@@ -367,7 +367,7 @@ def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:
 
 
 def described(mechanism: Any) -> str:
-    """What a ledger says of a mechanism."""
+    """Description of a mechanism in the configuration of a ledger."""
     if dataclasses.is_dataclass(mechanism):
         return repr(mechanism)
     name = getattr(mechanism, "__qualname__", None) or type(mechanism).__qualname__

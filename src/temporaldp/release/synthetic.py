@@ -1,4 +1,4 @@
-"""Made-up traces that follow a smoothed release and a public chain, for people who need rows."""
+"""Synthetic traces that follow a smoothed release and a public chain, for programs that need rows."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from temporaldp.values import FloatArray, IntArray
 ROUNDS = 60
 """Of fitting a table of moves to both of its margins: they agree to a thousandth of a person long before."""
 
-NOTE = "synthetic: nobody's data"
+NOTE = "synthetic: no person's data"
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SyntheticTraces:
-    """Traces of people who do not exist, and what they keep of what they were made from.
+    """Synthetic traces, and their distance from the smoothed counts and the chain that they follow.
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ class SyntheticTraces:
     count_gap : float
         Mean absolute difference of their counts from the smoothed counts, in people: what is preserved.
     move_gap : float
-        Total variation distance, averaged over people, between where they go from each state and where the chain goes: 0 where
-        the smoothed counts move as the chain says, and rounding.
+        Total variation distance, averaged over people, between their moves from each state and those of the chain: 0, up to
+        rounding, where the smoothed counts follow the chain.
     """
 
     trajectories: Trajectories
@@ -55,7 +55,7 @@ class SyntheticTraces:
         )
 
     def __repr__(self) -> str:
-        return f"SyntheticTraces({self.trajectories.n_users} made-up users, {self.trajectories.n_times} times)"
+        return f"SyntheticTraces({self.trajectories.n_users} synthetic users, {self.trajectories.n_times} times)"
 
 
 def synthetic_traces(
@@ -116,7 +116,7 @@ def _move(
     target: FloatArray,
     generator: np.random.Generator,
 ) -> float:
-    """Move everybody by one step towards these counts, in place; how far the moves are from the chain's."""
+    """Move all people by one step towards these counts, in place; return the distance of the moves from those of the chain."""
     n, total = len(P), round(float(target.sum()))
     present = np.flatnonzero(before >= 0)
     staying = generator.permutation(present)[:total]

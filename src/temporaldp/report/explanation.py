@@ -31,7 +31,7 @@ MOST_STATES = 6
 
 
 def guarantee(evidence: Evidence) -> list[str]:
-    """What is guaranteed, for which unit, and against which adversary."""
+    """The guarantee, its unit, and its adversary."""
     series = evidence.leakage
     worst = s.number(series.worst, up=True)
     tied = int((series.temporal >= series.worst * (1.0 - TIED)).sum())
@@ -68,7 +68,7 @@ def guarantee(evidence: Evidence) -> list[str]:
 
 
 def meaning(evidence: Evidence, noise: float | None) -> list[str]:
-    """What the largest leakage means for odds and guesses, the noise beside an average count, and the cost of learning."""
+    """Meaning of the largest leakage for odds and guesses, noise relative to an average count, and the cost of learning."""
     series, spent = evidence.leakage, evidence.provenance.epsilon
     if not math.isfinite(series.worst):
         return []
@@ -104,7 +104,7 @@ def uncertainty(found: LeakageUncertainty) -> str:
 
 
 def assumptions(evidence: Evidence) -> list[str]:
-    """What the guarantee rests on, and what it does not cover."""
+    """Assumptions of the guarantee, and what it does not cover."""
     directions = [name for name in ("backward", "forward") if getattr(evidence.adversaries[0], name) is not None]
     known = " and ".join(directions) + " correlation" if directions else "no temporal correlation"
     n_steps, plan, provenance = len(evidence.leakage), evidence.plan, evidence.provenance

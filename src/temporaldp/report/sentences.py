@@ -131,13 +131,13 @@ def posterior(prior: float, leakage: float) -> float:
 
 
 def odds(leakage: float, delta: float) -> str:
-    """What a leakage means for the odds between two values, as a clause."""
+    """Effect of a leakage on the odds between two values, as a clause."""
     kind = "odds_at_delta" if delta else "odds"
     return TEMPLATES[kind].format(factor=factor(leakage), delta=f"{delta:g}")
 
 
 def posteriors(leakage: float, delta: float) -> str:
-    """What a leakage means for posterior probabilities, or at a delta for the best guess between two values."""
+    """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two values."""
     if delta:
         right = (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
         return TEMPLATES["no_guess" if 1.0 - right < CERTAIN else "guess"].format(right=percent(right))
@@ -164,7 +164,7 @@ def guarantee_line(alpha: float, delta: float) -> str:
 def renewed_line(renewal: Renewal) -> str:
     """A renewed level in one line."""
     every = f"every {steps(renewal.n_steps)}" if renewal.every == "steps" else renewal.every
-    alone, together = satisfied(renewal.alpha), satisfied(float(number(renewal.for_ever, up=True)))
+    alone, together = satisfied(renewal.alpha), satisfied(float(number(renewal.promise, up=True)))
     return f"{every}; each epoch satisfies {alone} by itself, all epochs together satisfy {together}"
 
 

@@ -54,7 +54,7 @@ class Asking:
         self, release: str, role: Role, act: Callable[[ServedRelease], Result], *, is_long: bool = False
     ) -> Result:
         """Return what an act on a release gives, if the token allows it; 404 if there is no such release."""
-        self.request.scope["told"]["release"] = release
+        self.request.scope["log_fields"]["release"] = release
         return await self._run(release, role, lambda service: act(service.find(release)), is_long)
 
     async def _run(self, release: str | None, role: Role, act: Callable[[Service], Result], is_long: bool) -> Result:

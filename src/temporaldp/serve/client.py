@@ -28,7 +28,7 @@ class Client:
     token : str
         Of `temporaldp token create`.
     patience : float
-        Seconds for which a request is repeated while nothing answers, or the server says that it cannot.
+        Seconds for which a request is repeated while there is no answer, or the server is unavailable.
     answer_within : float
         Seconds to wait for one answer.
 
@@ -105,7 +105,7 @@ class Client:
         RequestRefusedError
             It was answered, and refused: the budget, the token, or what was sent. Nothing was spent.
         ServiceError
-            It was not answered in time. Whether the step was taken, the same key tells.
+            It was not answered in time. Repeat it with the same key to find out whether the step was taken.
         """
         body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead)
         return self._post(f"/v1/releases/{release}/spend", body, key or uuid.uuid4().hex)
@@ -162,17 +162,17 @@ class Client:
             if status < 400:
                 return answer
             detail = str(answer.get("detail", answer))
-            if status not in {408, 429, 500, 502, 503, 504}:  # which say nothing about the request itself
+            if status not in {408, 429, 500, 502, 503, 504}:  # which do not concern the request itself
                 raise RequestRefusedError(detail, status=status, remaining=answer.get("remaining"))
             if time.monotonic() + pause > deadline:
                 raise ServiceError(
-                    f"{self!r} did not answer within {self._patience:g} seconds ({status}: {detail}); whether the "
-                    "step was taken, the same request with the same key tells"
+                    f"{self!r} did not answer within {self._patience:g} seconds ({status}: {detail}); repeat "
+                    "the request with the same key to find out whether the step was taken"
                 )
             time.sleep(pause * random.uniform(0.5, 1.0))  # clients do not come all at once
             pause = min(2.0 * pause, 2.0)
 
 
 def _given(**fields: Any) -> dict[str, Any]:
-    """Return those that say something."""
+    """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value is not None and value is not False}

@@ -18,7 +18,7 @@ from temporaldp.release.chain import canonical
 from temporaldp.values import SMALLEST
 
 MOST_STATES = 64
-"""Of a correlation: what every step may spend for ever is looked for when a release is created, which takes seconds there."""
+"""Of a correlation: the sustainable budget is computed when a release is created, which takes seconds for this many states."""
 
 Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: printable(text, "text"))]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
@@ -50,7 +50,7 @@ class Histogram(Strict):
 
 
 class Elsewhere(Strict):
-    """Something that is drawn elsewhere: the service only says whether a budget may be spent, and charges it."""
+    """Output that is drawn elsewhere: the service only checks whether a budget may be spent, and charges it."""
 
     kind: Literal["elsewhere"]
     description: Text = Field(description="What, in words; part of what the release is for.")
@@ -62,7 +62,7 @@ PROMISED = Elsewhere(kind="elsewhere", description="anything")
 
 
 class Definition(Strict):
-    """What a release is created with. Whoever leaves out a direction says that nothing is known in it."""
+    """Parameters of a new release. A direction that is left out is unknown to the adversary."""
 
     name: Text | None = Field(None, description="For people; the service goes by the identifier that it gives.")
     backward: Matrix = Field(None, description="P(previous value | value), row: the value; or its bounds.")
@@ -77,7 +77,7 @@ class Definition(Strict):
         None,
         description="Number of steps, where it is known, whose budgets are planned beforehand: each step gives its own.",
     )
-    bound: Literal["exact", "paper"] = Field("exact", description="By which leakage the level is held.")
+    bound: Literal["exact", "paper"] = Field("exact", description="Accounting method by which the level is enforced.")
     mechanism: Annotated[Histogram | Elsewhere, Field(discriminator="kind")]
     step: str | None = Field(
         None,
@@ -140,11 +140,14 @@ def unspent(promise: str, expected: float | None) -> TemporalAccountant:
     expected : float or None
         The reserve that was found when the release was created; it is tried when it is needed.
     """
-    told = Definition.model_validate_json(promise)
+    definition = Definition.model_validate_json(promise)
     made = TemporalAccountant(
-        told.adversary(), alpha=told.alpha, horizon=told.horizon, accounting=accounting_from({"method": told.bound})
+        definition.adversary(),
+        alpha=definition.alpha,
+        horizon=definition.horizon,
+        accounting=accounting_from({"method": definition.bound}),
     )
-    if expected and told.horizon is None:
+    if expected and definition.horizon is None:
         account_of(made).expect_reserve(expected)
     return made
 

@@ -37,7 +37,7 @@ STATUSES = {
     408: "The body came too slowly.",
     409: "The level does not allow it, or the request does not fit what was done before.",
     413: "The body is too large.",
-    415: "The body says that it is something else than JSON.",
+    415: "The content type of the body is not JSON.",
     421: "The server has another name.",
     422: "What was sent cannot be used.",
     429: "Too many wait: ask again.",
@@ -88,7 +88,7 @@ async def _own_error(request: Request, error: TemporaldpError) -> Response:
         case LedgerMismatchError():
             return answer(status, title, "what the release is for is not what it was created with")
         case LedgerError():
-            request.scope["told"]["cause"] = _cause(error)
+            request.scope["log_fields"]["cause"] = _cause(error)
             request.app.state.metrics.faults.labels(kind="LedgerError").inc()
             detail = (
                 "nothing was handed out; a step that was stored all the same is answered to the same request: repeat it as it "

@@ -66,9 +66,9 @@ class Created(Strict):
     """A release that was created."""
 
     release: str = Field(description="Its identifier, for the address of everything else.")
-    alpha: float = Field(description="The level that it holds, in nats.")
+    alpha: float = Field(description="The level that it satisfies, in nats.")
     reserve: float = Field(
-        description="What every step can spend, for ever, in nats; 0 for nothing, or where there is a horizon."
+        description="Sustainable budget of every step, in nats; 0 if no budget is sustainable, or if there is a horizon."
     )
     head: str = Field(description="Of its chain, before the first step: stands for what the release is for.")
 
@@ -127,7 +127,7 @@ class Intact(Strict):
 
 
 class Problem(Strict):
-    """What went wrong (RFC 9457). Nothing was spent or published, unless it says otherwise."""
+    """What went wrong (RFC 9457). Nothing was spent or published, unless it states otherwise."""
 
     status: int
     title: str

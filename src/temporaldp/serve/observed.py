@@ -90,8 +90,8 @@ class Observed:
             await self._app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
-        told: dict[str, Any] = {}
-        scope["told"] = told  # what the log says of the request, beside route and status
+        fields: dict[str, Any] = {}
+        scope["log_fields"] = fields  # of the request's line in the log, beside route and status
 
         async def send_guarded(message: Message) -> None:
             nonlocal status
@@ -106,9 +106,9 @@ class Observed:
         try:
             await (refusal or self._app)(scope, receive, send_guarded)
         except Exception as error:
-            told["fault"] = type(error).__name__
-            told["at"] = _places(error)
-            self._metrics.faults.labels(kind=told["fault"]).inc()
+            fields["fault"] = type(error).__name__
+            fields["at"] = _places(error)
+            self._metrics.faults.labels(kind=fields["fault"]).inc()
             if not status:
                 fault = answer(500, "A fault of the server", "it was written to the server's log")
                 await fault(scope, receive, send_guarded)
@@ -145,13 +145,13 @@ class Observed:
                 route=route,
                 status=status,
                 milliseconds=round(1000.0 * seconds, 2),
-                **scope["told"],
+                **scope["log_fields"],
             )
 
 
-def log_line(log: TextIO, **told: Any) -> None:
+def log_line(log: TextIO, **fields: Any) -> None:
     """Write a line of JSON with the time."""
-    line = {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **told}
+    line = {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
     print(json.dumps(line), file=log, flush=True)
 
 

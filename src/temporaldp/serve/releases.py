@@ -91,17 +91,17 @@ async def read(
 
     def act(found: ServedRelease) -> State:
         remaining, leaked = found.read(leakage=leakage)
-        told, ledger = found.definition, found.ledger
+        definition, ledger = found.definition, found.ledger
         n_steps = len(ledger)
         last = ledger[n_steps - 1] if n_steps else None
         return State(
             release=release,
-            name=told.name,
-            alpha=told.alpha,
-            horizon=told.horizon,
-            bound=told.bound,
-            mechanism=told.mechanism.model_dump(),
-            states=told.states,
+            name=definition.name,
+            alpha=definition.alpha,
+            horizon=definition.horizon,
+            bound=definition.bound,
+            mechanism=definition.mechanism.model_dump(),
+            states=definition.states,
             n_steps=n_steps,
             last_time=None if last is None else last.time,
             is_over=last is not None and last.last,

@@ -63,7 +63,7 @@ class ServedMechanism:
 
 
 class ServedGuard(AccountantGuard):
-    """What holds the level of a release of the service.
+    """Enforcement of the level of a release of the service.
 
     As long as no step spent more than the reserve, a budget within it is admitted without the filter. The
     leakage so far is not computed at a step, and there are no checkpoints.
@@ -91,7 +91,7 @@ class ServedGuard(AccountantGuard):
         if not request.ahead and not is_near(self.definition.step, calendar.last, time, datetime.now(UTC)):
             raise InputError(
                 f"time {time!r} is more than one step ahead of the clock and of the last step, or no time of the kind that the "
-                "release's step has: all other times would then be late. If it is meant, an owner says so (ahead)"
+                "release's step has: all other times would then be late. If this is intended, an owner sets `ahead`"
             )
         return None
 
@@ -126,7 +126,7 @@ class ServedGuard(AccountantGuard):
         return self.horizon is None and max(asked, self._largest_spent) <= self.every_step and asked > 0.0
 
     def catch_up(self, ledger: Ledger) -> None:
-        """Count what was spent, which may take long: not while everybody waits for the release."""
+        """Count what was spent. This may take long: call it before the release is locked for other requests."""
         if not self._is_proved:
             self.accountant, self._is_proved = copy(proved(self.definition.promise, self.every_step)), True
         super().replay(ledger)
@@ -153,11 +153,11 @@ class ServedRelease:
 
     def __init__(self, store: Store, definition: Definition, reserve: float, request_key: str | None = None) -> None:
         self.definition, self.reserve, self._store = definition, reserve, store
-        told = definition.mechanism
+        mechanism = definition.mechanism
         self._mechanism = (
-            ServedMechanism(DiscreteLaplaceHistogram(told.n_states), None)
-            if isinstance(told, Histogram)
-            else ServedMechanism(None, told.description)
+            ServedMechanism(DiscreteLaplaceHistogram(mechanism.n_states), None)
+            if isinstance(mechanism, Histogram)
+            else ServedMechanism(None, mechanism.description)
         )
         self._guard = ServedGuard(definition, reserve)
         self.ledger = Ledger.open(store, self._configuration, definition=definition.text, request_key=request_key)
@@ -178,7 +178,7 @@ class ServedRelease:
         InputError
             The time cannot be the next one, or the counts are none of this release's.
         LedgerError
-            It could not be stored. Nothing was handed out; whether it was stored all the same, the same request tells.
+            It could not be stored. Nothing was returned; a repeated request reveals whether it was stored all the same.
         """
         with self._lock:
             known = None if request.key is None else self._store.step_of(request.key)
@@ -186,7 +186,7 @@ class ServedRelease:
                 self.refresh()
                 return self._repeated(request, known), True
             if not self._guard.is_within_reserve(request.epsilon):
-                self._guard.catch_up(self.ledger)  # before the release is locked for everybody
+                self._guard.catch_up(self.ledger)  # before the release is locked for other requests
             row, again = self._steps.take(request)
             return (self._repeated(request, row.step), True) if again else (row, False)
 
@@ -238,12 +238,11 @@ class ServedRelease:
         return row
 
     def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
-        told = self.definition
         return {
             "neighboring_relation": REPLACE_ONE,
             "mechanism": described(self._mechanism),
-            "states": told.states,
-            "step": told.step,
+            "states": self.definition.states,
+            "step": self.definition.step,
             "every_step": self.reserve,
             **self._guard.identity(kept or {}),
         }

@@ -1,4 +1,4 @@
-"""Running the application: one process, which answers until it is told to stop and then finishes what it has begun."""
+"""Running the application: one process, which answers requests until it is stopped, and then completes those in progress."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BoundedHeads(HttpToolsProtocol):
 
 
 def serve(settings: Settings, *, address: str, port: int, started: Callable[[str], None] | None = None) -> None:
-    """Serve until the process is told to stop (SIGTERM, SIGINT). To be called in the main thread.
+    """Serve until the process receives SIGTERM or SIGINT. To be called in the main thread.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
         if started is not None:
             host, port = listener.getsockname()[:2]
             started(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
-        # uvicorn raises the signal again when it has stopped: a server that was told to stop ends with code 0.
+        # uvicorn raises the signal again when it has stopped: a server that was stopped ends with code 0.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
             uvicorn.Server(configuration(app)).run(sockets=[listener])

@@ -90,14 +90,14 @@ class Service:
     def __init__(self, place: str) -> None:
         self.database = database_at(place)
         self.tokens = Tokens(self.database)
-        load_for_first_step()  # a second or two, before anybody asks
+        load_for_first_step()  # a second or two, before the first request
         self.open: OrderedDict[str, ServedRelease] = OrderedDict()
         self._lock = threading.Lock()
         # Steps wait for the database most of their time. What is long computes, and keeps no step waiting.
         self._quick, self._long = CapacityLimiter(12), CapacityLimiter(2)
 
     async def run(self, act: Callable[[], Result], *, is_long: bool = False) -> Result:
-        """Return the result of an act, in a thread that goes on whoever goes away. `BusyError` if too many wait."""
+        """Return the result of an act, in a thread that continues if the client disconnects. `BusyError` if too many wait."""
         limiter = self._long if is_long else self._quick
         if limiter.statistics().tasks_waiting >= 256:
             raise BusyError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
-"""Names of this machine that nobody else's name service decides about."""
+"""Names of this machine that no other machine's name service resolves."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Tokens: who may do what with which release.
 
 A token is a name and a secret of 256 random bits. The database keeps the name and the secret's SHA-256: a fast hash is enough,
-because nobody can try that many secrets. Names are looked up, secrets compared in constant time.
+because that many secrets cannot be tried. Names are looked up, secrets compared in constant time.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Token:
 
 
 class TokenRefusedError(Exception):
-    """A token that gives no access; says why."""
+    """A token that gives no access; the message gives the reason."""
 
 
 class Tokens:
@@ -80,7 +80,7 @@ class Tokens:
         self._database, self._clock, self._latest = database, clock, 0.0
 
     def make(self, *, release: str | None, role: Role, days: float, note: str = "") -> str:
-        """A new token, which nobody can be told again.
+        """Create a token. It is returned once, and cannot be retrieved later.
 
         Raises
         ------

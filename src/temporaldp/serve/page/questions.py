@@ -223,7 +223,7 @@ def correlation_of(content: bytes, kind: str, roles: dict[str, Any]) -> dict[str
     Raises
     ------
     MatrixError, TraceError
-        It is no such table; the message says where.
+        The upload is not such a table; the message names the place.
     """
     if kind == "matrix":
         from temporaldp.files.matrices import parse_matrix

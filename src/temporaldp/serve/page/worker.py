@@ -1,7 +1,7 @@
 """A process beside the server that computes, so that the server does not wait, and that can be stopped.
 
-A computation ends with its answer, with its time, or when nobody waits for it any more: then the process is ended, and the
-next question starts another. Questions and answers pass through a pipe and are written nowhere.
+A computation ends with its answer, at its time limit, or when no client waits for it any more: then the process is ended,
+and the next question starts another. Questions and answers pass through a pipe and are written nowhere.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Worker:
         self._questions: Connection
 
     async def answer(self, function: Callable[..., Any], *arguments: Any, wanted: Callable[[], Awaitable[bool]]) -> Any:
-        """`function(*arguments)`, computed by the process; None if `wanted` said meanwhile that nobody waits for it.
+        """`function(*arguments)`, computed by the process; None if by `wanted` no client waits for it any more.
 
         Raises
         ------

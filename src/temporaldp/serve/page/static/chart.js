@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { CURVES, colours } from "./look.js";
-import { nats } from "./words.js";
+import { nats, withUnit } from "./words.js";
 
 const MARGIN = { left: 54, right: 12, top: 12, bottom: 42 };
 
@@ -171,7 +171,7 @@ export class SweepChart extends Drawing {
       return [...shapes, curve("paper", paper), curve("temporal", exact), dots([[x(own), y(worst)]], look.forward, 9)];
     };
     this.redraw();
-    const ends = [0, exact.length - 1].map((k) => `${nats(exact[k])} nats for probability ${stays[k]}`);
+    const ends = [0, exact.length - 1].map((k) => `${withUnit(nats(exact[k]))} for probability ${stays[k]}`);
     const label = `Line chart of the largest leakage by the probability of staying: ${ends.join(", ")}.`;
     this.place.setAttribute("aria-label", label);
   }

@@ -7,7 +7,7 @@ import { save } from "./exports.js";
 import { heatmap } from "./heatmap.js";
 import { CURVES, colours, theme } from "./look.js";
 import { atDelta } from "./setting.js";
-import { down, level, listed, nats, steps, up } from "./words.js";
+import { down, level, listed, nats, steps, up, withUnit } from "./words.js";
 
 /** Relative excess of a constant budget's noise over the plan's that is reported. */
 const LEAST_GAIN = 0.005;
@@ -33,7 +33,7 @@ function titled({ setting, names }) {
 /** Whether the largest leakage of a slot satisfies alpha, in words. */
 export function verdict({ setting: { alpha }, found }) {
   const { worst } = found.curves;
-  return `${worst === null || worst > alpha ? "exceeds" : "satisfies"} α = ${alpha} nats`;
+  return `${worst === null || worst > alpha ? "exceeds" : "satisfies"} α = ${withUnit(alpha)}`;
 }
 
 /** One setting's results. `moves` has `step(t)`, `use(fields)` and `saved()`, which returns what a saved page shows. */
@@ -118,7 +118,7 @@ export class Panel {
     const mark = h("span", { "aria-hidden": "true" }, over ? "▲ " : "✓ ");
     fill(
       this.parts.headline,
-      h("p", { class: "figure" }, strong(nats(worst)), " nats"),
+      h("p", { class: "figure" }, strong(nats(worst)), nats(worst) === "1" ? " nat" : " nats"),
       h("p", { class: "lead" }, `temporal privacy leakage about one step${delta}, ${where}`),
       h("p", { class: `verdict ${over ? "over" : "kept"}` }, mark, words),
       h("p", { class: "meaning" }, found.meaning && `In words: ${found.meaning}`),
@@ -158,10 +158,10 @@ export class Panel {
       h("tbody", {}, rows),
     );
     const by = `, by ${level(found.curves.temporal[step])}.`;
-    const told = pair
+    const words = pair
       ? h("p", {}, "Most distinguishable: ", strong(pair[0]), " from ", strong(pair[1]), by)
       : note("At δ > 0 no single pair of states and no single observation attains the largest leakage.");
-    fill(this.parts.where, table, told);
+    fill(this.parts.where, table, words);
   }
 
   showWitness() {
@@ -175,12 +175,12 @@ export class Panel {
       fill(witness, note(this.alone ? only : "The server computes …"));
       return;
     }
-    const told = [step - 1, step, step + 1]
+    const listing = [step - 1, step, step + 1]
       .filter((t) => t >= 0 && t < found.high.length)
       .map((t) => `at step ${t + 1} ${listed(names.filter((_, k) => found.high[t][k])) || "none"}`);
     const look = colours();
     const { shapes, width, height } = heatmap(found.high, names, step, witness.clientWidth, look);
-    const label = `Heat map of the counts of ${names.length} states: dark counts are high, ${told.join("; ")}.`;
+    const label = `Heat map of the counts of ${names.length} states: dark counts are high, ${listing.join("; ")}.`;
     const map = h("svg", { width, height, role: "img", "aria-label": label, class: "heatmap" }, shapes);
     const key = (fill, words, more) => {
       const box = h("rect", { x: 1, y: 1, width: 12, height: 12, rx: 2, fill, ...more });
@@ -190,7 +190,7 @@ export class Panel {
     const about = `The evidence about step ${step + 1} that favours ${pair[0]} over ${pair[1]} most`;
     fill(
       witness,
-      h("p", {}, `${about}: high counts are ${told.join("; ")}.`),
+      h("p", {}, `${about}: high counts are ${listing.join("; ")}.`),
       h("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "Heat map of the observation" }, map),
       h("p", { class: "keys" }, key(look.backward, "high count"), key(look.low, "low count"), frame),
     );

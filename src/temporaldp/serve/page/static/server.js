@@ -10,22 +10,22 @@ const kept = new Map();
 const lanes = new Map();
 
 /**
- * Ask the server. `told` is called with {found} or {problem}, at once if the answer is known, and never if another question
+ * Ask the server. `report` is called with {found} or {problem}, at once if the answer is known, and never if another question
  * of the same lane has superseded this one before it was sent, or aborted it.
  */
-export async function ask(lane, kind, question, told) {
+export async function ask(lane, kind, question, report) {
   const body = JSON.stringify(question);
   const key = `${kind} ${body}`;
   const current = lanes.get(lane);
   if (current) {
     const same = current.key === key && !current.control.signal.aborted;
-    current.next = same ? null : () => ask(lane, kind, question, told);
+    current.next = same ? null : () => ask(lane, kind, question, report);
     current.timer = same
       ? clearTimeout(current.timer)
       : (current.timer ?? setTimeout(() => current.control.abort(), PATIENCE));
     return undefined;
   }
-  if (kept.has(key)) return told(kept.get(key));
+  if (kept.has(key)) return report(kept.get(key));
   const control = new AbortController();
   const waiting = { key, control, next: null };
   lanes.set(lane, waiting);
@@ -36,7 +36,7 @@ export async function ask(lane, kind, question, told) {
     if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
     kept.set(key, reply);
   }
-  if (!control.signal.aborted) told(reply);
+  if (!control.signal.aborted) report(reply);
   return waiting.next?.();
 }
 

@@ -52,15 +52,15 @@ export function incomplete({ source, names, forward }) {
 const written = (rows) => rows.map((row) => row.join(",")).join(";");
 
 function fields(setting) {
-  const told = { from: setting.source };
-  if (setting.source === "sticky") Object.assign(told, { values: setting.values, stays: setting.stays });
+  const chosen = { from: setting.source };
+  if (setting.source === "sticky") Object.assign(chosen, { values: setting.values, stays: setting.stays });
   if (setting.source === "matrix") {
-    told.names = setting.names.map(encodeURIComponent).join(",");
-    told.forward = written(setting.forward);
-    if (setting.backward) told.backward = written(setting.backward);
+    chosen.names = setting.names.map(encodeURIComponent).join(",");
+    chosen.forward = written(setting.forward);
+    if (setting.backward) chosen.backward = written(setting.backward);
   }
   const { knows, noise, epsilon, scale, delta, horizon, alpha } = setting;
-  return { ...told, knows, noise, ...(noise === "gaussian" ? { scale } : { epsilon }), delta, horizon, alpha };
+  return { ...chosen, knows, noise, ...(noise === "gaussian" ? { scale } : { epsilon }), delta, horizon, alpha };
 }
 
 /** The part of an address behind the #, and whether it carries everything: large matrices are left out. */

@@ -32,9 +32,12 @@ export const down = (value) => rounded(value, floor);
 /** A leakage: upwards in the fourth decimal, or the fourth significant digit where that is finer. */
 export const nats = (value) => rounded(value, ceil, 4);
 
+/** A number with its unit: 1 nat, 2 nats. */
+export const withUnit = (number) => `${number} ${String(number) === "1" ? "nat" : "nats"}`;
+
 /** A leakage with its unit. */
 export const level = (leakage) =>
-  leakage === null || leakage === Infinity ? "no bound" : `${nats(leakage)} nats`;
+  leakage === null || leakage === Infinity ? "no bound" : withUnit(nats(leakage));
 
 /** Names in a list: a, b and c. */
 export const listed = (names) =>
