@@ -99,6 +99,7 @@ def values(budget):
         DiscreteGaussianNoise(1.0 / budget), DiscreteLaplaceNoise(1.0 / budget), RandomizedResponse(budget),
         PrivacyGuarantee(budget), OutputTable([[0.5 + budget / 10, 0.5 - budget / 10], [0.5, 0.5]]),
         LikelihoodBox.laplace_counts([1.0 / budget, 4.0]),
+        temporaldp.MatrixMechanism.tree(4, 1.0 / budget), temporaldp.MemoizedResponse(budget, 1.0, 2),
         DiscreteLaplaceHistogram(int(100 * budget)), NoisyHistogram(int(100 * budget), "gaussian"),
         Release(([1, 2], None), np.array([budget, 0.0])),
         released(walks, plan), *uncertain(matrix, budget), *for_counts(matrix, plan, walks, budget), *published(budget),

@@ -148,7 +148,7 @@ def test_the_life_of_a_release(days):
     page = days / "report.html"
     run(days, "report", "--ledger", "release.db", "-o", page)
     text = words_of(page.read_text())
-    assert "The release satisfies 1-DP_T" in text and "another one from step 5 on" in text
+    assert "The release satisfies 1-DP_T" in text and "From step 5 on:" in text
     run(days, "ledger", "export", "release.db", "-o", "all.csv")
     with (days / "all.csv").open(newline="") as file:
         assert len(list(csv.DictReader(file))) == 7

@@ -16,6 +16,8 @@ from temporaldp.values import FloatArray
 class SequenceMechanism(ABC):
     """One mechanism for the outputs of all steps; `temporal_leakage` takes it in place of a sequence of releases."""
 
+    __slots__ = ()
+
     @property
     def n_steps(self) -> int | None:
         """Number of steps T; None if the mechanism runs for any number."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,7 +20,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.noise import GaussianNoise, gaussian_delta
 from temporaldp.mechanisms.protocol import epsilon_of_one, require_positive
-from temporaldp.values import FloatArray, copy_in, positive, whole_number
+from temporaldp.values import FloatArray, compared_by_value, copy_in, positive, whole_number
 
 LEAST_MU, LARGEST_MU = 1e-9, 1e3
 """Sensitivities over standard deviations among which a calibration searches."""
@@ -30,7 +29,8 @@ LEAST_SCALE = 1e-50
 """Of entries and noise: beyond, squares leave the range of doubles."""
 
 
-@dataclass(frozen=True, eq=False)
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MatrixMechanism(SequenceMechanism):
     """Counts of T steps by ``C x + noise``: x holds a histogram a step, and the noise is independent Gaussian.
 
@@ -146,12 +146,12 @@ class MatrixMechanism(SequenceMechanism):
         """
         return float(np.linalg.norm(self.matrix, axis=0).max())
 
-    @cached_property
+    @property
     def running_count_error(self) -> FloatArray:
         """Standard deviation of each running count, shape (T,), in counts, by the best linear estimator from all outputs."""
         return self._error_of(np.tril(np.ones((self.n_steps, self.n_steps))))
 
-    @cached_property
+    @property
     def count_error(self) -> FloatArray:
         """Standard deviation of the count of each step, shape (T,), by the best linear estimator from all outputs."""
         return self._error_of(np.eye(self.n_steps))

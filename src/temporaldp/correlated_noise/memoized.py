@@ -25,7 +25,7 @@ from temporaldp.errors import InputError
 from temporaldp.kernels.shared_noise import add_likelihoods
 from temporaldp.mechanisms.output_table import OutputTable, checked_table
 from temporaldp.mechanisms.protocol import epsilon_of_one
-from temporaldp.values import FloatArray, positive, read_only, whole_number
+from temporaldp.values import FloatArray, compared_by_value, positive, read_only, whole_number
 
 MOST_ENUMERATED = 1 << 22
 """Sequences of reports times tables times states up to which all are enumerated."""
@@ -74,7 +74,8 @@ class MemoizedLeakage(Evidence):
         """None: leakage of pairs is not kept."""
 
 
-@dataclass(frozen=True, eq=False)
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
 class MemoizedResponse(SequenceMechanism):
     """Answers that are randomised once for each state and again for each report, as in RAPPOR and telemetry systems.
 
