@@ -76,7 +76,7 @@ TAMPERING = {
     "UPDATE temporaldp_releases SET n_steps = 9": "9 steps, but has 10",
     "UPDATE temporaldp_releases SET head = 'ab'": "head is not the hash of its last step",
     "UPDATE temporaldp_releases SET configuration = replace(configuration, '\"alpha\":1.0', '\"alpha\":9.0')": "step 0",
-    "UPDATE temporaldp_releases SET configuration = '{}'": "what the ledger is for was changed",
+    "UPDATE temporaldp_releases SET configuration = '{}'": "row with the configuration was changed",
     "UPDATE temporaldp_steps SET step = -1 WHERE step = 9": "step 0 is missing: the next row is step -1",
     "DELETE FROM temporaldp_releases": "was deleted",
     "DROP TABLE temporaldp_steps": "cannot use the ledger",
