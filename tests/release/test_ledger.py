@@ -71,12 +71,12 @@ TAMPERING = {
     "UPDATE temporaldp_steps SET hash = 'ab' WHERE step = 9": "step 9 .* was changed",
     "DELETE FROM temporaldp_steps WHERE step = 5": "step 5 is missing",
     "DELETE FROM temporaldp_steps WHERE step = 0": "step 0 is missing",
-    "DELETE FROM temporaldp_steps WHERE step = 9": "10 steps, but 9 are there",
-    "DELETE FROM temporaldp_steps": "10 steps, but 0 are there",
-    "UPDATE temporaldp_releases SET n_steps = 9": "9 steps, but 10 are there",
+    "DELETE FROM temporaldp_steps WHERE step = 9": "10 steps, but has 9",
+    "DELETE FROM temporaldp_steps": "10 steps, but has 0",
+    "UPDATE temporaldp_releases SET n_steps = 9": "9 steps, but has 10",
     "UPDATE temporaldp_releases SET head = 'ab'": "head is not the hash of its last step",
     "UPDATE temporaldp_releases SET configuration = replace(configuration, '\"alpha\":1.0', '\"alpha\":9.0')": "step 0",
-    "UPDATE temporaldp_releases SET configuration = '{}'": "what the ledger is for was changed",
+    "UPDATE temporaldp_releases SET configuration = '{}'": "row with the configuration was changed",
     "UPDATE temporaldp_steps SET step = -1 WHERE step = 9": "step 0 is missing: the next row is step -1",
     "DELETE FROM temporaldp_releases": "was deleted",
     "DROP TABLE temporaldp_steps": "cannot use the ledger",
@@ -106,7 +106,7 @@ def test_tampering_is_found_by_a_release_that_is_open(filled):
     with opened(filled) as stream:
         execute(filled, "DELETE FROM temporaldp_steps WHERE step = 9")
         execute(filled, "UPDATE temporaldp_releases SET n_steps = 9")
-        with pytest.raises(LedgerError, match="9 steps, but 10 are there"):
+        with pytest.raises(LedgerError, match="9 steps, but has 10"):
             stream.release([70, 30], time=10)
 
 

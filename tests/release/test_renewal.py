@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(tmp_path):
             (None, InputError, "make a plan with the new one"),
             (plan_budget(AFTER, alpha=0.9, horizon=4), InputError, "expected a plan of alpha = 1 for 4 steps"),
             (plan_budget(AFTER, alpha=1.0, horizon=5), InputError, "expected a plan of alpha = 1 for 4 steps"),
-            (plan_budget(AFTER, alpha=1.0), InputError, "for ever"),
+            (plan_budget(AFTER, alpha=1.0), InputError, "an infinite horizon"),
             (PLANS[id(BEFORE)], PlanError, "by themselves against this correlation"),
         ):
             with pytest.raises(error, match=said):

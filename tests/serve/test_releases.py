@@ -177,7 +177,7 @@ def test_a_release_is_a_ledger_for_those_who_have_the_database(service, tmp_path
     table = tmp_path / "steps.csv"
     assert temporaldp("ledger", "export", service.store, "--release", release, "-o", table).returncode == 0
     assert "2024-01-01" in table.read_text()
-    assert "never made" in refused("ledger", "show", service.store, code=4) or "://" in service.store
+    assert "never written" in refused("ledger", "show", service.store, code=4) or "://" in service.store
     assert "there is no ledger" in refused("ledger", "show", service.store, "--release", "0" * 32, code=4)
 
 
