@@ -56,7 +56,7 @@ def test_what_is_promised_for_ever_is_above_every_number_of_epochs_and_close(see
     rows = [one / one.sum(axis=1, keepdims=True) for one in rng.dirichlet(np.ones(3), (2, 3)) + 0.05]
     epsilons = 0.2 + 0.4 * rng.random(2)
     adversary = Adversary(TransitionMatrix(rows[0]), TransitionMatrix(rows[1]))
-    promised = renewal_leakage(adversary, epsilons).for_ever
+    promised = renewal_leakage(adversary, epsilons).promise
     whole = temporal_by_sign_rule(*rows, np.tile(epsilons, 5)).max()
     assert whole <= promised <= whole * 1.05
     less = np.tile(epsilons, 5) * rng.choice([0.0, 0.5, 1.0], 10)
@@ -68,19 +68,19 @@ def test_a_longer_epoch_is_promised_what_it_comes_to(n_epochs):
     """Where an epoch is longer than the memory of the correlation, to many digits."""
     epsilons = np.concatenate(([0.5], np.full(28, 0.2), [0.5]))
     found = renewal_leakage(known([[0.8, 0.2], [0.3, 0.7]]), epsilons, n_epochs=n_epochs)
-    assert found.together <= found.for_ever <= found.together * (1 + 1e-8)
+    assert found.together <= found.promise <= found.together * (1 + 1e-8)
 
 
 def test_nothing_is_promised_where_values_are_never_forgotten():
-    assert renewal_leakage(known(np.eye(2)), EPSILONS).for_ever == np.inf
+    assert renewal_leakage(known(np.eye(2)), EPSILONS).promise == np.inf
     kept = TransitionMatrix(np.eye(2))
     for one_side in (Adversary(backward=kept), Adversary(forward=kept)):  # the other one forgets at once
-        assert renewal_leakage(one_side, EPSILONS).for_ever == np.inf
+        assert renewal_leakage(one_side, EPSILONS).promise == np.inf
     half = known([[1.0, 0.0, 0.0], [0.5, 0.25, 0.25], [0.25, 0.25, 0.5]])
     found = renewal_leakage(half, EPSILONS, n_epochs=6)
-    assert found.together <= found.for_ever
+    assert found.together <= found.promise
 
 
 def test_of_several_people_the_worst_is_promised():
     few = [known([[0.6, 0.4], [0.4, 0.6]]), known([[0.9, 0.1], [0.2, 0.8]])]
-    assert renewal_leakage(few, EPSILONS).for_ever == renewal_leakage(few[1], EPSILONS).for_ever
+    assert renewal_leakage(few, EPSILONS).promise == renewal_leakage(few[1], EPSILONS).promise

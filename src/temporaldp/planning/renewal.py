@@ -33,7 +33,7 @@ class RenewalLeakage:
     n_epochs : int
     grows : bool
         Whether more epochs raise it: the last one did, by more than a millionth.
-    for_ever : float
+    promise : float
         An upper bound however many epochs follow, and however much less they spend: what a renewal promises. inf where none is
         known, as where values are never forgotten or matrices vary.
     any_length : float
@@ -47,7 +47,7 @@ class RenewalLeakage:
     step: int
     n_epochs: int
     grows: bool
-    for_ever: float
+    promise: float
     any_length: float
 
 
@@ -93,7 +93,7 @@ def renewal_leakage(
     >>> matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     >>> month = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=30, method="optimal").epsilons
     >>> found = renewal_leakage(Adversary(matrix, matrix), month)
-    >>> round(found.alone, 3), round(found.together, 3), found.step, found.grows, round(found.for_ever, 3)
+    >>> round(found.alone, 3), round(found.together, 3), found.step, found.grows, round(found.promise, 3)
     (1.0, 1.39, 29, False, 1.39)
     >>> round(found.any_length, 2)
     1.66
@@ -106,12 +106,14 @@ def renewal_leakage(
     first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - SAME))[0])
     epoch, step = divmod(first, len(one))
     grows = whole.worst > before * (1.0 + SAME)
-    for_ever = leakage_for_ever(adversary, one, accounting=accounting)
-    any_length = leakage_for_ever(adversary, one.max(keepdims=True), accounting=accounting)
-    return RenewalLeakage(alone, whole.worst, epoch, step, n, grows, for_ever, any_length)
+    promise = leakage_of_epochs(adversary, one, accounting=accounting)
+    any_length = leakage_of_epochs(adversary, one.max(keepdims=True), accounting=accounting)
+    return RenewalLeakage(alone, whole.worst, epoch, step, n, grows, promise, any_length)
 
 
-def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, accounting: Accounting[Any, Any] = EXACT) -> float:
+def leakage_of_epochs(
+    adversary: Adversaries, epsilons: ArrayLike, *, accounting: Accounting[Any, Any] = EXACT
+) -> float:
     """An upper bound of the leakage about any step of epochs that spend at most this, in nats, however many there are.
 
     What all epochs before one release says about the value at their last step is no more than a release of some C nats at
@@ -123,7 +125,7 @@ def leakage_for_ever(adversary: Adversaries, epsilons: ArrayLike, *, accounting:
     if not all(user.is_constant for user in people.users):
         return math.inf
     one = _long_enough(budgets(epsilons))
-    return max(_for_ever(user, one, accounting) for user in people.users)
+    return max(_of_repeated(user, one, accounting) for user in people.users)
 
 
 def leakage_going_on(
@@ -169,7 +171,7 @@ def _going_on(user: Adversary, then: Adversary, spent: FloatArray, one: FloatArr
     return max(at_once, _within(then, one, min(enough), after, EXACT))
 
 
-def _for_ever(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) -> float:
+def _of_repeated(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) -> float:
     rounds = _rounds(user, one, accounting)
     return math.inf if rounds is None else _within(user, one, *rounds[-1], accounting)
 

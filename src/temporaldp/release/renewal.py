@@ -18,8 +18,7 @@ from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Population
 from temporaldp.errors import InputError, LedgerError, PlanError
 from temporaldp.planning import BudgetPlan, Plan
-from temporaldp.planning.renewal import leakage_for_ever as leakage_of_epochs
-from temporaldp.planning.renewal import leakage_going_on
+from temporaldp.planning.renewal import leakage_going_on, leakage_of_epochs
 from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every
 from temporaldp.release.kept import plan_digest
 from temporaldp.release.ledger import ADOPT, Ledger
