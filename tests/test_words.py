@@ -29,9 +29,7 @@ REWRITTEN_ELSEWHERE = {"architecture.md", "promises.md", "how-to/smoothing.md", 
 
 FOLDERS_TO_REWRITE = {
     "accounting",
-    "correlated_noise",
     "kernels",
-    "mechanisms",
     "planning",
     "smoothing",
 }

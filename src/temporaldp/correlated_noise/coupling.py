@@ -47,7 +47,7 @@ SEPARATE_STATES = 8
 """States up to which each state at a quilt has a coupling of its own; above, the worst of them stands for all."""
 
 LONGEST = 80
-"""Steps up to which lengths of differences are told apart; longer ones count as differences of all steps."""
+"""Steps up to which lengths of differences are distinguished; longer ones count as differences of all steps."""
 
 LEAST_DELTA = 1e-11
 ROUNDING = 1e-14

@@ -17,7 +17,7 @@ MOST_ATOMS = 4_000_000
 
 
 SMALLEST = sys.float_info.min
-"""Below it doubles have fewer digits, and a relative error says nothing."""
+"""Below it doubles have fewer digits, and a relative error has no meaning."""
 
 
 TAIL = 40.0

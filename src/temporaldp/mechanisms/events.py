@@ -58,7 +58,7 @@ def epsilon_of(event: Any) -> float:
         case _:
             raise InputError(
                 f"expected an event with pure differential privacy (Laplace, discrete Laplace, randomised response, none, or a "
-                f"composition of them), got {type(event).__name__}; with a delta an accountant counts any mechanism"
+                f"composition of them), got {type(event).__name__}; use ApproximateDP(delta) for any other mechanism"
             )
     # More than a few rounded operations can lose
     return float(epsilon) * (1.0 + 8.0 * sys.float_info.epsilon)

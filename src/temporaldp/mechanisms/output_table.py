@@ -17,7 +17,7 @@ from temporaldp.values import FloatArray, compared_by_value, whole_number
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Mechanism):
-    """Everybody reports the true value or, with equal chances, one of the others.
+    """Report of the true value or, with equal probability, one of the others.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def checked_table(probabilities: ArrayLike) -> FloatArray:
 
 
 def require_values(releases: Iterable[Iterable[Mechanism]], n_states: int | None) -> None:
-    """A table of outputs has a row for every value that the adversary tells apart.
+    """Check that a table of outputs has a row for each state of the adversary.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """What accounting asks of a mechanism: its privacy profile, the delta of every epsilon, when one person's value is replaced.
 
-A profile is the largest hockey-stick divergence between the outputs for any two values, both ways round; it says as much as a
-dominating pair of distributions, or a privacy loss distribution (Zhu, Dong, Wang, AISTATS 2022). Exact to rounding; `bounds`
-gives both sides.
+A profile is the largest hockey-stick divergence between the outputs for any two values, in both orders; it is equivalent to a
+dominating pair of distributions, and to a privacy loss distribution (Zhu, Dong, Wang, AISTATS 2022). Exact to rounding;
+`bounds` gives both sides.
 """
 
 from __future__ import annotations

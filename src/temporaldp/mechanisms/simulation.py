@@ -20,7 +20,7 @@ HISTOGRAM = 2
 
 
 def require_simulated(release: Mechanisms, n_values: int) -> None:
-    """Refuse a release of which more is needed than is said: which values it tells apart, and how.
+    """Refuse a release whose likelihoods do not follow from its parameters.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def require_simulated(release: Mechanisms, n_values: int) -> None:
             case _:
                 raise InputError(
                     f"{mechanism!r:.80} cannot be simulated: expected noise on a histogram (coordinates=2), on one number that "
-                    "tells two values apart, or a table of outputs; a guarantee alone does not say what comes out"
+                    "distinguishes two values, or a table of outputs; a guarantee alone does not determine outputs"
                 )
 
 
@@ -64,7 +64,7 @@ def table_of(mechanism: OutputTable | RandomizedResponse) -> FloatArray:
 def drawn_likelihoods(release: Mechanisms, values: Values, n_values: int, rng: np.random.Generator) -> FloatArray:
     """Log likelihood of every value, up to a constant, by one output for each of the true `values`; shape (count, n).
 
-    Histograms count n values. Everybody else's values are known, so that one person's indicator and the noise are what is seen.
+    Histograms count n values. All other users' values are known, so that one user's indicator and the noise are observed.
     `GaussianNoise` has the values at the corners of a simplex, each as far from the others as its sensitivity: the histogram,
     if that is sqrt(2).
     """
