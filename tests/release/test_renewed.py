@@ -99,7 +99,7 @@ def test_what_was_promised_is_part_of_the_ledger(tmp_path):
 def test_what_cannot_be_renewed_is_refused(tmp_path):
     forgetful, sticky = (TransitionMatrix(rows) for rows in ([[0.55, 0.45], [0.45, 0.55]], np.eye(2)))
     known = Adversary(sticky, sticky)
-    with pytest.raises(PlanError, match="without end"):
+    with pytest.raises(PlanError, match="accumulates without bound"):
         opened(tmp_path / "a.db", plan=plan_budget(known, alpha=1.0, horizon=3), adversary=known)
     with pytest.raises(PlanError, match="by themselves against this correlation"):
         opened(tmp_path / "a.db", plan=plan_budget(Adversary(forgetful, forgetful), alpha=1.0, horizon=3))
