@@ -43,6 +43,12 @@ def paper_bound() -> float:
     return tdp.temporal_leakage(sample(), [EPSILON] * STEPS, accounting=tdp.PaperBound()).worst
 
 
+@cache
+def quilt_bound() -> float:
+    """Return the bound for the sample that holds for noise of any kind."""
+    return tdp.temporal_leakage(sample(), [EPSILON] * STEPS, accounting=tdp.MarkovQuilt()).worst
+
+
 def belief(nats: float) -> float:
     """Return the percentage to which a belief of 50 % can increase."""
     return 100.0 / (1.0 + math.exp(-nats))
@@ -91,6 +97,7 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"(52\.\d) %", lambda: (belief(EPSILON),)),
     (r"noise of (9\d) people", lambda: (noise("uniform"),)),
     (r"optimal plan needs (\d+)(?! times)", lambda: (noise("optimal"),)),
+    (r"correlated-noise\.md\) \| (2\.\d+) ", lambda: (quilt_bound(),)),
     (r"OpenDP, Tumult Analytics \| (0\.1) ", lambda: (EPSILON,)),
     (r"(?:OpenDP, Tumult Analytics \| |47 tables, )(4\.7) ", lambda: (STEPS * EPSILON,)),
     (r"dp-accounting \| (\d+\.\d+) ", lambda: (recorded("comparison", "In short", "dp-accounting", "says"),)),

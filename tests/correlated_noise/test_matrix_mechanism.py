@@ -35,6 +35,17 @@ def test_couplings_without_quilts_have_the_values_of_the_theory(name, published)
     assert leakage(STICKY, mechanism, 1e-3).temporal[6] <= published + 0.006
 
 
+@pytest.mark.parametrize(("name", "alone"), [("tree", 19.6), ("square_root", 21.1)])
+def test_quilts_keep_bounds_of_64_steps_below_5_where_couplings_alone_do_not(name, alone):
+    mechanism, couplings = calibrated(name, 64), Couplings(adversary(STICKY).over(64), 64)
+    bounds = [
+        StepCouplings(couplings, mechanism.matrix, t, "temporal").mixture(0, 0).epsilon(1e-3, mechanism.sigma).max()
+        for t in (20, 21)
+    ]
+    assert max(bounds) == pytest.approx(alone, abs=0.1)
+    assert leakage(STICKY, mechanism, 1e-3).worst < 5.0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "simulated"), [("independent", 1.69), ("tree", 2.99), ("square_root", 3.19)])
 def test_simulation_agrees_with_the_values_of_the_theory(name, simulated):

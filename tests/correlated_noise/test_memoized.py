@@ -120,6 +120,15 @@ def test_likelihoods_that_underflow_are_refused_or_scaled_and_never_count_as_no_
         tdp.temporal_leakage(sticky, MemoizedResponse(1.0, 1.0, 2), accounting=tdp.ApproximateDP(0.3), horizon=4000)
 
 
+def test_a_delta_too_small_to_simulate_has_the_bound_by_quilts():
+    given = tdp.Adversary.from_forward(tdp.TransitionMatrix(STICKY))
+    mechanism = MemoizedResponse(1.0, 1.0, 2)
+    small = tdp.temporal_leakage(given, mechanism, accounting=tdp.ApproximateDP(1e-9), horizon=40)
+    quilts = tdp.temporal_leakage(given, mechanism, accounting=tdp.MarkovQuilt(), horizon=40)
+    assert small.temporal == pytest.approx(quilts.temporal)
+    assert not small.attained.temporal.any()
+
+
 def test_quilts_are_never_below_the_enumerated_leakage():
     for seed in range(20):
         rng = np.random.default_rng(seed)

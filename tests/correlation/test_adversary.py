@@ -133,7 +133,7 @@ def test_swapped_matrices_are_those_of_the_chain_in_the_other_direction_and_noth
     right = Adversary.from_forward(CYCLE)
     swapped = Adversary(right.forward, right.backward)
     assert right.contradiction is swapped.contradiction is None
-    again = Adversary.from_forward(swapped.forward)  # the same process, told backwards
+    again = Adversary.from_forward(swapped.forward)  # the same process in reverse
     np.testing.assert_allclose(again.backward.dense(), swapped.backward.dense(), atol=1e-12)
 
 

@@ -30,7 +30,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting.protocol import DIRECTIONS, Direction, Evidence, Leakage, Side
+from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Direction, Evidence, Leakage, Side
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.errors import InputError
@@ -52,6 +52,9 @@ LONGEST = 80
 LEAST_DELTA = 1e-11
 ROUNDING = 1e-14
 """Deltas are sums of at most 1, each term of which is rounded by a few units in the last place."""
+
+LEAST_DISTANCE = 1e-290
+"""Of any two paths, so that quotients by it are defined; no delta of a double depends on it."""
 
 LARGEST_LEAKAGE = 600.0
 """Nats. Larger bounds are infinite."""
@@ -116,8 +119,8 @@ class Couplings:
         self.n_steps, self.states = n_steps, user.states or ("0", "1")
         n = len(self.states)
         self.first, self.second = np.nonzero(~np.eye(n, dtype=bool))
-        self._matrices = {side: _matrices(user, side, n_steps) for side in ("backward", "forward")}
-        self._constant = {side: getattr(user, side).is_constant for side in ("backward", "forward")}
+        self._matrices = {side: matrices_of(user, side, n_steps) for side in SIDES}
+        self._constant = {side: getattr(user, side).is_constant for side in SIDES}
         self._sides: dict[tuple[Side, int, int], CoupledSide] = {}
 
     @cached_property
@@ -174,9 +177,10 @@ class Couplings:
         return CoupledSide(weights[:, :, None] * law.transpose(1, 2, 0), shifts, np.arange(len(law)))
 
     def signs(self, step: int) -> FloatArray:
-        """Whether two paths over two states differ as at `step` (1), or the other way round (-1), as long as they differ."""
+        """Whether two paths over two states differ as at `step` (1), or in exchanged states (-1), as long as they differ."""
         signs = np.ones(self.n_steps)
-        for side, order in (("backward", range(step - 1, -1, -1)), ("forward", range(step, self.n_steps - 1))):
+        orders: dict[Side, range] = {"backward": range(step - 1, -1, -1), "forward": range(step, self.n_steps - 1)}
+        for side, order in orders.items():
             sign = 1.0
             for s in order if self._matrices[side] else ():
                 row, other = self._matrices[side][s]
@@ -243,7 +247,7 @@ class StepCouplings:
         squares = sums[stop, stop] - sums[start, stop] - sums[stop, start] + sums[start, start]
         # A longer difference counts as no smaller, so that probabilities may be rounded towards it.
         squares = np.maximum.accumulate(np.maximum.accumulate(np.maximum(squares, 0.0) + self._slack, axis=0), axis=1)
-        return _Mixture(past, future, np.sqrt(2.0 * squares) * (1.0 + 4.0 * ULP))
+        return _Mixture(past, future, np.sqrt(2.0 * squares) * (1.0 + 4.0 * ULP) + LEAST_DISTANCE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -322,7 +326,7 @@ def _smallest(admitted: Callable[[FloatArray], object], n: int, most: float) -> 
     return high
 
 
-def _matrices(user: Adversary, side: Side, n_steps: int) -> list[FloatArray]:
+def matrices_of(user: Adversary, side: Side, n_steps: int) -> list[FloatArray]:
     """The matrix of each transition; none of an unknown correlation."""
     correlation = getattr(user, side)
     return [exactly_known(correlation.at(t)).dense() for t in range(n_steps - 1)] if correlation else []

@@ -160,7 +160,7 @@ class MatrixMechanism(SequenceMechanism):
         return np.asarray(self.sigma * np.linalg.norm(workload @ np.linalg.pinv(self.matrix), axis=1))
 
     def calibrated(self, epsilon: float, *, delta: float) -> MatrixMechanism:
-        """The same matrix with the least noise that is (epsilon, delta)-DP when one value at one step is replaced."""
+        """Return a mechanism with this matrix and the least noise that is (epsilon, delta)-DP at event level."""
         positive(epsilon, "epsilon")
         low, high = 0.0, LARGEST_MU
         while high - low > 1e-12 * high:

@@ -14,13 +14,13 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.accounting.protocol import DIRECTIONS, Attained, Evidence, Leakage
+from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Attained, Evidence, Leakage
 from temporaldp.accounting.quilt.method import MarkovQuilt
 from temporaldp.accounting.sequence import SequenceMechanism
-from temporaldp.correlated_noise.paths import next_states
+from temporaldp.correlated_noise.coupling import matrices_of
+from temporaldp.correlated_noise.paths import drawn_paths
 from temporaldp.correlated_noise.simulation import confidence_bounds
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import exactly_known
 from temporaldp.errors import InputError
 from temporaldp.kernels.shared_noise import add_likelihoods
 from temporaldp.mechanisms.output_table import OutputTable, checked_table
@@ -32,6 +32,9 @@ MOST_ENUMERATED = 1 << 22
 
 MOST_TABLES = 4_000
 """Tables of permanent answers; 5 states with 5 answers have 3,125."""
+
+MOST_DRAWS = 2_000_000
+"""Outputs given each state. A delta that needs more has the bound by quilts alone. If doubled: half the delta is verified."""
 
 CHUNK = 1 << 22
 """Numbers of one array of simulated reports. If doubled: simulations take twice the memory."""
@@ -86,7 +89,8 @@ class MemoizedResponse(SequenceMechanism):
     `temporal_leakage` with ``Exact()`` or ``ApproximateDP(delta)`` enumerates tables and reports while that is feasible. At a
     delta, longer horizons are simulated: upper confidence bounds, with ``series.attained`` as the lower ones and
     ``series.evidence.failure`` as the probability over the draws that one is wrong; at most a thousandth of delta.
-    ``MarkovQuilt()`` gives an upper bound for any horizon.
+    A delta below 5e-5 would
+    need too many draws, and has the upper bound of ``MarkovQuilt()``, which holds for any horizon.
 
     Parameters
     ----------
@@ -160,6 +164,11 @@ class MemoizedResponse(SequenceMechanism):
                 f"{self.reports.shape[1]}^{n_steps} x {reports.tables.size}; use ApproximateDP(delta), which simulates, or "
                 "MarkovQuilt(), an upper bound for any horizon"
             )
+        sure = MarkovQuilt().series([user], self.event_level(n_steps, 0.0))[0]
+        if MOST_DRAWS * delta < LEAST_DRAWS:
+            nothing = np.zeros(n_steps)
+            unknown = MemoizedLeakage(user.states, Attained(nothing, nothing, nothing))
+            return Leakage(sure.backward, sure.forward, sure.temporal, unknown)
         failure = 1e-3 * delta
         rng = np.random.default_rng(0)
         each = [
@@ -174,7 +183,6 @@ class MemoizedResponse(SequenceMechanism):
             for t in range(n_steps)
         ]
         lower, upper = np.array(each).transpose(2, 1, 0)
-        sure = MarkovQuilt().series([user], self.event_level(n_steps, 0.0))[0]
         most = [np.minimum(one, getattr(sure, name)) for one, name in zip(upper, DIRECTIONS, strict=True)]
         return Leakage(most[0], most[1], most[2], MemoizedLeakage(user.states, Attained(*lower), failure))
 
@@ -196,8 +204,7 @@ class _Reports:
         self.chances = mechanism.answers(n)[np.arange(n), self.tables].prod(axis=1)
         self.emitted = mechanism.reports[self.tables]
         self.backward, self.forward = (
-            np.array([exactly_known(side.at(t)).dense() for t in range(n_steps - 1)]).reshape(n_steps - 1, n, n)
-            for side in (user.backward, user.forward)
+            np.array(matrices_of(user, side, n_steps)).reshape(n_steps - 1, n, n) for side in SIDES
         )
 
     def enumerated(self, step: int, delta: float) -> tuple[float, float, float]:
@@ -228,11 +235,7 @@ class _Reports:
 
     def _some(self, step: int, state: int, draws: int, rng: np.random.Generator) -> FloatArray:
         T = len(self.forward) + 1
-        states = np.full((T, draws), state)
-        for t in range(step - 1, -1, -1):
-            states[t] = next_states(self.backward[t], states[t + 1], rng)
-        for t in range(step + 1, T):
-            states[t] = next_states(self.forward[t - 1], states[t - 1], rng)
+        states = drawn_paths(list(self.backward), list(self.forward), step, state, draws, rng)
         table = rng.choice(len(self.chances), size=draws, p=self.chances / self.chances.sum())
         limits = self.emitted.cumsum(axis=2)[table[None, :], states][:, :, :-1]
         reports = (rng.random((T, draws))[:, :, None] >= limits).sum(axis=2).T

@@ -10,14 +10,15 @@ G_s      likelihood of the outputs after step s given the word that ends there
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlated_noise.coupling import published_at
+from temporaldp.accounting.protocol import SIDES
+from temporaldp.correlated_noise.coupling import matrices_of, published_at
 from temporaldp.correlation import Adversary
-from temporaldp.correlation.adversary import exactly_known
 from temporaldp.errors import InputError
 from temporaldp.values import FloatArray
 
@@ -56,12 +57,9 @@ class PathLikelihoods:
                 f"{self._bandwidth} steps; take fewer steps or a banded matrix"
             )
         T = strategy.shape[1]
-        known = np.zeros((self.n, self.n))
-        known[:, 0] = 1.0
-        self._backward, self._forward = (
-            [exactly_known(side.at(t)).dense() for t in range(T - 1)] if side else [known] * (T - 1)
-            for side in (user.backward, user.forward)
-        )
+        first = np.zeros((self.n, self.n))
+        first[:, 0] = 1.0
+        self._backward, self._forward = (matrices_of(user, side, T) or [first] * (T - 1) for side in SIDES)
 
     def drawn(self, state: int, draws: int, rng: np.random.Generator) -> FloatArray:
         """Log likelihoods of outputs that are drawn given a state, shape (1, draws, n), up to a number for each draw."""
@@ -69,12 +67,7 @@ class PathLikelihoods:
         return np.concatenate([self._some(state, min(size, draws - k), rng) for k in range(0, draws, size)])[None]
 
     def _some(self, state: int, draws: int, rng: np.random.Generator) -> FloatArray:
-        T = self._strategy.shape[1]
-        paths = np.full((T, draws), state)
-        for t in range(self._step - 1, -1, -1):
-            paths[t] = next_states(self._backward[t], paths[t + 1], rng)
-        for t in range(self._step + 1, T):
-            paths[t] = next_states(self._forward[t - 1], paths[t - 1], rng)
+        paths = drawn_paths(self._backward, self._forward, self._step, state, draws, rng)
         outputs = np.einsum("rt,tdx->drx", self._strategy, np.eye(self.n)[paths])
         outputs += self._sigma * rng.standard_normal(outputs.shape)
         past, future = self._until(outputs), self._after(outputs)
@@ -132,7 +125,24 @@ class PathLikelihoods:
         return found
 
 
-def next_states(matrix: FloatArray, states: FloatArray, rng: np.random.Generator) -> FloatArray:
+def drawn_paths(
+    backward: Sequence[FloatArray],
+    forward: Sequence[FloatArray],
+    step: int,
+    state: int,
+    draws: int,
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Paths given the state at a step, shape (T, draws), for the matrices of T - 1 transitions in each direction."""
+    paths = np.full((len(forward) + 1, draws), state)
+    for t in range(step - 1, -1, -1):
+        paths[t] = _next_states(backward[t], paths[t + 1], rng)
+    for t in range(step + 1, len(paths)):
+        paths[t] = _next_states(forward[t - 1], paths[t - 1], rng)
+    return paths
+
+
+def _next_states(matrix: FloatArray, states: FloatArray, rng: np.random.Generator) -> FloatArray:
     """A state drawn from the row of each state."""
     limits = matrix.cumsum(axis=1)[:, :-1]
     return np.asarray((rng.random(len(states))[:, None] >= limits[states]).sum(axis=1))

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.correlated_noise.coupling import START, Couplings, StepCouplings, checked_delta
 from temporaldp.correlated_noise.matrix_mechanism import MatrixMechanism
@@ -34,6 +35,15 @@ MARGIN = 1.0 + 1e-7
 
 CALIBRATION = 1e-4
 """Relative distance within which the noise of independent releases is the least."""
+
+LESS_NOISE = 16.0
+"""Times as little noise as couplings need is tried for independent releases, at most."""
+
+ERRORS: dict[Objective, Callable[[MatrixMechanism], FloatArray]] = {
+    "running count": lambda mechanism: mechanism.running_count_error,
+    "count": lambda mechanism: mechanism.count_error,
+}
+"""Standard deviations of what each objective is about, step by step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +124,8 @@ def plan_matrix(
     """
     positive(alpha, "alpha")
     T = whole_number(horizon, "horizon", least=1)
-    if objective not in ("running count", "count"):
-        raise InputError(f"expected the objective 'running count' or 'count', got {objective!r}")
+    if objective not in ERRORS:
+        raise InputError(f"expected the objective {' or '.join(map(repr, ERRORS))}, got {objective!r}")
     user = adversary.over(T)
     couplings = Couplings(user, T)
     level = _Level(couplings, alpha, checked_delta(delta))
@@ -208,26 +218,14 @@ def _searched(level: _Level, n_steps: int, start: FloatArray, objective: Objecti
 def _independent(user: Adversary, by_couplings: MatrixMechanism, alpha: float, delta: float) -> MatrixMechanism:
     """Independent noise with the least standard deviation that satisfies alpha by couplings or by privacy curves."""
 
-    def satisfies(sigma: float) -> bool:
-        return (
-            temporal_leakage(user, replace(by_couplings, sigma=sigma), accounting=ApproximateDP(delta)).worst <= alpha
-        )
+    def worst(precision: float) -> float:
+        mechanism = replace(by_couplings, sigma=1.0 / precision)
+        return temporal_leakage(user, mechanism, accounting=ApproximateDP(delta)).worst
 
-    return replace(by_couplings, sigma=_least(satisfies, by_couplings.sigma))
-
-
-def _least(satisfies: Callable[[float], bool], high: float) -> float:
-    """The least number that satisfies a condition, at most `high`."""
-    low = 0.5 * high
-    while satisfies(low):
-        low, high = 0.5 * low, low
-    while high - low > CALIBRATION * high:
-        middle = 0.5 * (low + high)
-        low, high = (low, middle) if satisfies(middle) else (middle, high)
-    return high
+    least = 1.0 / by_couplings.sigma
+    return replace(by_couplings, sigma=1.0 / largest_in_few_tries(worst, least, LESS_NOISE * least, alpha, CALIBRATION))
 
 
 def _error(mechanism: MatrixMechanism, objective: Objective) -> float:
     """Root mean square error over all steps, in counts."""
-    errors = mechanism.running_count_error if objective == "running count" else mechanism.count_error
-    return float(np.sqrt(np.mean(errors**2)))
+    return float(np.sqrt(np.mean(ERRORS[objective](mechanism) ** 2)))

@@ -24,10 +24,11 @@ SECTIONS = {"traces", "history", "correlation", "privacy", "release"}
 """Sections of the settings that a release depends on."""
 
 OF_ONE_RUN = {
-    "traces": {"path", "transitions", "counts", "memory"},
+    "traces": {"path", "transitions", "counts", "memory", "where"},
     "release": {"ledger", "output", "smoothed", "synthetic", "head", "log", "warn_at"},
 }
-"""Settings that a recipe leaves out: those that differ from run to run, and those that the counts do not depend on."""
+"""Settings that a recipe leaves out: those that differ from run to run, those that the counts do not depend on, and conditions
+on rows, which may name people."""
 
 
 def recipe_of(command: str, settings: Settings, origin: Provenance | Source, *histories: Path) -> Recipe:
