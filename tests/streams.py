@@ -5,9 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +24,22 @@ from temporaldp import (
     TransitionMatrix,
     temporal_leakage,
 )
+
+
+def kept(place, kind):
+    """What an SQLite ledger keeps beside its chain, of one kind: text by name."""
+    with closing(sqlite3.connect(place)) as connection:
+        rows = connection.execute("SELECT name, content FROM temporaldp_kept WHERE name GLOB ?", (f"{kind}-*",))
+        return dict(rows.fetchall())
+
+
+def keep_instead(place, name, content=None):
+    """Replace or delete a text that an SQLite ledger keeps beside its chain."""
+    with closing(sqlite3.connect(place)) as connection, connection:
+        connection.execute("DELETE FROM temporaldp_kept WHERE name = ?", (name,))
+        if content is not None:
+            connection.execute("INSERT INTO temporaldp_kept VALUES ('ledger', ?, ?)", (name, content))
+
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streams import ADVERSARY, MECHANISM, opened
+from streams import ADVERSARY, MECHANISM, keep_instead, kept, opened
 from temporaldp import (
     Adversary,
     ContinualRelease,
@@ -42,19 +42,15 @@ def release(place, times, *, adversary=ADVERSARY, epsilon=None):
         return [release.release([70, 30], time=time, epsilon=epsilon).tolist() for time in times]
 
 
-def private(place):
-    return Path(f"{place}.private")
-
-
 def forget(place):
-    for file in private(place).glob("checkpoint-*"):
-        file.unlink()
+    for name in kept(place, "checkpoint"):
+        keep_instead(place, name)
 
 
 def cut_loose(store):
     """Without its checkpoints."""
     for number in range(checkpoints.KEPT):
-        store.write_private(f"checkpoint-{number}", "", replace=True)
+        store.keep(f"checkpoint-{number}", "")
 
 
 def told(place, adversary=ADVERSARY):
@@ -127,7 +123,7 @@ def test_words_are_all_known_again(place):
 def test_the_newest_two_are_kept(tmp_path):
     place = tmp_path / "release.db"
     release(place, range(45))
-    assert len(list(private(place).glob("checkpoint-*"))) == 2
+    assert len(kept(place, "checkpoint")) == 2
 
 
 @pytest.mark.parametrize("change", ["garbage", "smaller", "another ledger's", "an older copy's", "another version's"])
@@ -135,25 +131,24 @@ def test_one_that_is_wrong_is_not_believed(change, tmp_path, monkeypatch):
     place, other = tmp_path / "release.db", tmp_path / "other.db"
     release(place, range(11), epsilon=0.2)
     _, answers = told(place)
-    (file,) = private(place).glob("checkpoint-*")
+    ((name, text),) = kept(place, "checkpoint").items()
     if change == "garbage":
-        file.write_text("garbage")
+        keep_instead(place, name, "garbage")
     elif change == "smaller":
-        document = json.loads(file.read_text())
+        document = json.loads(text)
         document["accountant"]["odometers"][0]["largest"] = (0.01).hex()
-        file.write_text(json.dumps(document, sort_keys=True, separators=(",", ":")))
+        keep_instead(place, name, json.dumps(document, sort_keys=True, separators=(",", ":")))
     elif change == "another ledger's":
         release(other, range(11), epsilon=0.01)
-        (foreign,) = private(other).glob("checkpoint-*")
-        file.write_text(foreign.read_text())
+        keep_instead(place, name, *kept(other, "checkpoint").values())
     elif change == "an older copy's":
         shutil.copy(place, other)
         release(place, range(11, 21), epsilon=0.2)
         _, answers = told(place)
-        newest = max(private(place).glob("checkpoint-*"), key=lambda one: json.loads(one.read_text())["n_steps"])
-        newest.write_text(file.read_text())
+        (newest,) = set(kept(place, "checkpoint")) - {name}
+        keep_instead(place, newest, text)
         assert told(place) == (10, answers)  # the older one is as good
-        file.unlink()
+        keep_instead(place, name)
     else:
         monkeypatch.setattr(checkpoints, "LAYOUT", 99)
     assert told(place) == (0, answers)
@@ -303,7 +298,6 @@ def test_filtered_counts_go_on_from_it_to_the_last_bit(tmp_path):
         for time in range(1, 24):
             found.release([70 + time, 30 - time], time=time)
     shutil.copy(place, other)
-    shutil.copytree(private(place), private(other))
     forget(other)
     with filtered(place, public) as one, filtered(other, public) as two:
         assert (one.ledger.checkpoint.n_steps, two.ledger.checkpoint) == (20, None)

@@ -128,7 +128,7 @@ def test_a_disk_that_fills_up_adopts_nothing(room, tmp_path):
 
 def test_a_disk_that_is_full_when_a_checkpoint_is_due_loses_no_step(tmp_path, monkeypatch):
     from temporaldp.release import stream as module
-    from temporaldp.release.file_store import FileDatabase
+    from temporaldp.release.tables import Transaction
 
     monkeypatch.setattr(module, "EVERY", 5)
 
@@ -137,7 +137,7 @@ def test_a_disk_that_is_full_when_a_checkpoint_is_due_loses_no_step(tmp_path, mo
 
     place = tmp_path / "release.db"
     with monkeypatch.context() as broken:
-        broken.setattr(FileDatabase, "write_private", full)
+        broken.setattr(Transaction, "keep", full)
         with opened(place) as stream:
             for step in range(7):
                 stream.release([70, 30], time=step)

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from streams import opened
+from streams import keep_instead, kept, opened
 from temporaldp.accounting.exact.method import Exact
-
-
-def kept(place):
-    """Where the reserve is."""
-    (found,) = place.with_name(f"{place.name}.private").glob("reserve-*")
-    return found
 
 
 @pytest.fixture
@@ -31,13 +25,13 @@ def test_opening_again_does_not_look_for_it(ledger, monkeypatch):
     with opened(ledger) as stream:
         stream.release([71, 29], time=1)
         first, second = stream.ledger.epsilons
-        assert first == second == stream.accountant.reserve == float(kept(ledger).read_text())
+        assert first == second == stream.accountant.reserve == float(*kept(ledger, "reserve").values())
 
 
 @pytest.mark.parametrize("written", ["0.9", "1e300", "nan", "-1", "many"])
 def test_what_does_not_hold_the_level_is_not_believed(ledger, written):
-    right = float(kept(ledger).read_text())
-    kept(ledger).write_text(written)
+    ((name, right),) = ((name, float(text)) for name, text in kept(ledger, "reserve").items())
+    keep_instead(ledger, name, written)
     with opened(ledger) as stream:
         assert stream.accountant.reserve == right
         stream.release([71, 29], time=1)
@@ -47,4 +41,4 @@ def test_what_does_not_hold_the_level_is_not_believed(ledger, written):
 def test_each_level_has_its_own(ledger, tmp_path):
     with opened(tmp_path / "asked.db", reserve=0.01) as stream:
         assert stream.accountant.reserve == 0.01
-    assert not list((tmp_path / "asked.db.private").glob("reserve-*"))
+    assert not kept(tmp_path / "asked.db", "reserve")

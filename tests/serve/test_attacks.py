@@ -253,7 +253,7 @@ def test_a_stolen_database_has_no_digest_of_counts(ask, own, store):
     with database.reading() as connection:
         read = connection.exec_driver_sql
         (step,) = read("SELECT * FROM temporaldp_steps WHERE release = ?", (release,)).mappings().all()
-        kept = read("SELECT name FROM temporaldp_private").scalars().all()
+        kept = read("SELECT name FROM temporaldp_kept").scalars().all()
     database.close()
     # The noisy counts, what was asked, and the hash of these: nothing else could depend on the counts.
     asked = {

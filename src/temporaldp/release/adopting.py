@@ -96,7 +96,7 @@ def adopt_correlation(
         salt = ledger.configuration["correlations"]["salt"]
         named = hashed_names(now, salt)
         accountant.adopt(named, both=both)
-        keep_correlations(ledger.store, now, salt)
+        keep_correlations(writer.transaction, now, salt)
         users = correlations_of(now.users, salt=salt)["users"]
         details = {"users": users, "both": both, "reserve": accountant.reserve}
         details |= terms_after_adoption(ledger, accountant, plan) if is_renewed else {}

@@ -1,10 +1,9 @@
 """Checkpoints of a ledger: results of checking and counting its steps, from which the next opening continues.
 
 A checkpoint records how far the chain was checked, and the state of the accountant after these steps
-(`TemporalAccountant.kept_state`). This state reveals the matrices, so it is kept in the private part of the store. The chain of
-the ledger has an event with the hash of the checkpoint: a checkpoint that was changed, or that belongs to another ledger, to an
-older copy with other steps, or to another version of this program, is not used. Then the previous checkpoint is used, or all
-steps are read and counted from the first.
+(`TemporalAccountant.kept_state`). It is kept beside the chain, which has an event with its hash: a checkpoint that was changed,
+or that belongs to another ledger, to an older copy with other steps, or to another version of this program, is not used. Then
+the previous checkpoint is used, or all steps are read and counted from the first.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporaldp.errors import LedgerError
 from temporaldp.release.chain import End, LedgerEvent, canonical, digest, sealed
-from temporaldp.release.store import Store
+from temporaldp.release.tables import Transaction
 
 if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger, LedgerWriter
@@ -79,18 +78,18 @@ def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, 
     if len(text) > 1 << 25:  # of very many people
         return False
     n_before = sum(event.kind == CHECKPOINT for event in ledger.events)
-    ledger.store.write_private(_name(n_before), text, replace=True)
+    writer.transaction.keep(_name(n_before), text)
     writer.note(CHECKPOINT, by="temporaldp", details={"digest": digest(text)})
     return True
 
 
-def last_checkpoint(store: Store, began: str, events: Sequence[LedgerEvent]) -> Checkpoint | None:
+def last_checkpoint(transaction: Transaction, began: str, events: Sequence[LedgerEvent]) -> Checkpoint | None:
     """Last checkpoint that matches its event in the ledger; None if there is none."""
     made = [event for event in events if event.kind == CHECKPOINT]
     for number in range(len(made))[: -KEPT - 1 : -1]:
         event = made[number]
         with suppress(LedgerError, ValueError, KeyError, TypeError):
-            text = store.read_private(_name(number)) or ""
+            text = transaction.kept(_name(number)) or ""
             fields = json.loads(text)
             found = Checkpoint(*(fields[field] for field in Checkpoint._fields))
             is_its_own = digest(text) == event.details["digest"] and text == found.text(began, events)

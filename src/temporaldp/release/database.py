@@ -66,19 +66,8 @@ class Database(ABC):
         """For one statement that reads."""
 
     @abstractmethod
-    def read_private(self, release: str, name: str) -> str | None:
-        """Something kept beside a release that is no part of it: a matrix, a checkpoint. None if it is not there."""
-
-    @abstractmethod
-    def write_private(self, release: str, name: str, content: str, *, replace: bool = False) -> str:
-        """Keep something beside a release, unless it is there already; gives what is kept. `LedgerError` if it fails.
-
-        With `replace`, it takes the place of what is there.
-        """
-
-    @abstractmethod
     def back_up(self, place: Path) -> None:
-        """A copy as of one moment, with what is kept beside it, while others write. `LedgerError` if it fails."""
+        """A copy as of one moment, while others write. `LedgerError` if it fails."""
 
     @abstractmethod
     def close(self) -> None:

@@ -13,7 +13,6 @@ there.
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
 import stat
 import time
@@ -25,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
-from temporaldp.files.atomic import keep_private, making
+from temporaldp.files.atomic import making
 from temporaldp.release.database import ADVICE, SECONDS_TO_WAIT, Database
-from temporaldp.release.tables import LEDGER, tables
+from temporaldp.release.tables import tables
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -103,54 +102,14 @@ class FileDatabase(Database):
             with suppress(sqlite3.Error):
                 writer.connection.driver_connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
-    def read_private(self, release: str, name: str) -> str | None:
-        """From a file in a folder beside the ledger."""
-        file = self._private_file(release, name)
-        try:
-            return file.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            return None
-        except (OSError, UnicodeDecodeError) as error:
-            raise LedgerError(f"cannot read {file}, which belongs to the ledger: {error}") from None
-
-    def write_private(self, release: str, name: str, content: str, *, replace: bool = False) -> str:
-        """Into a file in a folder beside the ledger: complete under another name first, and its owner's only."""
-        file = self._private_file(release, name)
-        try:
-            keep_private(file, content, replace=replace)
-        except OSError as error:
-            raise LedgerError(f"cannot keep {file}, which belongs to the ledger: {error.strerror or error}") from None
-        return self.read_private(release, name) or content
-
     def back_up(self, place: Path) -> None:
-        """By SQLite's backup: one moment, while others write; the private things are copied after it, and only added to."""
+        """By SQLite's backup: one moment, while others write."""
         if os.path.lexists(place):
             raise LedgerError(f"{place} exists; a backup never replaces a file: name another one")
         with self.reading() as connection, self._translated(), making(place) as temporary:
             source: Any = connection.connection.driver_connection
             with closing(sqlite3.connect(temporary)) as target:
                 source.backup(target)
-        if self._private.is_dir():
-            shutil.copytree(self._private, f"{place}.private", ignore=shutil.ignore_patterns(".*"))
-
-    def _private_file(self, release: str, name: str) -> Path:
-        return self._private / (name if release == LEDGER else f"{release}-{name}")
-
-    @property
-    def _private(self) -> Path:
-        """The folder beside the ledger; `LedgerError` where others than its owner could read or exchange what is in it."""
-        folder = Path(f"{self._path}.private")
-        mode = folder.lstat().st_mode if os.path.lexists(folder) else stat.S_IFDIR
-        if not stat.S_ISDIR(mode):
-            raise LedgerError(
-                f"cannot use {folder}, which belongs to the ledger: it is no folder, or a symbolic link to one"
-            )
-        if os.name == "posix" and mode & 0o077:
-            raise LedgerError(
-                f"cannot use {folder}, which belongs to the ledger: others than its owner may read or write it; say: "
-                f"chmod 700 {folder}"
-            )
-        return folder
 
     def close(self) -> None:
         """Close the connections, for good."""
@@ -177,7 +136,6 @@ class FileDatabase(Database):
             )
         self._pid = os.getpid()
         if self._engine is None:
-            _ = self._private  # refused before anything is drawn
             try:
                 _require_ledger_file(self._path, self.place)
             except OSError as error:

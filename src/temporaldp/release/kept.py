@@ -1,8 +1,7 @@
-"""What is kept beside a ledger: the matrices that a release is accounted with, and its reserve. The ledger has digests alone.
+"""Texts kept beside the chain of a ledger: the matrices that a release is accounted with, and its reserve.
 
-A copy of the ledger reveals nothing about the matrices, which it stores as salted digests; the stored matrices are checked
-against the digests when they are read. The reserve is a hint, not a permission: an accountant checks that it satisfies the
-level, and computes another if it does not.
+The chain has salted digests of the matrices, against which they are checked when they are read. The reserve is a hint, not a
+permission: an accountant checks that it satisfies the level, and computes another if it does not.
 """
 
 from __future__ import annotations
@@ -23,6 +22,7 @@ from temporaldp.errors import BudgetError, LedgerError
 from temporaldp.planning import Plan
 from temporaldp.release.chain import canonical, digest
 from temporaldp.release.store import Store
+from temporaldp.release.tables import Transaction
 
 if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger
@@ -52,7 +52,7 @@ def hashed_names(population: Population, salt: str) -> Population:
     return Population(population.users, tuple(names))
 
 
-def keep_correlations(store: Store, population: Population, salt: str) -> None:
+def keep_correlations(store: Store | Transaction, population: Population, salt: str) -> None:
     """Keep a population's constant matrices, unless they are there; sequences, clocks and sets of matrices are not kept.
 
     Raises
@@ -63,12 +63,12 @@ def keep_correlations(store: Store, population: Population, salt: str) -> None:
     if not all(user.is_constant for user in population.users):
         return
     name = _name("correlations", correlations_of(population.users, salt=salt)["users"])
-    if store.read_private(name) is None:
+    if store.kept(name) is None:
         found = [
             {"name": who, "backward": user.backward.document(), "forward": user.forward.document()}
             for who, user in hashed_names(population, salt)
         ]
-        store.write_private(name, json.dumps(found, allow_nan=False))
+        store.keep(name, json.dumps(found, allow_nan=False))
 
 
 def kept_correlations(store: Store, users: Sequence[str], salt: str) -> Population:
@@ -79,11 +79,11 @@ def kept_correlations(store: Store, users: Sequence[str], salt: str) -> Populati
     LedgerError
         They are not kept, or what is kept is something else.
     """
-    text = store.read_private(_name("correlations", sorted(users)))
+    text = store.kept(_name("correlations", sorted(users)))
     if text is None:
         raise LedgerError(
-            f"the matrices that {store.place} was accounted with are not kept beside it (it was copied without its folder "
-            ".private): run the release once more with the correlation that it had, which keeps them, and then again this"
+            f"the matrices that {store.place} was accounted with are not kept in it: run the release once more with the "
+            "correlation that it had, which keeps them, and then this again"
         )
     try:
         found = json.loads(text)
@@ -93,8 +93,8 @@ def kept_correlations(store: Store, users: Sequence[str], salt: str) -> Populati
         known, names = (), ()
     if not known or correlations_of(known, salt=salt)["users"] != sorted(users):
         raise LedgerError(
-            f"the matrices kept beside {store.place} were changed: they are not those of the ledger. Put back the folder "
-            ".private (or the table temporaldp_private) from a backup"
+            f"the matrices kept in {store.place} (table temporaldp_kept) were changed: they are not those of its steps. Put "
+            "that table back from a backup"
         )
     return Population(known, names)
 
@@ -110,9 +110,9 @@ def expect_kept_reserve(accountant: TemporalAccountant, ledger: Ledger) -> None:
     salt = ledger.configuration["correlations"]["salt"]
     users = correlations_of(account_of(accountant).population.users, salt=salt)["users"]
     name = _name("reserve", [users, accountant.alpha, accountant.accounting.document()])
-    kept = ledger.store.read_private(name)
+    kept = ledger.store.kept(name)
     if kept is None:
-        ledger.store.write_private(name, repr(accountant.reserve))
+        ledger.store.keep(name, repr(accountant.reserve))
         return
     with suppress(ValueError, BudgetError):  # somebody wrote something else there
         account_of(accountant).expect_reserve(float(kept))

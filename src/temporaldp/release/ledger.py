@@ -139,7 +139,7 @@ class Ledger:
                 self._spelled = self._heading(transaction).configuration
                 self.configuration = _read_configuration(self._spelled, self.place)
                 events = transaction.events()
-                self.checkpoint = last_checkpoint(store, self.began, events)
+                self.checkpoint = last_checkpoint(transaction, self.began, events)
                 self._forget_all()
                 if self.checkpoint is not None:
                     self._take_in([], events[: self.checkpoint.n_events], self.checkpoint.end)
@@ -400,7 +400,7 @@ class LedgerWriter:
     """Adds steps and events inside `Ledger.writing`."""
 
     def __init__(self, transaction: Transaction, end: End) -> None:
-        self._transaction, self.end = transaction, end
+        self.transaction, self.end = transaction, end
         self.rows: list[LedgerRow] = []
         self.events: list[LedgerEvent] = []
 
@@ -421,7 +421,7 @@ class LedgerWriter:
         leaked = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
         row = sealed(LedgerRow(n_steps, time, called, spent, leaked, bool(last), output, digest, request_key, ""), head)
-        self._transaction.append(row, after=head, n_steps=n_steps + 1)
+        self.transaction.append(row, after=head, n_steps=n_steps + 1)
         self.rows.append(row)
         self.end = End(n_steps + 1, n_events, row.hash)
         return row
@@ -432,7 +432,7 @@ class LedgerWriter:
         by = printable(by, "name")
         at = datetime.now(UTC).isoformat(timespec="seconds")
         event = sealed(LedgerEvent(n_events, n_steps, kind, at, by, canonical(details), ""), head)
-        self._transaction.append(event, after=head, n_steps=n_steps)
+        self.transaction.append(event, after=head, n_steps=n_steps)
         self.events.append(event)
         self.end = End(n_steps, n_events + 1, event.hash)
         return event

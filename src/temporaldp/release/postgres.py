@@ -103,27 +103,6 @@ class PostgresDatabase(Database):
         with self._translated(), self._connected().connect() as connection:
             yield connection.execution_options(**options)
 
-    def read_private(self, release: str, name: str) -> str | None:
-        """From a table."""
-        private = tables().private
-        with self.asking() as connection:
-            asked = private.select().where(private.c.release == release, private.c.name == name)
-            found = connection.execute(asked).first()
-            return None if found is None else str(found.content)
-
-    def write_private(self, release: str, name: str, content: str, *, replace: bool = False) -> str:
-        """Into that table."""
-        with needing("ledger"):
-            from sqlalchemy.dialects.postgresql import insert
-
-        with self.writing() as connection:
-            new = insert(tables().private).values(release=release, name=name, content=content)
-            key, changed = ["release", "name"], {"content": content}
-            connection.execute(
-                new.on_conflict_do_update(index_elements=key, set_=changed) if replace else new.on_conflict_do_nothing()
-            )
-        return self.read_private(release, name) or content
-
     def back_up(self, place: Path) -> None:
         """A database server has tools of its own for that."""
         raise LedgerError(

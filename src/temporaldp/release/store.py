@@ -77,13 +77,15 @@ class Store:
             found = connection.execute(asked.with_only_columns(steps.c.step)).first()
         return None if found is None else int(found.step)
 
-    def read_private(self, name: str) -> str | None:
-        """Something kept beside the release; see `Database`."""
-        return self.database.read_private(self.release, name)
+    def kept(self, name: str) -> str | None:
+        """Return the text that was kept beside the release under this name; None if there is none."""
+        with self.reading() as transaction:
+            return transaction.kept(name)
 
-    def write_private(self, name: str, content: str, *, replace: bool = False) -> str:
-        """Keep something beside the release; see `Database`."""
-        return self.database.write_private(self.release, name, content, replace=replace)
+    def keep(self, name: str, content: str) -> None:
+        """Keep a text beside the release. Errors as for `writing`."""
+        with self.writing() as transaction:
+            transaction.keep(name, content)
 
     def close(self) -> None:
         """Close the database, unless others use it too."""

@@ -23,12 +23,12 @@ FLAGS = {0: False, 1: True}
 
 
 class Tables(NamedTuple):
-    """One row a release, a step, an event, a private thing of a release, and a token."""
+    """One row a release, a step, an event, a text kept beside a release, and a token."""
 
     releases: sa.Table
     steps: sa.Table
     events: sa.Table
-    private: sa.Table
+    kept: sa.Table
     tokens: sa.Table
 
 
@@ -90,9 +90,7 @@ def tables() -> Tables:
         number("step"),
         *map(text, ("kind", "at", "by", "content", "hash")),
     )
-    private = sa.Table(
-        "temporaldp_private", metadata, text("release", key=True), text("name", key=True), text("content")
-    )
+    kept = sa.Table("temporaldp_kept", metadata, text("release", key=True), text("name", key=True), text("content"))
     tokens = sa.Table(
         "temporaldp_tokens",
         metadata,
@@ -105,7 +103,7 @@ def tables() -> Tables:
         number("revoked", sa.Boolean),
         text("note"),
     )
-    return Tables(releases, steps, events, private, tokens)
+    return Tables(releases, steps, events, kept, tokens)
 
 
 @lru_cache(maxsize=2)
@@ -170,6 +168,21 @@ class Transaction:
             cursor: Any = result.cursor
             rows: list[tuple[Any, ...]] = cursor.fetchall()
             return rows
+
+    def kept(self, name: str) -> str | None:
+        """Return the text that was kept beside the release under this name; None if there is none."""
+        found = self.connection.execute(tables().kept.select().where(self._is_kept_as(name))).first()
+        return None if found is None else str(found.content)
+
+    def keep(self, name: str, content: str) -> None:
+        """Keep a text beside the release, which is not part of its chain: matrices, a checkpoint."""
+        beside = tables().kept
+        self.connection.execute(beside.delete().where(self._is_kept_as(name)))
+        self.connection.execute(beside.insert().values(release=self._release, name=name, content=content))
+
+    def _is_kept_as(self, name: str) -> sa.ColumnElement[bool]:
+        beside = tables().kept.c
+        return (beside.release == self._release) & (beside.name == name)
 
     def append(self, entry: LedgerRow | LedgerEvent, *, after: str, n_steps: int) -> None:
         """Add a row or an event, and move the head to it from where it was; what was written must read as it was meant.
