@@ -18,7 +18,6 @@ import pytest
 from pyarrow import parquet
 
 from temporaldp import read_traces
-from temporaldp.correlation.relations import Source
 from temporaldp.errors import MissingFileError, OutputError, TraceError
 from temporaldp.files.embedded import Embedded
 from temporaldp.files.spilled import remove_folder, temporary_folder
@@ -229,21 +228,16 @@ def test_a_parquet_that_is_damaged_in_the_middle(tmp_path):
 
 
 def test_a_disk_that_is_full_while_spilling(tmp_path):
-    reading = Embedded("40MB", spill=tmp_path, largest_spill="1MB")
-    n = 3_000_000
-    rows = (
-        pa.record_batch(
-            [np.arange(k, k + 100_000), np.random.default_rng(k).random(100_000), np.arange(k, k + 100_000)],
-            ["c0", "c1", "row"],
-        )
-        for k in range(0, n, 100_000)
-    )
+    spill, path = tmp_path / "spill", tmp_path / "t.seq"
+    spill.mkdir()
+    np.savetxt(path, np.random.default_rng(1).integers(1 << 60, size=(100_000, 30)), fmt="%d")
+    reading = Embedded("40MB", spill=spill, largest_spill="1MB")
     with pytest.raises(OutputError, match=r"not enough room .*traces.memory=4GiB"):
-        reading.batches(rows, ("user", "x"), Source())
-    assert list(tmp_path.iterdir())
+        reading.sequences(path, None)
+    assert list(spill.iterdir())
     del reading
     gc.collect()  # the refusal knew where it came from
-    assert not list(tmp_path.iterdir())
+    assert not list(spill.iterdir())
 
 
 def test_nothing_is_left_behind(tmp_path):

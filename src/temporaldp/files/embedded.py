@@ -10,11 +10,11 @@ import os
 import re
 import weakref
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +29,15 @@ from temporaldp.progress import progressed
 
 with needing("tables"):
     import duckdb
-    import pyarrow as pa
 
 MEMORY = "1GiB"
 """Default memory limit of DuckDB. The process uses some 200 MiB more."""
+
+WHOLE_LINES = "delim='\x01', nullstr='\x02', quote='', escape=''"
+"""Options of DuckDB for text without columns."""
+
+LINE_BITS = 32
+"""A value's row number is that of its line, shifted by so many bits, and its position."""
 
 FILE_BITS = 40
 """A row's number is that of its file, shifted by so many bits, and its own: no file has more rows."""
@@ -133,14 +138,37 @@ class Embedded:
         chosen = self._chosen(known, "temporaldp_row", numbered, where)
         return self._table(chosen, names, self._source(paths, split))
 
-    def batches(self, batches: Iterable[Any], names: Sequence[str], source: Source) -> Table:
-        """Arrow record batches with the columns c0, c1, ... and row, one after the other, kept where there is room."""
-        iterator = iter(batches)
-        first = next(iterator)
-        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], iterator))
-        self._connection.register("incoming", reader)
-        self.run(lambda: self._connection.execute("CREATE TABLE kept AS SELECT * FROM incoming"))
-        return self._table(self._connection.table("kept"), names, source)
+    def sequences(self, path: Path, delimiter: str | None) -> Table:
+        """Text with one person's sequence of states a line, kept where there is room.
+
+        Raises
+        ------
+        TraceError
+            The file is empty, or a table rather than sequences.
+        """
+        columns = "columns={'line': 'VARCHAR'}"
+        file = f"read_csv({_list([path])}, header=false, auto_detect=false, {columns}, {WHOLE_LINES})"
+        bare = r"trim(line, ' \t\r')"
+        words = (
+            rf"string_split_regex({bare}, '\s+')" if delimiter is None else f"string_split(line, {_quoted(delimiter)})"
+        )
+        lines = f"(SELECT line, row_number() OVER () AS n, {words} AS words FROM {file} WHERE {bare} <> '')"
+        commas = f"SELECT length(line) - length(replace(line, ',', '')) AS n FROM {lines}"
+        counted = f"SELECT count(*), min(n), max(n) FROM ({commas})"
+        n_lines, fewest, most = self.run(lambda: self._connection.execute(counted).fetchone())
+        if not n_lines:
+            raise TraceError("the file is empty")
+        if delimiter is None and 0 < fewest == most:
+            raise TraceError(
+                "this looks like a CSV table, not like sequences separated by blanks; say --set traces.layout=long or "
+                "--set traces.layout=wide, or --set traces.delimiter=, if each line is one person's sequence"
+            )
+        row = f"(n << {LINE_BITS}) + c1 - 1 AS row"
+        cells = f"SELECT n AS c0, generate_subscripts(words, 1) AS c1, unnest(words) AS c2, {row} FROM {lines}"
+        self.run(lambda: self._connection.execute(f"CREATE TABLE kept AS {cells}"))
+        mask = (1 << LINE_BITS) - 1
+        source = Source(kind="file", place=lambda row: f"sequence {row >> LINE_BITS}, value {(row & mask) + 1}")
+        return self._table(self._connection.table("kept"), ("user", "time", "state"), source)
 
     def _chosen(self, names: Sequence[str], row: str, files: str, where: str | None) -> Any:
         """The columns of files as c0, c1, ... and row, of the rows for which a condition holds."""

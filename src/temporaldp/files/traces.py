@@ -116,6 +116,8 @@ def read_traces(
     StateError
         A state outside `states`.
     """
+    from temporaldp.files.embedded import Embedded
+
     domain = None if states is None else state_names(states)
     separator = _separator(delimiter)
     if layout not in {"auto", "long", "wide", "sequences"}:
@@ -130,7 +132,7 @@ def read_traces(
             table = any_table(source, delimiter, memory, where)
         else:
             _require_files(where)
-            table, layout = _sequences(lines, separator, memory), "sequences"
+            table, layout = Embedded(memory).sequences(lines, separator), "sequences"
         made = _laid_out(table, layout, (user, time, state, by), domain, gaps, sort, away, grid)
     if step is not None and made.step != step:
         raise TraceError(f"{name}: expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
@@ -172,17 +174,6 @@ def _sequence_file(source: Any, layout: Layout) -> Path | None:
     if len(paths) > 1:
         raise TraceError(f"sequences are read from one file, but these are {len(paths)}")
     return paths[0]
-
-
-def _sequences(path: Path, delimiter: str | None, memory: str) -> Table:
-    """The states of one person's sequence a line."""
-    from temporaldp.correlation.relations import Source
-    from temporaldp.files.embedded import Embedded
-    from temporaldp.files.sequences import LINE_BITS, sequence_batches
-
-    mask = (1 << LINE_BITS) - 1
-    source = Source(kind="file", place=lambda row: f"sequence {row >> LINE_BITS}, value {(row & mask) + 1}")
-    return Embedded(memory).batches(sequence_batches(path, delimiter), ("user", "time", "state"), source)
 
 
 def _laid_out(
