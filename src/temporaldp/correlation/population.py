@@ -63,6 +63,11 @@ class Population:
         return any(user.is_uncertain for user in self.users)
 
     @property
+    def is_constant(self) -> bool:
+        """Whether all transitions of each user have one matrix in each direction, or one set of matrices."""
+        return all(one.is_constant for user in self.users for one in user.directions)
+
+    @property
     def varies_without_end(self) -> bool:
         """Whether some user's matrices vary with time, without a last step: on a clock, say."""
         return any(one.n_steps is None and not one.is_constant for user in self.users for one in user.directions)

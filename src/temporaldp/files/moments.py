@@ -139,6 +139,21 @@ def shortfall(step: str, before: str, label: str) -> float | None:
     return distance(before, label) if between is not None and between < 1.0 - JITTER else None
 
 
+def labels_between(step: str, before: str, label: str) -> list[str]:
+    """Labels of the steps between two labels; empty for neighbours, for months, and where the distance is undetermined."""
+    between, known, when = steps_between(step, before, label), STEP.fullmatch(step), by_the_clock(before)
+    if between is None or known is None or known[2] == "months":
+        return []
+    places = range(1, round(between))
+    start = moment(before).value
+    if when is None or isinstance(start, str):
+        return [str(Decimal(start) + place * Decimal(known[1])) for place in places]
+    zone = re.search(r"(Z|[+-]\d\d:?\d\d)$", before) if "T" in before else None
+    return [
+        (when + timedelta(seconds=place * float(known[1]))).isoformat() + (zone[0] if zone else "") for place in places
+    ]
+
+
 def by_the_clock(label: str) -> datetime | None:
     """Local time of a date, to a microsecond; None for a label that is no date."""
     clock = moment(label).clock

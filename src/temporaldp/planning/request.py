@@ -95,7 +95,7 @@ class Request:
         """What a plan says of the correlation until it is told more: its states, and what matrices know of their origin."""
         origin = together(m.origin for user in self.users for m in user.matrices if isinstance(m, IntervalMatrix))
         if origin is None:
-            return Source(self.population.states)
+            return Source(self.population.states, has_phases=not self.population.is_constant)
         return Source(self.population.states, provenance=origin.sentence, learning_epsilon=origin.epsilon)
 
     def by(self, accounting: Accounting[Any, Any]) -> Self:

@@ -26,6 +26,8 @@ class Source:
         What a reader must know before publishing anything made with the plan; None if nothing.
     learning_epsilon : float
         What learning the correlation with differential privacy has cost, in nats; 0 unless it was learnt so.
+    has_phases : bool
+        Whether matrices vary from step to step, as with a clock: each budget of a plan with a horizon is that of its step.
     """
 
     states: tuple[str, ...] | None = None
@@ -33,6 +35,7 @@ class Source:
     provenance: str | None = None
     warning: str | None = None
     learning_epsilon: float = 0.0
+    has_phases: bool = False
 
     def __post_init__(self) -> None:
         state_names(self.states or ())

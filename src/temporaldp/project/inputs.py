@@ -14,6 +14,7 @@ from temporaldp.correlation import (
     Adversary,
     CountedTraces,
     IntervalMatrix,
+    Population,
     Traces,
     estimate_adversaries,
     estimate_periodic,
@@ -82,12 +83,20 @@ class Inputs:
     def source(self) -> Source:
         """Description of the correlation for a plan."""
         how = self.provenance
-        return Source(self.states, self.step, how.sentence, how.warning, how.epsilon)
+        has_phases = not Population.of(self.adversaries).is_constant
+        return Source(self.states, self.step, how.sentence, how.warning, how.epsilon, has_phases)
 
     def n_steps(self, horizon: int | None) -> int:
         """Return the horizon, or the number of steps of the data if no horizon is given."""
         if horizon is None and self.trajectories is None:
             raise InputError("the number of steps is unknown: give TRACES, or a horizon (--horizon T)")
+        is_periodic = any(one.period is not None for one in self.adversaries)
+        if horizon is None and is_periodic and (missing := holes(self.trajectories)):
+            raise InputError(
+                f"expected every step of the data, because each has its own phase of the clock (correlation.period), but times "
+                f"are missing between {missing[0][0]!r} and {missing[0][1]!r}: give the number of all steps from the first to "
+                "the last (--horizon T), or put events on a grid (--set traces.every=15min --set traces.fill=last)"
+            )
         return horizon if horizon is not None else self.trajectories.n_times  # type: ignore[union-attr]
 
     def times(self, n_steps: int) -> tuple[str, ...]:

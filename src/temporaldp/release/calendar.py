@@ -7,7 +7,17 @@ from decimal import Decimal
 from itertools import pairwise
 
 from temporaldp.errors import InputError, LateDataError
-from temporaldp.files.moments import NUMBER, Moment, comes_after, in_words, moment, shortfall
+from temporaldp.files.moments import (
+    JITTER,
+    NUMBER,
+    Moment,
+    comes_after,
+    in_words,
+    labels_between,
+    moment,
+    shortfall,
+    steps_between,
+)
 from temporaldp.release.ledger import Ledger
 
 
@@ -20,10 +30,12 @@ class Calendar:
         That has them. They increase, so that they are found by halving, unless they are words without an order.
     step : str or None
         How long one step is, in words; None if it is not known, and then nothing is said about distances.
+    has_phases : bool
+        Whether each step has matrices or a budget of its own, so that none may be left out.
     """
 
-    def __init__(self, ledger: Ledger, step: str | None) -> None:
-        self._ledger, self._step = ledger, step
+    def __init__(self, ledger: Ledger, step: str | None, *, has_phases: bool = False) -> None:
+        self._ledger, self._step, self._has_phases = ledger, step, has_phases
         self._words: dict[Moment, int] = {}
 
     @property
@@ -77,6 +89,16 @@ class Calendar:
             if before is not None and label is not None:
                 self._require_follows(before, label)
 
+    def completed(self, *labels: str) -> list[str]:
+        """These times, the next steps, and those between that are left out where each step has a phase of its own."""
+        found: list[str] = []
+        for label in labels:
+            before = found[-1] if found else self.last
+            if self._has_phases and self._step is not None and before is not None:
+                found += labels_between(self._step, before, label)
+            found.append(label)
+        return found
+
     def _require_follows(self, before: str, label: str) -> None:
         now, kind = moment(label), moment(before).kind
         if kind != now.kind:
@@ -96,6 +118,12 @@ class Calendar:
             raise InputError(
                 f"time {label!r} is only {in_words(short, label)} after {before!r}, less than one step ({self._step}): a "
                 "correlation over another length of time does not apply to it; leave it out"
+            )
+        between = None if self._step is None else steps_between(self._step, before, label)
+        if self._has_phases and between is not None and between > 1.0 + JITTER:
+            raise InputError(
+                f"time {label!r} is {between:.4g} steps after {before!r}: the correlation varies from step to step, so "
+                "that every step counts. Pass over those between first (`ContinualRelease.skip`)"
             )
 
 

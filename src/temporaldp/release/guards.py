@@ -63,6 +63,8 @@ class Guard(ABC):
     horizon: int | None
     accountant: TemporalAccountant | None = None
     promise: float
+    has_phases = False
+    """Whether each step has matrices or a budget of its own."""
 
     @abstractmethod
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
@@ -110,12 +112,13 @@ class Guard(ABC):
         """The scales of a histogram's noise, in counts, at steps that spent these epsilons."""
         return laplace_scales(epsilons)
 
-    def forecast(self, mechanism: Mechanism, start: int, times: list[str]) -> list[Forecast]:
-        """What the steps from `start` on would spend and leak. Changes nothing."""
+    def forecast(self, mechanism: Mechanism, start: int, times: list[str], left_out: set[str]) -> list[Forecast]:
+        """What the steps from `start` on would spend and leak, if some are left out. Changes nothing."""
         trial, found = copy(self), []
         trial.accountant = copy(self.accountant)
         for n_steps, time in enumerate(times, start=start):
-            made = trial.measurement(mechanism, trial.position(n_steps, time), None, last=False)
+            at = trial.position(n_steps, time)
+            made = trial.pass_over(at) if time in left_out else trial.measurement(mechanism, at, None, last=False)
             found.append(Forecast(time, made.parameter, made.epsilon, trial.leakage_after(made.epsilon)))
             trial.go_on(made.epsilon, time)
         return found
@@ -146,6 +149,7 @@ class PlanGuard(Guard):
         self.alpha, self.accounting, self.delta = plan.alpha, plan.accounting, plan.delta
         self.promise = self.alpha
         self.noise, self.horizon = plan.noise, plan.horizon
+        self.has_phases = plan.source.has_phases and plan.horizon is not None
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """The level, the digest of the plan, and the plan's terms."""
@@ -201,6 +205,7 @@ class AccountantGuard(Guard):
         self.alpha = self.promise = _checked_alpha(accountant, plan)
         self.accountant, self.horizon, self._given, self._plan = copy(accountant), accountant.horizon, plan, plan
         self.accounting = accountant.accounting
+        self.has_phases = not account_of(accountant).population.is_constant
 
     def begin(self, ledger: Ledger) -> None:
         """Keep the matrices beside the ledger, and go on from its checkpoint."""

@@ -73,6 +73,11 @@ def release_histograms(
     if states is not None:
         require_same_states(states, trajectories.states, what="the data (the plan was made for others)")
     require_same_step(step, trajectories.step, what="plan")
+    if plan.source.has_phases and plan.horizon is not None and not trajectories.consecutive.all():
+        raise InputError(
+            "expected data of every step: each budget of the plan is that of its step, as with a clock, and times are "
+            "missing. Put events on a grid (every='15min'), or release with a ledger, which passes over missing steps"
+        )
     mechanism = histogram_mechanism(plan, trajectories.n_states)
     result = release_snapshots(mechanism, trajectories.histogram(), plan, start=start)
     return _assemble(
@@ -119,7 +124,11 @@ def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consist
     new = [time for time in trajectories.times if not stream.has(time)]
     _require_continuation(trajectories, stream, new)
     truth = trajectories.histogram()
-    outputs = [stream.release(row, time=time) for row, time in zip(truth, trajectories.times, strict=True)]
+    outputs = []
+    for row, time in zip(truth, trajectories.times, strict=True):
+        for missing in [] if stream.has(time) else stream.completed([time])[:-1]:
+            stream.skip(time=missing)
+        outputs.append(stream.release(row, time=time))
     rows = [stream.row(time) for time in trajectories.times]
     spent = np.array([row.epsilon for row in rows])
     released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard, consistent)
@@ -144,14 +153,14 @@ def _require_continuation(trajectories: Traces, stream: ContinualRelease[Any, An
             f"time {new[0]!r} comes before steps that were released already, but was not released itself; steps are accounted "
             "for in order, so a late one cannot be released any more: leave it out"
         )
-    left = stream.steps_left
-    if left is not None and len(new) > left:
+    left, steps = stream.steps_left, stream.completed(new)
+    if left is not None and len(steps) > left:
         raise SpentError(
             f"the release ends before the data do: its plan or horizon has room for {max(left, 0)} more, the data have "
-            f"{len(new)} new steps; leave out the last, or begin another release with a ledger of its own, such as one whose "
+            f"{len(steps)} new steps; leave out the last, or begin another release with a ledger of its own, such as one whose "
             "plan is renewed (`--set privacy.renew=monthly`)"
         )
-    stream.require_next(new)
+    stream.require_next(steps)
 
 
 def filtered_histograms(trajectories: Traces, stream: ContinualRelease[Any, Any]) -> SmoothedHistograms:

@@ -74,7 +74,7 @@ class Steps:
     def __init__(self, ledger: Ledger, guard: Guard, mechanism: Any, written: Written, step: str | None) -> None:
         self.ledger, self.guard = ledger, guard
         self._mechanism, self._written = mechanism, written
-        self.calendar = Calendar(ledger, step)
+        self.calendar = Calendar(ledger, step, has_phases=guard.has_phases)
         self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
 
     @property

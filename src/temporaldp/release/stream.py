@@ -201,6 +201,13 @@ class ContinualRelease(Generic[Snapshot, Output]):
         """
         return filtering.stored_estimate(self.row(time))
 
+    def completed(self, times: Sequence[object]) -> list[str]:
+        """These times, the next steps, and those between that have to be passed over (`skip`).
+
+        There are such steps only where the correlation depends on a clock, so that each step has a phase of its own.
+        """
+        return self._steps.calendar.completed(*map(label_of, times))
+
     def require_next(self, times: Sequence[object]) -> None:
         """Refuse times that cannot be the next steps, in this order; changes nothing.
 
@@ -320,10 +327,11 @@ class ContinualRelease(Generic[Snapshot, Output]):
         with self._lock:
             self.refresh()
             new = [label for label in map(label_of, times) if self._steps.calendar.position(label) is None]
-            self.require_next(new)
+            steps = self.completed(new)
+            self.require_next(steps)
             if new:
                 self._steps.require_more()
-            return self.guard.forecast(self._mechanism, len(self), new)
+            return self.guard.forecast(self._mechanism, len(self), steps, set(steps).difference(new))
 
     def _publish(self, request: StepRequest) -> LedgerRow:
         """The row of a step, taken unless it was taken before; a step that is there needs no right to write."""
