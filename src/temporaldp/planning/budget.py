@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError, PlanError
+from temporaldp.kernels.threads import n_threads
 from temporaldp.planning.budget_plan import METHODS, BudgetPlan
 from temporaldp.planning.enlarged_plan import enlarged_plan
 from temporaldp.planning.exact_plan import exact_plan
@@ -206,10 +208,18 @@ def compare_plans(
     """
     everyone = Request.checked(adversary, alpha, horizon).population
     made = PlanComparison({}, {})
-    for method in METHODS:
+
+    def planned(method: Method) -> BudgetPlan | PlanError:
         own: dict[str, Any] = {"objective": objective, "weights": weights} if method == "optimal" else {}
         try:
-            made.plans[method] = plan_budget(everyone, alpha, horizon, method=method, accounting=accounting, **own)
+            return plan_budget(everyone, alpha, horizon, method=method, accounting=accounting, **own)
         except PlanError as error:
-            made.refusals[method] = error
+            return error
+
+    with ThreadPoolExecutor(n_threads()) as pool:  # kernels release the interpreter lock
+        for method, found in zip(METHODS, pool.map(planned, METHODS), strict=True):
+            if isinstance(found, PlanError):
+                made.refusals[method] = found
+            else:
+                made.plans[method] = found
     return made
