@@ -9,11 +9,10 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import uvicorn
 
-from temporaldp.serve import Settings
 from temporaldp.serve.application import create_app
 from temporaldp.serve.server import configuration
 
@@ -66,9 +65,9 @@ class Asking:
 
 
 @contextmanager
-def served(settings: Settings | None = None) -> Iterator[Asking]:
+def served(store: str | None = None, **options: Any) -> Iterator[Asking]:
     """A server that answers, on a port that was free."""
-    app = create_app(settings)
+    app = create_app(store, **options)
     server, listener = uvicorn.Server(configuration(app)), socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()

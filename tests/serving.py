@@ -17,7 +17,7 @@ from pathlib import Path
 
 from temporaldp import DiscreteLaplaceHistogram
 from temporaldp.release.tables import tables
-from temporaldp.serve import Settings, served_release
+from temporaldp.serve import served_release
 from temporaldp.serve.application import create_app
 from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.server import serve
@@ -43,7 +43,7 @@ def warm():
         "jinja2",
     ):
         importlib.import_module(name)
-    create_app(Settings())
+    create_app()
     tables()
     load_for_first_step()
     made = Definition.model_validate(DEFINITION)
@@ -82,7 +82,7 @@ def main(store, folder):
         else:
             pid = os.fork()
             if pid == 0:
-                serve(Settings(store=store), address="127.0.0.1", port=int(port))
+                serve(create_app(store), address="127.0.0.1", port=int(port))
                 os._exit(0)
             children[port] = pid
         print(act, flush=True)

@@ -19,7 +19,7 @@ from command import refused, temporaldp
 from served import served
 from serving import DEFINITION
 from temporaldp.errors import ServiceError
-from temporaldp.serve import Client, Settings
+from temporaldp.serve import Client
 
 MOST_MEMORY = 16 << 20
 """By which 100 MB that are sent may enlarge the process, for a moment."""
@@ -65,7 +65,7 @@ def test_a_service_from_the_shell(tmp_path):
             raise
         out, errors = process.communicate(timeout=30)
     assert (process.returncode, out) == (0, "")
-    with served(Settings(store=str(store))) as ask:
+    with served(store=str(store)) as ask:
         assert ask.get(f"/v1/releases/{release}/steps", token=own).json["steps"][-1] == step
     lines = [json.loads(line) for line in errors.splitlines()]
     assert lines[-1]["event"] == "stopped"

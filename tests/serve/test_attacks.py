@@ -13,7 +13,6 @@ import pytest
 from serve_places import token_for
 from served import served
 from serving import DEFINITION
-from temporaldp.serve import Settings
 from temporaldp.serve.service import database_at
 from temporaldp.serve.tokens import Role, TokenRefusedError, Tokens
 
@@ -32,7 +31,7 @@ def own(store):
 
 @pytest.fixture(scope="module")
 def ask(store):
-    with served(Settings(store=store, patience=PATIENCE)) as asking:
+    with served(store=store, patience=PATIENCE) as asking:
         yield asking
 
 

@@ -9,7 +9,6 @@ import pytest
 from serve_places import token_for
 from served import served
 from serving import DEFINITION
-from temporaldp.serve import Settings
 
 HIGHER = """replace({}, '"alpha":1.0', '"alpha":9.0')"""
 
@@ -33,7 +32,7 @@ EDITS = {
 def test_an_edited_release_is_not_gone_on_with(edit, tmp_path):
     store = str(tmp_path / "service.db")
     token = token_for(store)
-    with served(Settings(store=store)) as ask:
+    with served(store=store) as ask:
         release = ask.post("/v1/releases", DEFINITION, token=token).json["release"]
         for k in range(3):
             assert (
@@ -44,7 +43,7 @@ def test_an_edited_release_is_not_gone_on_with(edit, tmp_path):
     assert connection.execute(EDITS[edit]).rowcount > 0
     connection.commit()
     connection.close()
-    with served(Settings(store=store)) as ask:
+    with served(store=store) as ask:
         for answer in (
             ask.post(f"/v1/releases/{release}/spend", {"epsilon": 0.1}, token=token, key="after"),
             ask.get(f"/v1/releases/{release}/verify", token=token),

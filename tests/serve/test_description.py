@@ -16,7 +16,6 @@ with warnings.catch_warnings():
 from serve_places import token_for
 from served import served
 from serving import DEFINITION
-from temporaldp.serve import Settings
 
 QUICK, DEEP = 3, 400
 """Requests of each kind."""
@@ -27,7 +26,7 @@ def described(tmp_path_factory):
     """A running service, its description, a token, and a release that the requests are about."""
     store = str(tmp_path_factory.mktemp("described") / "service.db")
     token = token_for(store)
-    with served(Settings(store=store)) as ask:
+    with served(store=store) as ask:
         release = ask.post("/v1/releases", DEFINITION, token=token).json["release"]
         schema = schemathesis.openapi.from_url(f"http://127.0.0.1:{ask.port}/openapi.json")
         yield schema, token, release

@@ -17,7 +17,6 @@ from command import temporaldp
 from conftest import REPOSITORY
 from serve_places import place_of, token_for
 from served import served
-from temporaldp.serve import Settings
 from temporaldp.serve.application import create_app
 
 DOCUMENT = (REPOSITORY / "docs" / "how-to" / "service.md").read_text()
@@ -33,7 +32,7 @@ def service(tmp_path):
     """A server, and what a shell has to know of it."""
     store = str(tmp_path / "service.db")
     token = token_for(store)
-    with served(Settings(store=store)) as ask:
+    with served(store=store) as ask:
         yield ask, {"SERVICE": f"http://127.0.0.1:{ask.port}", "TOKEN": token}
 
 
@@ -103,7 +102,7 @@ def test_the_lines_of_python_run(service, capsys):
 
 
 def test_every_address_is_in_the_document(tmp_path):
-    app = create_app(Settings(store=str(tmp_path / "service.db")))
+    app = create_app(store=str(tmp_path / "service.db"))
     try:
         for path, methods in app.openapi()["paths"].items():
             if not path.startswith("/v1/view"):

@@ -12,7 +12,7 @@ from serve_places import place_of, token_for
 from served import served
 from serving import DEFINITION
 from temporaldp.errors import RequestRefusedError, ServiceError
-from temporaldp.serve import Client, Settings, served_release
+from temporaldp.serve import Client, served_release
 
 
 @pytest.mark.long
@@ -22,7 +22,7 @@ def test_a_database_that_goes_away_spends_nothing_and_goes_on_when_it_is_back(tm
     store = place_of("postgresql", tmp_path, request)
     name, url = store.split("@/")[1].split("?")[0], request.getfixturevalue("postgres_server")
     token = token_for(store)
-    with served(Settings(store=store)) as ask, Client(f"http://127.0.0.1:{ask.port}", token, patience=0.3) as client:
+    with served(store=store) as ask, Client(f"http://127.0.0.1:{ask.port}", token, patience=0.3) as client:
         release = client.create(DEFINITION)
         first = client.spend(release, key="a")
         with psycopg.connect(url.format(name="postgres"), autocommit=True) as server:
@@ -43,7 +43,7 @@ def test_a_database_that_goes_away_spends_nothing_and_goes_on_when_it_is_back(tm
 def test_the_log_says_why_a_database_cannot_be_used(tmp_path, capsys):
     store = tmp_path / "service.db"
     token = token_for(str(store))
-    with served(Settings(store=str(store), log=True)) as ask:
+    with served(store=str(store), log=True) as ask:
         release = ask.post("/v1/releases", DEFINITION, token=token).json["release"]
         with sqlite3.connect(store) as connection:
             for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
@@ -69,7 +69,7 @@ def test_a_server_that_is_too_slow_with_a_release_loses_it_to_others(tmp_path, r
         return plain(self, counts, epsilon)
 
     monkeypatch.setattr(served_release.ServedMechanism, "__call__", hanging)
-    with served(Settings(store=store)) as one, served(Settings(store=store)) as two:
+    with served(store=store) as one, served(store=store) as two:
         release = one.post("/v1/releases", DEFINITION, token=token).json["release"]
         path = f"/v1/releases/{release}/publish"
         answers = []
@@ -89,7 +89,7 @@ def test_a_server_that_is_too_slow_with_a_release_loses_it_to_others(tmp_path, r
 @pytest.fixture
 def client(tmp_path):
     store = str(tmp_path / "service.db")
-    with served(Settings(store=store)) as ask, Client(f"http://127.0.0.1:{ask.port}", token_for(store)) as made:
+    with served(store=store) as ask, Client(f"http://127.0.0.1:{ask.port}", token_for(store)) as made:
         yield made
 
 

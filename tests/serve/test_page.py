@@ -26,7 +26,6 @@ from command import SAMPLE
 from serve_places import token_for
 from served import served
 from temporaldp.report import sentences
-from temporaldp.serve import Settings
 from temporaldp.serve.bodies import LARGEST_UPLOAD
 from temporaldp.serve.page import assets
 from temporaldp.serve.page.questions import correlation_of
@@ -401,7 +400,7 @@ def basic(token):
 
 
 def test_beside_a_service_there_is_no_page_unless_asked_for(tmp_path):
-    with served(Settings(store=str(tmp_path / "service.db"))) as ask:
+    with served(store=str(tmp_path / "service.db")) as ask:
         assert {ask.get(path).status for path in PAGES} == {404}
         assert ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.2}).status == 404
         upload = ask.post("/v1/view/correlation?kind=traces", body=b"a", Content_Length=f"{2 << 20}")
@@ -411,7 +410,7 @@ def test_beside_a_service_there_is_no_page_unless_asked_for(tmp_path):
 def test_a_page_beside_a_service_needs_a_token(tmp_path):
     store = str(tmp_path / "service.db")
     token = token_for(store, role=Role.READ)
-    with served(Settings(store=store, page=True)) as ask:
+    with served(store=store, page=True) as ask:
         for shown in (
             {},
             {"Authorization": basic("tdp_" + "0" * 16 + "_" + "a" * 43)},

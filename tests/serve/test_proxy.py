@@ -16,7 +16,6 @@ import pytest
 from serve_places import token_for
 from served import served
 from serving import DEFINITION
-from temporaldp.serve import Settings
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "service" / "nginx.conf"
 
@@ -37,7 +36,7 @@ def proxied(tmp_path):
     certificate = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=service.example"]
     certificate += ["-keyout", "service.key", "-out", "service.crt"]
     subprocess.run(certificate, cwd=tmp_path, check=True, capture_output=True)
-    with served(Settings(store=store, hosts=("service.example",))) as ask:
+    with served(store=store, hosts=("service.example",)) as ask:
         text = EXAMPLE.read_text().replace("8443", str(port)).replace("8477", str(ask.port))
         (tmp_path / "nginx.conf").write_text(text.replace("timeout 10s", "timeout 1s"))
         command = ["nginx", "-p", str(tmp_path), "-c", str(tmp_path / "nginx.conf")]

@@ -14,7 +14,6 @@ from level import worst_leakage
 from serve_places import place_of, token_for
 from served import served
 from temporaldp import Adversary, Ledger, TemporalAccountant, TransitionMatrix, plan_budget
-from temporaldp.serve import Settings
 from temporaldp.serve.tokens import Role
 
 ROWS = [[0.8, 0.2], [0.2, 0.8]]
@@ -25,7 +24,7 @@ DEFINITION = {"alpha": 1.0, "backward": ROWS, "forward": ROWS, "mechanism": {"ki
 def service(request, tmp_path_factory):
     """A server over a database of its own, and what asks it."""
     store = place_of(request.param, tmp_path_factory.mktemp("service"), request)
-    with served(Settings(store=store)) as ask:
+    with served(store=store) as ask:
         yield Service(store, ask, token_for(store))
 
 
@@ -79,7 +78,7 @@ def test_what_is_published_is_stored_and_given_again(service):
     without_time = service.post(release, "publish", {"counts": [70, 30]}, key="a")
     assert without_time.json == first.json
     assert service.steps(release) == [first.json]
-    with served(Settings(store=service.store)) as another:  # a second server on the same database
+    with served(store=service.store) as another:  # a second server on the same database
         path = f"/v1/releases/{release}/publish"
         body = {"counts": [70, 30], "time": "2024-01-01"}
         assert another.post(path, body, token=service.own, key="a").json == first.json
@@ -193,7 +192,7 @@ def test_clients_of_one_key_at_once_take_one_step(service):
 def test_two_servers_racing_spend_no_more_than_the_level(service):
     release = service.create()
     path = f"/v1/releases/{release}/spend"
-    with served(Settings(store=service.store)) as another, ThreadPoolExecutor(8) as pool:
+    with served(store=service.store) as another, ThreadPoolExecutor(8) as pool:
 
         def spend(k):
             ask = (service.ask, another)[k % 2]
@@ -255,7 +254,7 @@ def test_a_token_allows_its_role_and_nothing_more(service, role):
 
 
 def test_counts_states_tokens_and_noise_are_not_logged(service, capsys):
-    with served(Settings(store=service.store, log=True)) as ask:
+    with served(store=service.store, log=True) as ask:
         body = DEFINITION | {"states": ["Zanzibar", "Quito"], "name": "Ouagadougou"}
         release = ask.post("/v1/releases", body, token=service.own).json["release"]
         noisy = ask.post(

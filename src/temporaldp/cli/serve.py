@@ -51,15 +51,15 @@ def serve(
 ) -> None:
     """Serve the page or, with a store, releases behind HTTP, until stopped (Ctrl-C, SIGTERM)."""
     with needing("serve"):
+        from temporaldp.serve.application import LOCAL_HOSTS, create_app
         from temporaldp.serve.server import serve as run
-    from temporaldp.serve.settings import LOCAL_HOSTS, Settings
 
     def started(url: str) -> None:
         console.print(url, markup=False)
-        if settings.has_page and not no_browser:
+        if (page or store is None) and not no_browser:
             import webbrowser
 
             webbrowser.open(url)
 
-    settings = Settings(store=store, page=page, hosts=(*LOCAL_HOSTS, *(allow_host or ())), log=log)
-    run(settings, address=address, port=port, started=started)
+    app = create_app(store, page=page, hosts=(*LOCAL_HOSTS, *(allow_host or ())), log=log)
+    run(app, address=address, port=port, started=started)

@@ -1,6 +1,5 @@
 """Asking for it over HTTP: a page to think with, and releases behind an interface for programs in any language."""
 
 from temporaldp.serve.client import Client
-from temporaldp.serve.settings import Settings
 
-__all__ = ["Client", "Settings"]
+__all__ = ["Client"]

@@ -13,27 +13,44 @@ from temporaldp.serve import operation, releases
 from temporaldp.serve.access import require_page_token
 from temporaldp.serve.failures import HANDLERS
 from temporaldp.serve.observed import Metrics, Observed
-from temporaldp.serve.page import router as page
+from temporaldp.serve.page.router import router as page_router
 from temporaldp.serve.page.worker import Worker
 from temporaldp.serve.service import Service
-from temporaldp.serve.settings import Settings
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+"""Names of this machine that no other machine's name service resolves."""
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
+def create_app(
+    store: str | None = None,
+    *,
+    page: bool = False,
+    hosts: tuple[str, ...] = LOCAL_HOSTS,
+    log: bool = False,
+    patience: float = 10.0,
+) -> FastAPI:
     """Return the application of a server. With a store it opens its database at once, and closes it when it is shut down.
 
     Parameters
     ----------
-    settings : Settings, optional
-        Default: no store, for this machine alone.
+    store : str, optional
+        Where releases are kept: an SQLite file or a ``postgresql://`` URL. Without one there is no service, only the page.
+    page : bool
+        Whether the page is served beside a service, to browsers that show a token.
+    hosts : tuple of str
+        The names, without ports, by which the server may be asked. Others are refused, so that a foreign name that was made to
+        point here (DNS rebinding) reaches nothing.
+    log : bool
+        Whether each request is a line of JSON on standard error.
+    patience : float
+        Seconds to wait for the body of a request.
 
     Raises
     ------
     InputError, LedgerError
         The store is none, or cannot be used.
     """
-    known = settings or Settings()
-    service = None if known.store is None else Service(known.store)
+    service = None if store is None else Service(store)
     app = FastAPI(
         title="temporaldp",
         summary="Measure and bound what a continual release gives away, and keep releases below a level.",
@@ -45,13 +62,13 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     )
     app.state.service, app.state.metrics = service, Metrics()
     app.state.worker, app.state.quick = Worker(), Worker(seconds=20.0, compiles=True)
-    app.state.patience, app.state.in_flight = known.patience, Counter()
+    app.state.patience, app.state.in_flight = patience, Counter()
     app.include_router(operation.router)
     if service is not None:
         app.include_router(releases.router)
-    if known.has_page:
-        app.include_router(page.router, dependencies=[] if service is None else [Depends(require_page_token)])
-    app.add_middleware(Observed, hosts=known.hosts, metrics=app.state.metrics, log=sys.stderr if known.log else None)
+    if page or service is None:
+        app.include_router(page_router, dependencies=[] if service is None else [Depends(require_page_token)])
+    app.add_middleware(Observed, hosts=hosts, metrics=app.state.metrics, log=sys.stderr if log else None)
     return app
 
 

@@ -13,13 +13,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from temporaldp.errors import InputError
-from temporaldp.release.database import file_of
-from temporaldp.serve.application import create_app
 from temporaldp.serve.observed import LARGEST_HEAD, log_line
-from temporaldp.serve.settings import Settings
+from temporaldp.serve.service import Service
 
 MOST_CONNECTIONS = 1_000
 """At once; more are answered with 503."""
@@ -54,12 +53,13 @@ class BoundedHeads(HttpToolsProtocol):
         super().on_message_complete()
 
 
-def serve(settings: Settings, *, address: str, port: int, started: Callable[[str], None] | None = None) -> None:
+def serve(app: FastAPI, *, address: str, port: int, started: Callable[[str], None] | None = None) -> None:
     """Serve until the process receives SIGTERM or SIGINT. To be called in the main thread.
 
     Parameters
     ----------
-    settings : Settings
+    app : FastAPI
+        From `create_app`.
     address, port
         Where to listen; port 0 for any that is free.
     started : callable, optional
@@ -68,15 +68,14 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
     Raises
     ------
     InputError, LedgerError
-        The store is none, cannot be used, or is a file that another server uses; or something else listens there.
+        The store is a file that another server uses, or another process listens there.
     """
-    app = create_app(settings)
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # the log has lines of JSON alone
     gc.set_threshold(
         20_000, 50, 100
     )  # a server keeps many objects for long, and a full collection holds up every request
     gc.freeze()
-    with _alone(settings.store), _listening(address, port) as listener:
+    with _alone(app.state.service), _listening(address, port) as listener:
         if started is not None:
             host, port = listener.getsockname()[:2]
             started(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
@@ -88,20 +87,22 @@ def serve(settings: Settings, *, address: str, port: int, started: Callable[[str
 
 
 @contextmanager
-def _alone(store: str | None) -> Iterator[None]:
+def _alone(service: Service | None) -> Iterator[None]:
     """A block in which no other server of this machine uses the file; PostgreSQL serves several."""
-    path = None if store is None else file_of(store)
-    if path is None or os.name != "posix":
+    if service is None or not service.database.is_file or os.name != "posix":
         yield
         return
     import fcntl
 
-    with os.fdopen(os.open(f"{path}.serving", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)) as lock:
+    with os.fdopen(
+        os.open(f"{service.database.identity}.serving", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+    ) as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InputError(
-                f"another server uses {store}: one server at a time serves a file; use a postgresql:// URL for several"
+                f"another server uses {service.database.place}: one server at a time serves a file; use a postgresql:// URL "
+                "for several"
             ) from None
         yield  # the lock ends with the file, and with the process
 
