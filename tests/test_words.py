@@ -27,14 +27,6 @@ REWRITTEN_ELSEWHERE = {"architecture.md", "promises.md", "how-to/smoothing.md", 
 }
 """The theory, the measured pages, the promises and the architecture."""
 
-FOLDERS_TO_REWRITE = {
-    "accounting",
-    "kernels",
-    "planning",
-    "smoothing",
-}
-"""Folders of the package that still use discouraged terms."""
-
 
 def pages():
     return sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts and path.name not in GENERATED)
@@ -92,7 +84,5 @@ def as_words(text):
 
 @pytest.mark.parametrize("module", sorted(SOURCE.rglob("*.py")), ids=lambda path: str(path.relative_to(SOURCE)))
 def test_a_module_uses_none_of_the_discouraged_terms(module: Path):
-    if module.relative_to(SOURCE).parts[0] in FOLDERS_TO_REWRITE:
-        pytest.skip("not rewritten yet")
     found = [term for text in texts(module) for term in discouraged().findall(as_words(text))]
     assert not found

@@ -231,7 +231,7 @@ def test_a_method_without_a_plan_is_told_with_its_reason(tmp_path):
     found = json.loads(temporaldp(*arguments, "--bound", "paper", "--json").stdout)
     assert {row["method"] for row in found["comparison"]} == {"optimal", "uniform"}
     assert set(found["without_plan"]) == {"upper_bound", "quantified"}
-    assert all("'home' and 'work' apart with certainty" in why for why in found["without_plan"].values())
+    assert all("'home' from 'work' with certainty" in why for why in found["without_plan"].values())
 
 
 def test_release_refuses_to_spend_twice(tmp_path, plan_file):

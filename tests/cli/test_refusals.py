@@ -119,7 +119,7 @@ def test_a_level_that_cannot_be_held_has_its_own_code(tmp_path):
     )
     assert "several closed classes of values" in message
     by_paper = ("plan", "--set", "correlation.backward=m.csv", "--alpha", "1", "--bound", "paper", "-o", "p.json")
-    assert "'home' and 'work' apart with certainty" in refused(*by_paper, cwd=tmp_path, code=3)
+    assert "'home' from 'work' with certainty" in refused(*by_paper, cwd=tmp_path, code=3)
 
 
 @pytest.mark.long

@@ -146,7 +146,7 @@ def test_time_varying_matrices_are_held_too():
 def test_disjoint_rows_are_named_and_a_horizon_advised(horizon):
     matrix = TransitionMatrix([[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]], ["home", "work", "shop"])
     with pytest.raises(
-        PlanError, match=r"tells '(home|work)' and '(home|work|shop)' apart with certainty.*horizon.*prior"
+        PlanError, match=r"distinguishes '(home|work)' from '(home|work|shop)' with certainty.*horizon.*prior"
     ):
         plan_by_paper(
             Adversary(matrix, matrix), alpha=1.0, horizon=horizon, method="quantified" if horizon else "upper_bound"

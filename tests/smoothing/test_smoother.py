@@ -144,7 +144,7 @@ def test_what_was_learnt_from_protected_traces_is_no_public_correlation():
         PublicCorrelation(TransitionMatrix(P), source=bad)
     assert "--history" in str(refusal.value)
     for nothing in ("", Source()):
-        with pytest.raises(InputError, match="nothing says where"):
+        with pytest.raises(InputError, match="is not stated: give source"):
             PublicCorrelation(TransitionMatrix(P), source=nothing)
     with pytest.raises(StateError):
         known().reordered(("a", "b", "c"))

@@ -146,7 +146,7 @@ class Account:
         return found
 
     def odometers(self, following: Any = None) -> tuple[Odometer, ...]:
-        """Everybody's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
+        """Each user's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
         # Taken out while they change: after an interrupt they are computed from the first step on.
         known, self._counted = self._counted, None
         if known is None:
@@ -296,7 +296,7 @@ class Account:
         self._adoptions = (*self._adoptions, Adoption(len(self), lines, kept))
 
     def adversaries_until(self, n_steps: int) -> Population:
-        """Everybody who is accounted for, with their matrices of so many steps, those before an adoption too."""
+        """All users, with their matrices of so many steps, those before an adoption included."""
         return Population(tuple(one.between(0, n_steps) for one in self._timelines), self.population.names)
 
     @property
@@ -365,7 +365,7 @@ class Account:
             self._last_allowed = Filters(each, *at, alpha=alpha, reserve=float(state["reserve"]), horizon=horizon)
 
     def _first_methods(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
-        """The accounting methods of everybody who was known in the beginning."""
+        """The accounting methods of the users before any adoption."""
         if self._adoptions:
             return grouped(self.accounting, self._first.users, online=True)
         return self.methods(following)

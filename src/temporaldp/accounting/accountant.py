@@ -22,13 +22,13 @@ from temporaldp.values import REPLACE_ONE, FloatArray, checked_relation, positiv
 class TemporalAccountant:
     """Keeps account of temporal privacy leakage while budgets are chosen one by one.
 
-    Without alpha an odometer: it admits everything and says what has leaked. With alpha a filter: it admits a budget only if
-    every step so far, this one and all later ones stay at or below alpha, whatever is chosen later and however long it goes on;
-    anything else is refused and changes nothing. Budgets may depend on what was published before: pure differential privacy
-    holds output by output (Theory, section 11).
+    Without alpha an odometer: it admits everything and computes the leakage so far. With alpha a filter: it admits a budget
+    only if every step so far, this one and all later ones stay at or below alpha, whatever is chosen later and however long it
+    goes on; anything else is refused and changes nothing. Budgets may depend on what was published before: pure differential
+    privacy holds output by output (Theory, section 11).
 
-    With a delta it is an odometer of mechanisms, and its numbers are epsilons at that delta. Which mechanism comes next must
-    then not depend on what was published, so that there is no filter.
+    Under approximate DP it is an odometer of mechanisms, and its numbers are epsilons at that delta. Which mechanism comes next
+    must then not depend on what was published, so that there is no filter.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class TemporalAccountant:
     Raises
     ------
     BudgetError
-        alpha, horizon or reserve are not admissible, or alpha is given with a delta.
+        alpha, horizon or reserve are not admissible, or alpha is given under approximate DP.
     InputError
         Another neighbouring relation, or a method that does not apply to these matrices.
 

@@ -37,7 +37,7 @@ def charged() -> tuple[TemporalAccountant, ...]:
 
 
 def charge(epsilons: Sequence[float], *, last: bool = False) -> None:
-    """Spend these budgets, one a step, with everybody around: all of them with all of them, or nothing with anybody."""
+    """Spend these budgets, one a step, with the accountants of all blocks around: with all of them, or with none."""
     from temporaldp.accounting.accountant import lock_of
 
     around = charged()

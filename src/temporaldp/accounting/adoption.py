@@ -25,7 +25,7 @@ class Adoption:
     step : int
         The first step of the new correlation.
     lines : list of tuple (int, Adversary)
-        Everybody who is accounted for from then on: the number of the user before the change whose past it is, and the
+        The users from then on: the number of the user before the change whose past it is, and the
         correlation from then on.
     reserve : float
         What every later step may spend, in nats.
@@ -63,8 +63,8 @@ def require_adoptable(horizon: int | None, method: str) -> None:
 def continued(before: Population, now: Population, *, both: bool) -> list[tuple[int, Adversary]]:
     """Return who continues whom: pairs of a user's number and the correlation from now on.
 
-    A named user continues the one of that name; one without, or with a new name, may be anybody, and continues everybody.
-    Users that the new population does not name keep the old correlation, and with `both` everybody does besides.
+    A named user continues the one of that name; one without, or with a new name, may be any user, and continues all of them.
+    Users that the new population does not name keep the old correlation, and with `both` all users keep it as well.
 
     Raises
     ------

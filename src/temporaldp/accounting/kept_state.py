@@ -1,7 +1,7 @@
 """The state of an accountant by the exact leakage, as JSON values: however long the past is, it does not grow.
 
-Odometer and filter keep what arrives at the next step, and the rollouts of earlier steps that what follows may still raise;
-all others are proved never to matter again (Theory, section 11). Arrays are written down to their last bit, so that an
+Odometer and filter keep the incoming leakage of the next step, and the rollouts of earlier steps that later ones may still
+raise; all others are proved never to matter again (Theory, section 11). Arrays are written down to their last bit, so that an
 accountant that is restored gives the answers of one that went on. Matrices are not written down.
 """
 

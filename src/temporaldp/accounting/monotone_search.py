@@ -66,15 +66,15 @@ def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: f
     least = max(LEAST_SHARE * most, SMALLEST)
     tried = 0
 
-    def told(epsilon: float) -> float:
+    def reported(epsilon: float) -> float:
         nonlocal tried
         tried += 1
         progressed("sustainable budget", 1.0 - 1.0 / (1.0 + 0.2 * tried))
         return worst(epsilon)
 
-    if known < least and told(least) > ceiling:
+    if known < least and reported(least) > ceiling:
         return known
-    return largest(told, max(known, least), most, ceiling)
+    return largest(reported, max(known, least), most, ceiling)
 
 
 def largest_in_few_tries(

@@ -27,7 +27,7 @@ State = TypeVar("State", Odometer, Filter)
 
 
 RECENT, TO_COME = 256, (0, 64, 512, 4096)
-"""Steps before and after a refused one, with the reserve, whose leakage tells why it was refused: as many as show it."""
+"""Steps before and after a refused one, with the reserve, whose leakage shows why it was refused: as many as are needed."""
 
 MOST_SHOWN = TO_COME[-1] + 2
 """Steps from a refused one on whose matrices are needed to say why."""
@@ -35,7 +35,7 @@ MOST_SHOWN = TO_COME[-1] + 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnlineStates(Generic[State]):
-    """The online states of everybody who is accounted for after a number of steps and adoptions.
+    """The online states of all users after a number of steps and adoptions.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Odometers(OnlineStates[Odometer]):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Filters(OnlineStates[Filter]):
-    """The largest epsilons that satisfy a level for everybody.
+    """The largest epsilons that satisfy a level for every user.
 
     Parameters
     ----------
@@ -191,7 +191,7 @@ def filters_at_start(
     asked: float | None,
     expected: float | None,
 ) -> Filters:
-    """Everybody's filters before the first step, by the accounting methods and the numbers of the users counted by each.
+    """Each user's filter before the first step, by the accounting methods and the numbers of the users counted by each.
 
     `asked` is the reserve to keep; None for the largest, which `expected` may be.
 
@@ -229,7 +229,7 @@ def refusal(
     *,
     last: bool,
 ) -> LeakageBudgetError:
-    """The error that says why `epsilon` cannot be spent next; `user` is one whose filter refuses it.
+    """The error that explains why `epsilon` cannot be spent next; `user` is one whose filter refuses it.
 
     Parameters
     ----------

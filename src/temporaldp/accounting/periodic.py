@@ -1,13 +1,13 @@
 """Suprema where matrices depend on the clock: over all horizons, and over all phases.
 
-Every step spends e. Let a be a spread at phase f that the releases of some whole periods do not raise: if everything up to a
-step of phase f says at most a about any two values, so does everything up to the step that many periods later. Then a bounds
-every horizon: a shorter past is one whose first releases said nothing. A past that says at most a is a release with budget a,
-so that the leakage of ``a, e, e, ...`` bounds that of every past (Theory, section 14), and what arrives some periods
-later hardly depends on a. This needs nothing of an accounting method but its series.
+Every step spends e. Let a be a spread at phase f that the releases of some whole periods do not raise: if the leakage of
+everything up to a step of phase f is at most a, so is that of everything up to the step that many periods later. Then a bounds
+every horizon: a shorter past is one whose first releases have constant likelihoods. A past of leakage at most a is a release
+with budget a, so that the leakage of ``a, e, e, ...`` bounds that of every past (Theory, section 14), and incoming leakage
+some periods later hardly depends on a. This needs nothing of an accounting method but its series.
 
-At a delta what a past says is no number but a curve. There the matrices of all phases are taken for a set, any of which may
-come at every step: an upper bound.
+Under approximate DP the leakage of a past is not a number but a curve. There the matrices of all phases form a set, any of
+which may apply at every step: an upper bound.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _limits(method: Accounting[Any, Any], user: Adversary, release: Any) -> Limi
         return method.limits([user], release)
     if method.delta:
         return method.limits([_all_phases(user)], release)
-    # What a release says of two values is no more than it says of the two furthest apart.
+    # Leakage of a release about two states is no more than about the two furthest apart.
     epsilon, plain = float(method.promised(release)[0]), method.for_epsilons
     # Steps of a block of whole periods: the least that is tried first, and the most, after which no supremum is found
     length = user.period * -(-12 // user.period)

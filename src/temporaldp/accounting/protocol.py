@@ -14,7 +14,7 @@ The methods differ in how they represent a release (`R`) and incoming leakage (`
 =================  ==========================================  =========================================================
 method             a release                                   incoming leakage
 =================  ==========================================  =========================================================
-`Exact`            the likelihoods that an output can have     rollouts: the observation that tells two states apart best
+`Exact`            the likelihoods that an output can have     rollouts: the observation that distinguishes two states best
 `PaperBound`       its epsilon                                 one number
 `MetricPrivacy`    its epsilon times distances of states       one number for each pair of states
 `ApproximateDP`    its mechanisms                              one privacy curve, or one for each pair of states

@@ -142,7 +142,7 @@ class LeakageSeries(Table):
         return max(float((getattr(self, name) - getattr(attained, name)).max()) for name in DIRECTIONS)
 
     def worst_pair(self, time: int | None = None) -> tuple[str, str] | None:
-        """The value that is leaked about most at a step (default: the worst), and the one it is told from; None if unknown."""
+        """The two states about which a step (default: the worst) leaks most; None if unknown."""
         known = self.worst_member.evidence
         return None if known is None else known.worst_pair(self.worst_time if time is None else time)
 
@@ -168,7 +168,7 @@ class LeakageSeries(Table):
     def user_level(self) -> float:
         """Leakage about all of a user's values together: the sum of all epsilons (Corollary 1), whatever the correlation.
 
-        With a delta, the epsilon of the composition of all releases.
+        Under approximate DP, the epsilon of the composition of all releases.
         """
         if not self.delta:
             return math.fsum(self.epsilons)
@@ -178,7 +178,7 @@ class LeakageSeries(Table):
     def window(self, start: int | None, stop: int | None) -> float:
         """Leakage about all values in steps ``start:stop`` together, by Theorem 2, in nats; exact where the series is.
 
-        With a delta, the same releases are composed where pure epsilons are added.
+        Under approximate DP, the same releases are composed where pure epsilons are added.
 
         Python's slice convention: 0-based, `stop` excluded, negative numbers count from the end, None is the end. One step:
         its TPL. Two: ``BPL[start] + FPL[start + 1]``. More: ``BPL[start] + FPL[stop - 1]`` and the epsilons between them.

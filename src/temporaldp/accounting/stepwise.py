@@ -1,10 +1,10 @@
 """One user's leakage at every step so far, kept up to date while releases follow one another: an odometer, and a filter on it.
 
-Written once for every accounting method that can be told a step at a time (`Steps`).
+Written once for every accounting method that is defined step by step (`Steps`).
 
 Notation
 --------
-A, F     what arrives at each step from the past and from the future
+A, F     incoming leakage of each step from the past and from the future
 top      index of the largest TPL among the steps up to each one
 
 A new release changes every F in principle. In the order of time reversed, F is the same function of the F after it as before,
@@ -33,10 +33,10 @@ class Steps(Protocol[One_contra, Arrived]):
 
     @property
     def nothing(self) -> Arrived:
-        """What arrives where no release comes before."""
+        """Incoming leakage where no release comes before."""
 
     def arriving(self, side: Side, transition: int, release: One_contra, before: Arrived) -> Arrived:
-        """What arrives at the other end of a transition from a release and what arrived with it.
+        """Incoming leakage at the other end of a transition, from a release and its own incoming leakage.
 
         Transition t lies between steps t and t + 1; "backward" it leads from t to t + 1, "forward" from t + 1 to t.
         """
@@ -45,7 +45,7 @@ class Steps(Protocol[One_contra, Arrived]):
         """What past, release and future say about the value at a step, in nats."""
 
     def never_more(self, one: Arrived, other: Arrived) -> bool:
-        """Whether the first says no more than the second, whatever comes with it."""
+        """Whether the first leaks no more than the second, whatever is added to both."""
 
     def raised(self, arrived: Arrived) -> Arrived:
         """A little more: what rounding can lose from one step to the next is less."""
@@ -128,7 +128,7 @@ class StepwiseOdometer(Odometer, Generic[One, Arrived]):
 
     @property
     def next_arrival(self) -> Arrived:
-        """What arrives at the next step from those so far."""
+        """Incoming leakage of the next step, from those so far."""
         now = len(self)
         if not now:
             return self._steps.nothing
@@ -137,7 +137,7 @@ class StepwiseOdometer(Odometer, Generic[One, Arrived]):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReserveArrivals(Generic[Arrived]):
-    """What arrives if the reserve is spent at every step, earlier and later, from both directions.
+    """Incoming leakage from both directions if the reserve is spent at every step, earlier and later.
 
     Parameters
     ----------
@@ -150,17 +150,17 @@ class ReserveArrivals(Generic[Arrived]):
     future: tuple[Arrived, ...]
 
     def at(self, step: int) -> tuple[Arrived, Arrived]:
-        """What arrives at a step from the past and from the future."""
+        """Incoming leakage of a step from the past and from the future."""
         number = step if len(self.past) > 1 else 0
         return self.past[number], self.future[number]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StepwiseFilter(Filter, Generic[Arrived]):
-    """The largest budgets that hold a level for one user; a spend gives another filter.
+    """The largest budgets that satisfy a level for one user; a spend returns another filter.
 
     A budget is admitted if the level is held by all steps so far, by itself, and by all later ones with the reserve. Later
-    steps are looked at until the past says no more than it would if the reserve had been spent at every step, or until it
+    steps are examined until the past leaks no more than it would if the reserve had been spent at every step, or until it
     begins to fall: from then on they never leak more than steps that are known to hold the level.
 
     Parameters

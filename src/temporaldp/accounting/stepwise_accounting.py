@@ -164,7 +164,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         largest = 0.0
         if reserve is None and horizon is None:
             largest = self.sustainable_epsilon(users, alpha)
-        # Shares of the largest reserve that are given up, one after the other, until it holds the level with all roundings
+        # Shares of the largest reserve that are given up, one after the other, until the level is satisfied with all roundings
         for share in (0.0, *(1e-12 * 10.0**k for k in range(6))) if reserve is None else (0.0,):
             kept = largest * (1.0 - share) if reserve is None else reserve
             each = [self._reserve_arrivals(user, alpha, kept) for user in users]

@@ -89,7 +89,7 @@ class Chain(NamedTuple):
         The largest factor of each state at each step less 1 (`up`), and the smallest less 1 (`down`); both >= 0.
     spreads : array, shape (T, 3)
         a of each step, e^a and e^a - 1; see `set_spread`.
-    endless : bool
+    infinite : bool
         Whether each step repeats over an infinite horizon.
     plain : bool
         Whether all factors lie between 1 and one number a step: plain differential privacy.
@@ -104,7 +104,7 @@ class Chain(NamedTuple):
     into: IntArray
     factors: FloatArray
     spreads: FloatArray
-    endless: bool
+    infinite: bool
     plain: bool
     gamma: float
 
@@ -117,7 +117,7 @@ class Chain(NamedTuple):
         down: FloatArray,
         spread: FloatArray,
         *,
-        endless: bool = False,
+        infinite: bool = False,
     ) -> Chain:
         """A chain of dense or sparse matrices, shape (n, n)."""
         n = int(matrices[0].shape[0])
@@ -144,7 +144,7 @@ class Chain(NamedTuple):
             np.array(into, np.int64),
             np.stack((up, down), axis=1),
             spreads,
-            endless,
+            infinite,
             plain,
             gamma,
         )
@@ -260,13 +260,13 @@ def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, 
         chain.data,
         chain.columns.size == 0,
     )
-    endless, plain = chain.endless, chain.plain
-    if not endless:
+    infinite, plain = chain.infinite, chain.plain
+    if not infinite:
         limit = min(limit, t)
     low, high, slope, slope_high, summed_high, bound, backward = -np.inf, np.inf, 1.0, 1.0, np.inf, np.inf, 0.0
     for depth in range(limit):
-        s = t if endless else t - 1 - depth
-        last = not endless and s == 0
+        s = t if infinite else t - 1 - depth
+        last = not infinite and s == 0
         growth, excess = spreads[s, 1], spreads[s, 2]
         p = w = raised = lowered = widest = 0.0
         for k in range(n):
@@ -369,8 +369,8 @@ def both_sides(low, high, slope, summed, summed_high, error, backward, rho):
 
 @inner_kernel
 def arriving(chain, t):
-    """Spread of what arrives at step t: 0 where no earlier step distinguishes states."""
-    if chain.endless:
+    """Spread of the incoming leakage of step t: 0 where no earlier step distinguishes states."""
+    if chain.infinite:
         return chain.spreads[t, 0]
     return chain.spreads[t - 1, 0] if t > 0 else 0.0
 
@@ -408,7 +408,7 @@ def pair_value(chain, t, i, j, guess, work):
             attained, best = below, here
         deepest = max(deepest, depth)
         proved = min(proved, above)
-        unfinished += chain.endless and depth >= LONGEST
+        unfinished += chain.infinite and depth >= LONGEST
         top = math.expm1(min(proved, LARGEST_EXPONENT))
         by_sums = error < backward * (1.0 + here) * slope
         newton = min(max(here + (summed if by_sums else low) / slope, 0.0), top)
@@ -455,7 +455,7 @@ def static_bounds(chain, first, last, work, found):
         found[i, j] = 0.0
         if i == j or chain.spreads[t, 0] <= 0.0:
             continue
-        # The bound of one step, which takes no product, tells where that of two steps may be: in the ratio of the last pair.
+        # The bound of one step, which takes no product, shows where that of two steps may be: in the ratio of the last pair.
         rho = math.expm1(min(0.5 * chain.spreads[t, 0], 30.0))
         for _ in range(2):
             rolled = roll(chain, t, i, j, rho, 1.0, work)
@@ -535,7 +535,7 @@ def lowered(worst, i, j, room, static, n_sides, work):
 
 @kernel
 def largest(chains, worst, repeats, steps, lift, drop, limit, ceiling, static, shares, candidates, work, depths):  # noqa: PLR0912
-    """The largest leakage over pairs of what arrives from one or two sides and the step's own part.
+    """The largest sum over pairs of incoming leakage from one or two sides and the step's own part.
 
     Branch and bound: candidates (pairs ``i n + j``) are computed first; any other pair is first compared with the best so far
     by its static bound, then by signs.
@@ -566,7 +566,7 @@ def largest(chains, worst, repeats, steps, lift, drop, limit, ceiling, static, s
     patience = 2 if repeats else 0
     # What other pairs of a supremum are compared with, relative to the best one so far: pairs that leak no more are not
     # computed. If the excess over 1 is doubled, so is the distance between both sides of a supremum.
-    share = (1.0 + 1e-10) if chains[0].endless else LEVEL_SHARE
+    share = (1.0 + 1e-10) if chains[0].infinite else LEVEL_SHARE
     depths[:] = 0
     n_first = candidates.size
     for place in range(n_first + n * n):
@@ -630,7 +630,7 @@ def series(
     The second side counts steps from the last one on. `steps` and `depths` are scratch, one entry a side. From one side, the
     chain's spreads are set. Where budgets and matrices are those of the steps that the last rollouts reached, and spreads too,
     the same rollouts prove the same of the next step, up to the end of the run. `runs`, shape (sides, T): first step of each
-    step's run, in the side's own order. `worst`: see `largest`; not endless where matrices vary. Return the next step, which
+    step's run, in the side's own order. `worst`: see `largest`; not infinite where matrices vary. Return the next step, which
     may be beyond `last`.
     """
     n_steps = lift.shape[0]
@@ -638,7 +638,7 @@ def series(
     while t < last:
         for side in range(steps.size):
             steps[side] = t if side == 0 else n_steps - 1 - t
-        repeats = worst[0].endless and worst[-1].endless and t >= runs[0, t] + REPEATED
+        repeats = worst[0].infinite and worst[-1].infinite and t >= runs[0, t] + REPEATED
         attained[t], top, pairs[t] = largest(
             chains,
             worst,
@@ -773,11 +773,11 @@ def likelihoods(chain, s, x, out):
 
 
 @kernel
-def chain_of(data, n, number, factors, endless, gamma):
+def chain_of(data, n, number, factors, infinite, gamma):
     """A chain of one of many dense matrices, for plain releases."""
     nothing, into = np.empty(0, np.int64), np.empty(factors.shape[0], np.int64)
     into[:] = number
-    return Chain(data, nothing, nothing, n, into, factors, np.zeros((factors.shape[0], 3)), endless, True, gamma)
+    return Chain(data, nothing, nothing, n, into, factors, np.zeros((factors.shape[0], 3)), infinite, True, gamma)
 
 
 @kernel
@@ -802,7 +802,7 @@ def population(
     n_steps, work, zero = lift.shape[1], np.empty((4, n)), 0 * n
     steps, depths, start = np.zeros(2, np.int64), np.zeros(2, np.int64), np.ones(2, np.int64)
     for user in range(first, last):
-        endless = (
+        infinite = (
             chain_of(data, n, max(members[user, 0], 0), worst, True, gamma),
             chain_of(data, n, max(members[user, 1], 0), worst, True, gamma),
         )
@@ -820,12 +820,12 @@ def population(
                 continue
             known = side
             ceiling = ceilings[user, side, ::order].copy()
-            set_spread(endless[side], zero, ceiling.max())
-            static_bounds(endless[side], zero, n, work, static[side])
+            set_spread(infinite[side], zero, ceiling.max())
+            static_bounds(infinite[side], zero, n, work, static[side])
             found = np.empty((2, n_steps)), np.empty(n_steps, np.int64)
             start[0] = 1
             series(
-                (sides[side], sides[side]), (endless[side], endless[side]), steps[:1], lift[side], drop[side], ceiling,
+                (sides[side], sides[side]), (infinite[side], infinite[side]), steps[:1], lift[side], drop[side], ceiling,
                 runs[side : side + 1],
                 static[side : side + 1], shares[:1], start[:1], work, depths, found[0][0], found[0][1], found[1], zero, n_steps,
             )  # fmt: skip
@@ -839,7 +839,7 @@ def population(
             start[0], start[1] = pairs[user, 0, 0], pairs[user, 1, 0]
             set_shares(sides, static, shares)
             series(
-                sides, endless, steps, lift[0], drop[0], ceilings[user, 2], runs, static, shares, start, work, depths,
+                sides, infinite, steps, lift[0], drop[0], ceilings[user, 2], runs, static, shares, start, work, depths,
                 attained[user, 2], proved[user, 2], pairs[user, 2], zero, n_steps,
             )  # fmt: skip
 

@@ -369,7 +369,7 @@ def depth(n: int) -> int:
 
 
 def arrival(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequence[float]) -> FloatArray:
-    """Upper bounds of what arrives about each ordered pair of values, shape (n, n), zeros on the diagonal; in nats.
+    """Upper bounds of the incoming leakage about each ordered pair of states, shape (n, n), zeros on the diagonal; in nats.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ class LeakageProfile:
 
     Notes
     -----
-    All quantities are in nats and exact to rounding (relative error below 1e-13) unless their docstring says otherwise, and
+    All quantities are in nats and exact to rounding (relative error below 1e-13) unless their docstring states otherwise, and
     upper bounds where the profile has a tolerance.
 
     Examples

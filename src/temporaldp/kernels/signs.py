@@ -179,17 +179,17 @@ def _factor(c: FloatArray, other: FloatArray) -> tuple[FloatArray, BoolArray]:
 def is_below(chain, start, kept, total, error, drift, depth, room, work):
     """Whether F <= 0 is proved, to `room` nats of the level, of an item whose coefficients have come to step `start`.
 
-    Where the chain is endless, its step 0 repeats over an infinite horizon.
+    Where the chain has an infinite horizon, its step 0 repeats.
     """
     n = chain.n
     gamma, sums = (n + 5) * UNIT, (n + 4) * UNIT
     c, g, data, into = work[0], work[1], chain.data, chain.into
-    spreads, factors, endless = chain.spreads, chain.factors, chain.endless
+    spreads, factors, infinite = chain.spreads, chain.factors, chain.infinite
     for k in range(n):
         c[k] = kept[k]
-    for taken in range(int(LONGEST) if endless else start):
+    for taken in range(int(LONGEST) if infinite else start):
         s = max(start - 1 - taken, 0)
-        last = not endless and s == 0
+        last = not infinite and s == 0
         h = factors[s, 0, 0]
         p = w = 0.0
         for k in range(n):

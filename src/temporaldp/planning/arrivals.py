@@ -3,7 +3,7 @@
 Notation
 --------
 e        budgets, shape (T,)
-v        what arrives at each step through one direction of one user's correlation, shape (T,)
+v        incoming leakage of each step through one direction of one user's correlation, shape (T,)
 L_h      loss of one vertex h; ``v[target] >= L_h(e[source] + v[source])`` for every vertex and transition
 d, x     the vertices' d and excess, shape (m, 1) where the matrix is constant, else (m, T - 1), padded with x = 0 (L = 0)
 """
@@ -30,7 +30,7 @@ EARLIER, LATER = slice(None, -1), slice(1, None)
 class Arrival:
     """One direction of one user's correlation: from `source` steps to `target` steps, by the vertices (d, x).
 
-    `initial` is what arrives at the first step (backward), from releases before it.
+    `initial` is the incoming leakage of the first step (backward), from releases before it.
     """
 
     user: int
@@ -62,7 +62,7 @@ class Arrival:
         return first, first * (1.0 - q / above - self.d / below)
 
     def arrived(self, epsilons: FloatArray) -> FloatArray:
-        """The recursion itself: what arrives at each step when these budgets are spent, shape (T,)."""
+        """The recursion itself: incoming leakage of each step when these budgets are spent, shape (T,)."""
         steps = range(len(epsilons) - 1) if self.backward else range(len(epsilons) - 1, 0, -1)
         move = 1 if self.backward else -1
         found = np.zeros(len(epsilons))

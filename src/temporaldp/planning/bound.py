@@ -1,4 +1,4 @@
-"""How far from optimal a plan can be: a lower bound on the loss of every plan that holds alpha.
+"""How far from optimal a plan can be: a lower bound on the loss of every plan that satisfies alpha-DP_T.
 
 Notation
 --------

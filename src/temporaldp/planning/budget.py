@@ -1,4 +1,4 @@
-"""Budgets that hold a level at every step: the optimal plan, the paper's Algorithms 2 and 3, and alpha / T."""
+"""Budgets that satisfy a level at every step: the optimal plan, the paper's Algorithms 2 and 3, and alpha / T."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from temporaldp.values import FloatArray, compared_by_value, copy_in
 
 METHODS: dict[Method, str] = {
     "optimal": "the least noise that was found for this horizon",
-    "upper_bound": "one budget that holds for ever",
+    "upper_bound": "one budget for an infinite horizon",
     "quantified": "larger budgets at both ends",
     "uniform": "alpha divided by the number of steps",
 }

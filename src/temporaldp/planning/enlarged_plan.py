@@ -1,4 +1,4 @@
-"""Budgets that hold a level by any accounting method: those for a plain way, times a factor that this one allows.
+"""Budgets that satisfy a level by any accounting method: those of a plain method, times a factor that this one allows.
 
 Where only a set of matrices is known, under a metric, and by a method that a user wrote.
 """

@@ -202,7 +202,7 @@ def least_noise(
     series = accounted(start)
     program = PairProgram(users, alpha, by, free, start)
     program.constraints = worst_pairs(series, alpha, share=1.0)
-    if not len(program.constraints):  # nothing is known of anybody's correlation: each step stands alone
+    if not len(program.constraints):  # no user's correlation is known: each step stands alone
         return np.where(free, alpha, start)
     for round_ in range(MOST_ROUNDS):
         progressed("least noise", round_ / MOST_ROUNDS)

@@ -67,31 +67,31 @@ NOTHING = Measurement(lambda _, __: None, 0.0, 0.0)
 
 
 def budget_measurement(mechanism: Callable[[Any, float], Any], budget: float, step: int) -> Measurement:
-    """The measurement of a step that may spend a budget; it spends what the mechanism says, or else the budget.
+    """The measurement of a step that may spend a budget; it spends what the mechanism reports, or else the budget.
 
     Raises
     ------
     BudgetError
-        The mechanism says that it spends more than the budget.
+        The mechanism reports that it spends more than the budget.
     """
     spent = budget
     if budget > 0.0 and isinstance(mechanism, AccountedMechanism):
         spent = float(mechanism.epsilon_spent(budget))
     if not 0.0 <= spent <= budget:
-        raise BudgetError(f"the mechanism says it spends {spent!r} at step {step}, but the plan grants {budget!r}")
+        raise BudgetError(f"the mechanism reports a loss of {spent!r} at step {step}, but the plan grants {budget!r}")
     return Measurement(mechanism, budget, spent)
 
 
 def require_budget_mechanism(mechanism: Any, *metrics: FloatArray | None) -> None:
     """Refuse what cannot be called with a budget, would take it for something else, or leaks more than is counted.
 
-    `metrics` are those by which the budget is counted: a mechanism that says what it spends means it for any two values, also
-    for those which a metric puts closer together than 1.
+    `metrics` are those by which the budget is counted: a mechanism that reports a loss means it for any two states, also for
+    those which a metric puts closer together than 1.
 
     Raises
     ------
     InputError
-        It is nothing that can be called, or says that it is called with the scale of its noise, or a metric does not fit it.
+        It is not callable, or is to be called with the scale of its noise, or a metric does not fit it.
     """
     if not callable(mechanism):
         raise InputError(f"expected a mechanism that can be called with (snapshot, epsilon), got {mechanism!r}")
@@ -111,11 +111,11 @@ def require_noise_mechanism(mechanism: Any, noise: Noise) -> None:
     Raises
     ------
     InputError
-        It says nothing of the kind, or has noise of another kind.
+        It names no kind of noise, or another kind.
     """
     if not isinstance(mechanism, NoiseMechanism):
         raise InputError(
-            f"expected a mechanism that can be called with (snapshot, scale) and says which noise it has, such as "
+            f"expected a mechanism that can be called with (snapshot, scale) and names its noise, such as "
             f"NoisyHistogram(n_states, {noise!r}), got {mechanism!r}: a plan of plan_noise gives scales, not budgets"
         )
     if mechanism.noise != noise:

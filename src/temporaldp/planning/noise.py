@@ -81,7 +81,7 @@ def plan_noise(
         Number of steps T. Default: an infinite horizon.
     verify : bool
         Look for less noise that simulation shows to hold the level, for the horizon (`verify_leakage`): minutes more.
-        ``verification`` of the plan says what came of it.
+        ``verification`` of the plan has the result.
     failure : float, optional
         With verify: the probability that draws deceive, which is part of delta. Default: a thousandth of it.
     draws, seed : int
@@ -97,7 +97,7 @@ def plan_noise(
     InputError
         There is no such noise; with verify, an adversary whose values cannot be drawn.
     PlanError
-        No noise holds alpha.
+        No noise satisfies the level.
 
     Examples
     --------
@@ -197,7 +197,7 @@ class _Calibration:
         return temporal_leakage(everyone, made, accounting=method)
 
     def goes_by_pairs(self, scales: FloatArray) -> bool:
-        """Whether a curve for each pair of values is asked for, or says more in minutes at most, all that a search asks of it.
+        """Whether a curve for each pair of states is required, or is tighter and takes minutes at most in the whole search.
 
         Over an infinite horizon it is tighter only where its curves settle, which coarse ones show.
         """
@@ -229,7 +229,7 @@ class _Calibration:
         return method.worst(self.request.users, made)
 
     def worst(self, scales: FloatArray) -> float:
-        """The worst leakage that `leakage` tells, without the lower run that tells how much of it is discretisation."""
+        """The worst leakage that `leakage` computes, without the lower run that bounds the discretisation error."""
         made = self._releases(scales)
         method = ApproximateDP(self.delta, pairwise=False, grid=self.grid, beyond=self.request.alpha)
         if self.request.horizon is None:
@@ -274,7 +274,7 @@ def _least_scales(sought: _Calibration) -> FloatArray:
 
 
 def _tightened(sought: _Calibration, scales: FloatArray) -> FloatArray:
-    """Less of the same noise, as much less as a curve for each pair allows; the search begins at what one curve says."""
+    """Less of the same noise, as much less as a curve for each pair allows; the search begins with the result of one curve."""
     request, alone = sought.request, sought.alone()
 
     def least(shape: FloatArray) -> FloatArray:
@@ -298,7 +298,7 @@ def _tightened(sought: _Calibration, scales: FloatArray) -> FloatArray:
 
 
 def _require_forgetting(request: Request, accounting: ApproximateDP) -> None:
-    """Constant matrices, none of which tells two values apart for certain: else nothing lasts, however much noise there is."""
+    """Constant matrices that distinguish no two states with certainty: otherwise no noise suffices over an infinite horizon."""
     for user, one in enumerate(request.users):
         if any(matrix.leakage_profile().contraction(1.0) >= 1.0 for matrix in one.matrices):
             raise request.nothing_lasts(user, accounting=accounting)

@@ -1,4 +1,4 @@
-"""How little noise at a delta can hold a level over a horizon at all, by the accounting of a plan: a certified lower bound.
+"""The least noise that can satisfy a level at a delta over a horizon, by the accounting of a plan: a certified lower bound.
 
 Leakage falls where a release is left out, or has more noise. So every two steps that follow one another hold the level as if
 there were no others, and every step does alone: T steps have at least T // 2 times the least noise of two steps.

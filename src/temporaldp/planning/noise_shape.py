@@ -1,9 +1,9 @@
 """How noise at a delta is best spread over a known horizon: by derivatives of what one curve for all pairs leaks.
 
 The mean scale is minimised by sequential quadratic programming over the logarithms of scales, subject to the leakage of every
-step. Derivatives are differences: where one release changes, what arrives after it and before it changes until it is forgotten,
-and everything else is at hand. A coarse grid will do, as only the shape is taken from here: the planner scales it by its own
-accounting, on its own grid.
+step. Derivatives are differences: where one release changes, incoming leakage after it and before it changes until the release
+is forgotten, and everything else is at hand. A coarse grid will do, as only the shape is taken from here: the planner scales it
+by its own accounting, on its own grid.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Program:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """What arrives at every step, and its leakage, for one user."""
+    """Incoming leakage of every step, and its leakage, for one user."""
 
     user: Adversary
     side: SingleCurve

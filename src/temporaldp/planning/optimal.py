@@ -77,7 +77,7 @@ def optimise(
     starts : list of array, shape (T,)
         Plans that hold alpha by our own accounting.
     within_level : callable
-        Shrinks budgets by ulps until our own accounting says at most alpha.
+        Shrinks budgets by ulps until our own accounting computes at most alpha.
     filters : list of PaperFilter, optional
         Where earlier steps left each user. The bound is that of the level alone then: each step spends at most alpha.
     """

@@ -1,4 +1,4 @@
-"""Budgets that hold a level by the paper's bound: the optimal plan, the paper's Algorithms 2 and 3, and alpha / T."""
+"""Budgets that satisfy a level by the paper's bound: the optimal plan, the paper's Algorithms 2 and 3, and alpha / T."""
 
 from __future__ import annotations
 

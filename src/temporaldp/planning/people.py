@@ -60,7 +60,7 @@ def plan_for_share(
     """Largest sustainable budget under which at least a share of people leak at most alpha at every step.
 
     Each person's own largest budget is found; the plan is the one that a share of them can bear. A share of 1 is the plan of
-    the worst-off person. Anybody whose own budget is smaller is above alpha, or may be.
+    the worst-off person. A user whose own budget is smaller may exceed alpha.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def plan_for_share(
     for k, one in enumerate(adversaries):
         names.append(str(k) if one.name is None else one.name)
         budgets.append(sustainable_budget(one, alpha=alpha, accounting=accounting))
-        progressed("everybody's own budget", 0.0)
+        progressed("budgets of single users", 0.0)
     if not names:
         raise InputError("expected at least one adversary, got none")
     order = np.argsort(budgets, kind="stable")

@@ -1,4 +1,4 @@
-"""What plans that hold a level at every step have in common, be they of budgets or of noise at a delta."""
+"""Base class of plans that satisfy a level at every step: of budgets, or of noise at a delta."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Plan(Table):
 
     @property
     def terms(self) -> dict[str, Any]:
-        """What a ledger says of the plan beside its level, as JSON values."""
+        """Terms of the plan that a ledger records beside its level, as JSON values."""
         return {}
 
     @property

@@ -55,7 +55,8 @@ MOST_ARRIVING = 40.0
 """Nats that the search begins with. Where values are forgotten at all, less is left of them after an epoch."""
 
 MOST_ROUNDS, CLOSE = 30, 1e-9
-"""Of putting in again what arrives; and the share of it that is given to rounding, or not worth another round. Each holds."""
+"""Iterations of the incoming leakage of an epoch, each of which is a bound; and the share of it that is left to rounding, or is
+not worth another iteration."""
 
 
 ROUNDED = 1e-11
@@ -116,7 +117,7 @@ def leakage_of_epochs(
 ) -> float:
     """An upper bound of the leakage about any step of epochs that spend at most this, in nats, however many there are.
 
-    What all epochs before one release says about the value at their last step is no more than a release of some C nats at
+    The evidence of all epochs before one about the state at their last step is no more than that of a release of some C nats at
     that step would; the same of those after it and the first one's value. If with C on both sides of an epoch no more than C
     arrives at its other ends, that holds for every epoch, by induction (Theory, section 19). C shrinks as it is put
     in again. inf where no C is found.
@@ -138,7 +139,7 @@ def leakage_going_on(
     Parameters
     ----------
     known_until : callable (n_steps) -> Population
-        Everybody, with the matrices of so many steps: those that were, and those to come.
+        All users, with the matrices of so many steps: those that were, and those to come.
     now : Population
         The same people in the same order, with the constant matrices of the steps to come.
     spent : array_like, shape (t,)
@@ -152,7 +153,7 @@ def leakage_going_on(
 
 
 def _long_enough(one: FloatArray) -> FloatArray:
-    """An epoch that is not short, or several of one that is: what a stand-in for a whole past says too much of is forgotten."""
+    """An epoch that is not short, or several short ones: the excess of the release in place of the past is then forgotten."""
     # Several short epochs together count as one
     return np.tile(one, -(-32 // len(one)))
 

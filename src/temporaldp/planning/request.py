@@ -92,7 +92,7 @@ class Request:
 
     @property
     def source(self) -> Source:
-        """What a plan says of the correlation until it is told more: its states, and what matrices know of their origin."""
+        """The source of a plan's correlation unless another is given: its states, and the origin that matrices carry."""
         origin = together(m.origin for user in self.users for m in user.matrices if isinstance(m, IntervalMatrix))
         if origin is None:
             return Source(self.population.states, has_phases=not self.population.is_constant)
@@ -145,8 +145,8 @@ class Request:
             )
         certain = [w for w in map(_certain, (adversary.backward, adversary.forward)) if w is not None]
         why = (
-            f"the correlation{who} tells {certain[0].value!r} and {certain[0].other_value!r} apart with certainty (their rows "
-            "have no state in common), so by this bound leakage adds up with every step"
+            f"the correlation{who} distinguishes {certain[0].value!r} from {certain[0].other_value!r} with certainty (their "
+            "rows have no state in common), so by this bound leakage adds up with every step"
             if certain
             else f"the correlation{who} is so strong that no budget was found that lasts"
         )

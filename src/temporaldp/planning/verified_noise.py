@@ -137,7 +137,7 @@ def is_verified(
     users: Sequence[Adversary], noise: Noise, scales: FloatArray, *, alpha: float, delta: float, by: Verification,
     end: float = math.inf,
 ) -> bool | None:  # fmt: skip
-    """Whether alpha is held at delta without the failure probability, about everybody; None where the time is over first."""
+    """Whether alpha is satisfied at delta less the failure probability, for every user; None where the time is over first."""
     made = [histogram_profile(noise, scale) for scale in scales.tolist()]
     for user in users:
         left = end - time.monotonic()

@@ -14,7 +14,7 @@ from temporaldp.values import SMALLEST, FloatArray
 def plan_within_level(
     request: Request, epsilons: FloatArray, method: Method, leakage: LeakageSeries | LeakageSupremum | None = None
 ) -> BudgetPlan:
-    """The plan, shrunk by ulps, then by more, until our own accounting says at most alpha; the last factor is a half.
+    """The plan, shrunk by ulps, then by more, until our own accounting computes at most alpha; the last factor is a half.
 
     `leakage` is that of these very budgets, if it is known. With a horizon a little stays unspent, so that an accountant admits
     the plan step by step.

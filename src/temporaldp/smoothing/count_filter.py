@@ -1,7 +1,7 @@
 """The counts of a step from the releases up to it alone: what a continual release publishes beside the noisy counts.
 
-Which multiple of the chain's covariance fits is told by the innovations: every model keeps the density of the releases so far,
-and counts by it (a Bayesian average of the models, each as likely as the others at first). Where people move as the chain says,
+The innovations show which multiple of the chain's covariance fits: every model keeps the density of the releases so far,
+and counts by it (a Bayesian average of the models, each as likely as the others at first). Where people move by the chain,
 that is soon the chain itself; where they do not, what is published falls back to the noisy counts and the public total. Where
 they do not at some times or in some states alone, the errors of the last predictions widen the next one (`PredictionErrors`).
 """

@@ -116,7 +116,7 @@ def first_counts(initial: FloatArray, widenings: FloatArray, total: float) -> Be
 def next_counts(now: Belief, P: FloatArray, widenings: FloatArray, total: float, total_after: float) -> Belief:
     """One step later, where the public total may be another one.
 
-    Who leaves and who comes is taken to be like everybody else: with a share f that stays, the covariance is that of
+    People who leave and who come are taken to be like all others: with a share f that stays, the covariance is that of
     choosing among all; those who come are drawn from the shares of the step.
     """
     n_models, n = now.mean.shape

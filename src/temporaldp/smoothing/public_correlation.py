@@ -29,7 +29,7 @@ WHERE_FROM = (
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class PublicCorrelation:
-    """How values follow one another, from a source that says that it is public or was paid for.
+    """How values follow one another, from a source that is declared public or was paid for.
 
     What is published with it is post-processing and costs no privacy. A correlation that was learnt from the protected traces
     would publish something about them outside of the guarantee: there is no way to make one of these from it, short of a false
@@ -42,7 +42,7 @@ class PublicCorrelation:
         `IntervalMatrix`, as `learn_correlation` gives, the central matrix is taken: how wrong it is, the releases tell.
     initial : array of n whole numbers, optional
         How many of other people began in each state, where that is public and the release begins alike: the first counts are
-        then told by it too. Without it nothing is known of them.
+        then estimated from it too. Without it they are unknown beforehand.
     source : str or Source
         Where it comes from, in words. A `Source` with a warning, such as that of a plan made from the protected traces, is
         refused.
@@ -50,7 +50,7 @@ class PublicCorrelation:
     Raises
     ------
     InputError
-        It comes from the protected traces, or nothing says where it comes from.
+        It comes from the protected traces, or its origin is not stated.
 
     Examples
     --------
@@ -100,9 +100,9 @@ class PublicCorrelation:
         """
         added = 1.0 / history.n_states if prior is None else prior
         learnt = estimate_transition_matrix(history, direction="forward", prior=added)
-        told = f"Learnt from {name}: {history.n_users} people, {history.n_times} steps, prior {added:g} per cell."
+        found = f"Learnt from {name}: {history.n_users} people, {history.n_times} steps, prior {added:g} per cell."
         initial = history.histogram()[0] if same_start else None
-        return cls(learnt, source=Source(history.states, history.step, told), initial=initial)
+        return cls(learnt, source=Source(history.states, history.step, found), initial=initial)
 
     @classmethod
     def of(cls, adversary: Adversary, source: str | Source, *, initial: ArrayLike | None = None) -> PublicCorrelation:
@@ -174,21 +174,21 @@ def _checked_initial(initial: ArrayLike | None, n_states: int) -> tuple[float, .
 
 
 def _public(source: str | Source, states: tuple[str, ...]) -> Source:
-    told = Source(states, None, source) if isinstance(source, str) else source
-    if not isinstance(told, Source):
+    found = Source(states, None, source) if isinstance(source, str) else source
+    if not isinstance(found, Source):
         raise InputError(f"expected a source in words, or a Source, got {type(source).__name__}")
-    if told.warning:
+    if found.warning:
         raise InputError(
             "expected a correlation that is public or paid for, got one that was learnt from the protected traces: counts "
             f"smoothed by it would publish something about them outside of the guarantee. Instead, {WHERE_FROM}"
         )
-    if not (told.provenance or "").strip():
-        raise InputError(f"nothing says where the correlation comes from; say it (source=...), or {WHERE_FROM}")
-    return told
+    if not (found.provenance or "").strip():
+        raise InputError(f"the origin of the correlation is not stated: give source=..., or {WHERE_FROM}")
+    return found
 
 
 def require_public(correlation: object) -> PublicCorrelation:
-    """The correlation, if it is a public one; InputError says how to come by one."""
+    """The correlation, if it is a public one; the `InputError` for others describes how to make one."""
     if isinstance(correlation, PublicCorrelation):
         return correlation
     raise InputError(

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ALPHAS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""What is looked at unless told otherwise, in nats."""
+"""Default levels, in nats."""
 
 
 CLOSE = 4e-3
@@ -91,8 +91,8 @@ class Tradeoff:
     points : tuple of TradeoffPoint
         By increasing alpha.
     window_points, user_points : tuple of NoiseAtLevel
-        For each point, the noise that w-event privacy and plain user-level privacy at the same number alpha need; empty with a
-        delta.
+        For each point, the noise that w-event privacy and plain user-level privacy at the same number alpha need; empty under
+        approximate DP.
     within : TradeoffPoint or None
         The smallest alpha whose smoothed counts have no larger an error than was asked for.
     within_released : TradeoffPoint or None
@@ -225,13 +225,13 @@ def tradeoff(
     n_people, horizon : int
         How many people, and how many steps.
     alphas : sequence of float, optional
-        Levels, in nats, each held by the same budget at every step (not with a delta).
+        Levels, in nats, each held by the same budget at every step (not under approximate DP).
     epsilons, scales : sequence of float, optional
         In place of them: what each step promises, or the scale of the noise of a count.
     delta : float
         Leakage is then an epsilon at this delta.
     noise : {"gaussian", "laplace"}, optional
-        With a delta; default "gaussian".
+        Under approximate DP; default "gaussian".
     window : int, optional
         Steps of w-event privacy. Default: 10, or the horizon.
     largest_error : float, optional
@@ -282,7 +282,7 @@ def _points(
     if sum(one is not None for one in (alphas, epsilons, scales)) > 1:
         raise InputError("expected one of alphas, epsilons and scales, got several")
     if setting.delta and (alphas is not None or epsilons is not None):
-        raise InputError("with a delta, give scales of noise: what each leaks and promises is told for them")
+        raise InputError("under approximate DP, give scales of noise: leakage and guarantees are computed for each")
     points: list[TradeoffPoint] = []
     if epsilons is not None or scales is not None or setting.delta:
         for scale in _scales(epsilons, scales):

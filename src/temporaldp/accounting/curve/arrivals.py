@@ -1,6 +1,6 @@
 """Privacy curves: the delta for every epsilon of what leaks, and how one step follows from the one before.
 
-``past_t = kernel(past_{t-1} with release t-1)``; about step t everything together says ``past_t, release t, future_t``, which
+``past_t = kernel(past_{t-1} with release t-1)``; the evidence about step t is ``past_t, release t, future_t``, which
 are independent given the value at t (Theory, section 9).
 """
 
@@ -28,7 +28,7 @@ SMALLEST_DELTA = 1e-60
 """Smallest delta that is accepted."""
 
 POINTS = 512
-"""Points of the grid up to the epsilon of the release with the most noise, unless told otherwise."""
+"""Points of the grid up to the epsilon of the release with the most noise, by default."""
 
 COARSEST = 0.01
 """Largest default distance of the grid, in nats."""
@@ -145,7 +145,7 @@ class SingleCurve:
         return float(self._theta(matrix, 1)[0])
 
     def reach(self, matrix: Matrix, curve: FloatArray, tail: float) -> int:
-        """Points after a step: an infinite loss becomes finite unless a set of values tells two rows apart for certain."""
+        """Points after a step: an infinite loss becomes finite unless a set of states distinguishes two rows with certainty."""
         size = curve.size
         if curve[-1] <= tail:
             return size
@@ -264,7 +264,8 @@ def supremum_curves(
     own = curves.own(release)
     if matrix is None or own is NOTHING:
         return ((NOTHING,), (own,)), 1
-    if curves.up and curves.contraction(matrix) >= 1.0:  # some set of states tells two rows apart: leakage never fades
+    # Where some set of states distinguishes two rows with certainty, leakage never fades
+    if curves.up and curves.contraction(matrix) >= 1.0:
         return None
     found = None
     for n_steps, step in enumerate(steps_of(curves, matrix, (release,) * most), start=1):

@@ -113,7 +113,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         From 1e-60 to below 1.
     pairwise : bool, optional
         One privacy curve for each ordered pair of states, which is tighter and takes longer, or one for all pairs. Default: for
-        each pair where that takes minutes at most; ``series.accounting.pairwise`` says which it was.
+        each pair where that takes minutes at most; ``series.accounting.pairwise`` is the choice that was made.
     grid : float, optional
         Distance of the grid of privacy losses, in nats. Default: a 512th of the epsilon of the release with the most noise, at
         most 0.01.
@@ -311,9 +311,9 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     ) -> tuple[Sequence[Filter], float]:
         """There is none."""
         raise BudgetError(
-            "with a delta, what is spent cannot be chosen as one goes: hockey-stick divergences do not compose along paths on "
-            "which the noise depends on what came out before. Plan the noise beforehand (plan_noise) and release by the plan, "
-            "or leave alpha out and count what was published"
+            "under approximate DP, releases cannot be chosen adaptively: hockey-stick divergences do not compose along paths "
+            "on which the noise depends on earlier outputs. Plan the noise beforehand (plan_noise) and release by the plan, or "
+            "leave alpha out and count what was published"
         )
 
 

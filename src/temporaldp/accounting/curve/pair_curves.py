@@ -64,7 +64,7 @@ class PairCurves:
         return PairCurves, (self.one, self.n_values)
 
     def own(self, release: Mechanisms) -> FloatArray:
-        """What one release says by itself of every pair."""
+        """Privacy curves of one release by itself, for every pair."""
         if release not in self._own:
             common = tuple(one for one in release if not isinstance(one, OutputTable))
             found = self._cut(self.one.own(common)[None, None]) if common else NOTHING

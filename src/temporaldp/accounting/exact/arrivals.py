@@ -141,7 +141,7 @@ class Largest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactArrivals:
-    """Rollouts of one direction, and the largest of what arrives with a step's own part, in the direction's order of steps.
+    """Rollouts of one direction, and the largest incoming leakage with a step's own part, in the direction's order of steps.
 
     `worst` and `static` bound each pair at all steps; see `worst_step` and `static_bounds`.
     """
@@ -160,7 +160,7 @@ def rollouts(correlation: Correlation, releases: Releases, spreads: FloatArray, 
 
 
 def arrivals(correlation: Correlation, releases: Releases, ceiling: FloatArray, *, turned: bool) -> ExactArrivals:
-    """The largest of what arrives at each step in one direction and its own part.
+    """The largest incoming leakage of each step in one direction, with the step's own part.
 
     Parameters
     ----------
@@ -217,12 +217,12 @@ def _fill(
 
 
 def worst_step(chain: Chain, a: float) -> Chain:
-    """The widest factors of any step over an infinite horizon, if spreads are at most a; not endless where matrices vary."""
+    """The widest factors of any step over an infinite horizon, if spreads are at most a; none where matrices vary."""
     if (chain.into[1:] != chain.into[-1]).any():
         return chain
     up, down = chain.factors[:, 0].max(axis=0), chain.factors[:, 1].min(axis=0)
     above = np.array([[a, *((math.exp(a), math.expm1(a)) if a <= exact.LARGEST_EXPONENT else (math.inf, math.inf))]])
-    return chain._replace(into=chain.into[-1:], factors=np.stack((up, down))[None], spreads=above, endless=True)
+    return chain._replace(into=chain.into[-1:], factors=np.stack((up, down))[None], spreads=above, infinite=True)
 
 
 def static_bounds(worst: Chain) -> FloatArray:
@@ -230,7 +230,7 @@ def static_bounds(worst: Chain) -> FloatArray:
     n = worst.n
     if float(n) ** 4 > EFFORT:
         return np.zeros((0, 0))
-    if not worst.endless:
+    if not worst.infinite:
         return np.full((n, n), np.inf)
     found = np.zeros((n, n))
     # A pair begins with what was found of the last one in its block. Blocks must not depend on the number of threads: all rows
@@ -246,7 +246,7 @@ def static_bounds(worst: Chain) -> FloatArray:
 
 
 def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releases, ceiling: FloatArray) -> Largest:
-    """TPL: the largest over pairs of what arrives from both directions and the step's own part.
+    """TPL: the largest sum over pairs of incoming leakage from both directions and the step's own part.
 
     `ceiling`, shape (T,), holds bounds of the answers that are known already.
     """

@@ -18,7 +18,7 @@ from temporaldp.values import BoolArray, FloatArray, IntArray, compared_by_value
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Observation:
-    """The observation of all releases that tells two values at one step apart best.
+    """The observation of all releases that distinguishes two states at one step best.
 
     Parameters
     ----------

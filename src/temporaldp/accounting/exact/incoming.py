@@ -1,4 +1,4 @@
-"""What stays the same while one user's budgets are chosen, the matrices and the level; and what arrives at the next step.
+"""Matrices and level, which stay the same while one user's budgets are chosen; and the incoming leakage of the next step.
 
 Notation
 --------
@@ -91,12 +91,14 @@ class Transitions:
         """The matrix that leads away from a step."""
         return np.asarray(self.matrices[self.number(step)])
 
-    def chain(self, into: IntArray, up: FloatArray, spread: FloatArray, *, endless: bool = False) -> Chain:
+    def chain(self, into: IntArray, up: FloatArray, spread: FloatArray, *, infinite: bool = False) -> Chain:
         """Steps of this direction as `temporaldp.kernels.exact` takes them, the furthest first."""
         none, n = np.zeros(0, np.int64), self.matrices.shape[1]
         factors = np.stack((up, 0.0 * up), axis=1)[:, :, None]
         spreads = np.stack((spread, np.exp(spread), np.expm1(spread)), axis=1)
-        return Chain(self.matrices.ravel(), none, none, n, np.array(into), factors, spreads, endless, True, rounding(n))
+        return Chain(
+            self.matrices.ravel(), none, none, n, np.array(into), factors, spreads, infinite, True, rounding(n)
+        )
 
     @property
     def memory(self) -> float:
@@ -200,7 +202,7 @@ class OnlineProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Incoming:
-    """What arrives at a step about each pair of states from the steps before it in one direction.
+    """Incoming leakage of a step about each pair of states, from the steps before it in one direction.
 
     Parameters
     ----------
@@ -246,7 +248,7 @@ class Incoming:
     def after(
         self, problem: OnlineProblem, side: Transitions | None, epsilon: float, following: int, *, close: bool = False
     ) -> Self:
-        """What arrives at the step that follows in this direction, after a budget at this one."""
+        """Incoming leakage of the step that follows in this direction, after a budget at this one."""
         if side is None:
             return self
         spread = np.append(self.spread, (epsilon + self.largest) * (1.0 + 4.0 * U))
@@ -259,19 +261,19 @@ class Incoming:
         return moved._computed(problem, side, np.arange(len(self.rho)), close)
 
     def adopted(self, problem: OnlineProblem, side: Transitions | None, step: int) -> Self:
-        """What arrives at the step through another matrix, to rounding."""
+        """Incoming leakage of the step through another matrix, exact to rounding."""
         if side is None:
             return self
         moved = replace(self, into=np.append(self.into[:-1], side.number(step)))
         return moved._computed(problem, side, np.arange(len(self.rho)), True)
 
     def closer(self, problem: OnlineProblem, side: Transitions | None, which: IntArray) -> Self:
-        """With what arrives about some pairs computed to rounding."""
+        """With the incoming leakage about some pairs computed to rounding."""
         which = which[~self.close[which]]
         return self._computed(problem, side, which, True) if side is not None and which.size else self
 
     def closest(self, problem: OnlineProblem, side: Transitions | None, later: FloatArray) -> Self:
-        """With those pairs computed to rounding that may have the largest sum with what arrives later."""
+        """With those pairs computed to rounding that may have the largest sum with incoming leakage from later steps."""
         now = self
         while True:
             total = now.leakage + later
@@ -279,7 +281,7 @@ class Incoming:
             loose = np.flatnonzero(~now.close & (total > best))
             if not loose.size:
                 return now
-            # Pairs that are computed to rounding at once, those first about which most arrives
+            # Pairs that are computed to rounding at once, those first with the largest sums
             now = now.closer(problem, side, loose[np.argsort(-total[loose])][:8])
 
     def _computed(self, problem: OnlineProblem, side: Transitions, which: IntArray, close: bool) -> Self:

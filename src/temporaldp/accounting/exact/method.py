@@ -78,7 +78,7 @@ class ExactLimits:
     backward, forward, temporal : float
         What some horizon comes as close to as one likes; equal to the supremum but for 1e-9 (relative), unless that is inf.
     pair : tuple of two str
-        The two values that are told apart best by past and future together; by the one of them that has no supremum, if any.
+        The two states that past and future together distinguish best; by the one of them that has no supremum, if any.
     """
 
     backward: float
@@ -158,7 +158,7 @@ class Exact(Accounting[Releases, Any]):
         return releases.width
 
     def arrivals(self, user: Adversary, side: Side, releases: Releases) -> ExactArrivals | None:
-        """The largest of what arrives with each step's own part, and the rollouts that prove it."""
+        """The largest incoming leakage with each step's own part, and the rollouts that prove it."""
         correlation = getattr(user, side)
         if not correlation:
             return None
@@ -172,7 +172,7 @@ class Exact(Accounting[Releases, Any]):
         releases: Releases,
         future: ExactArrivals | None,
     ) -> Leakage:
-        """The largest over pairs of states of what arrives from both directions and the step's own part."""
+        """The largest sum over pairs of states of incoming leakage from both directions and the step's own part."""
         (paper,) = PAPER.series([user], releases.width)
         if user.states is None:  # nothing is known of how states follow one another: each release stands alone
             return paper
@@ -218,7 +218,7 @@ class Exact(Accounting[Releases, Any]):
         return found
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: Releases) -> Limit | None:
-        """The supremum of what arrives and the step's own part."""
+        """The supremum of incoming leakage and the step's own part."""
         matrix = constant_known_matrix(user, side)
         if matrix is None:
             return None

@@ -76,7 +76,7 @@ class ExactFilter(Filter):
     n_steps : int
         Number of steps so far.
     past : Incoming
-        What arrives at the next step from those so far.
+        Incoming leakage of the next step, from those so far.
     pairs : int array, shape (m,)
         Pairs of states at earlier steps that what follows may still bring above the level.
     open : Coefficients

@@ -35,7 +35,7 @@ class Reserve:
     epsilon : float
         Budget of each step, in nats.
     future : array, shape (1, pairs) or (T, pairs)
-        What arrives from the reserve at every step, or at each.
+        Incoming leakage from the reserve, the same at every step or one for each.
     rollouts : Coefficients or None
         Over an infinite horizon, rollouts into the past from all later steps that what lies there may bring above the level.
     reach : int
@@ -51,11 +51,11 @@ class Reserve:
     kept: int = 0
 
     def arriving(self, t: int) -> FloatArray:
-        """What arrives at step t about each pair, in nats, from above."""
+        """Incoming leakage of step t about each pair, in nats, upper bounds."""
         return np.asarray(self.future[min(t, len(self.future) - 1)])
 
     def ahead(self, problem: OnlineProblem, t: int) -> tuple[Chain, float]:
-        """The steps after t, the furthest first, then t with nothing released there; and what arrives from them at t."""
+        """The steps after t, the furthest first, then t with nothing released there; and their incoming leakage at t."""
         side, largest = problem.forward, self.future.max(axis=1, initial=0.0)
         assert side is not None
         if self.epsilon == 0.0:
@@ -63,7 +63,7 @@ class Reserve:
         if len(self.future) == 1:
             number, both = side.number(t), np.array([math.expm1(self.epsilon), 0.0])
             spread = np.array([self._spread(problem, largest[0]), 0.0])
-            return side.chain(np.array([number, number]), both, spread, endless=True), float(largest[0])
+            return side.chain(np.array([number, number]), both, spread, infinite=True), float(largest[0])
         last = min(len(self.future) - 1, t + self.kept)
         steps = range(last, t, -1)
         into = np.array([side.number(s) for s in (*steps, t)])
@@ -109,19 +109,19 @@ def _infinite(problem: OnlineProblem, epsilon: float) -> Reserve | float:
         if side is not None:
             # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (Theory, section 21).
             last, up = np.array([len(side.matrices) - 1]), np.array([math.expm1(epsilon)])
-            chain = side.chain(last, up, np.array([problem.alpha]), endless=True)
+            chain = side.chain(last, up, np.array([problem.alpha]), infinite=True)
             found = pair_values(chain, steps, *problem.pairs, np.full(len(steps), up[0]))[1]
         sides.append(found)
     past, future = sides
     worst = float((past + future).max()) + epsilon
     if not worst <= problem.level - problem.slack:
         return worst
-    rollouts = _endless_rollouts(problem, epsilon, problem.level - epsilon - future)
+    rollouts = _repeating_rollouts(problem, epsilon, problem.level - epsilon - future)
     # Where rollouts come to no end, a billionth less would not end them.
     return math.inf if rollouts is None else Reserve(epsilon, future[None], rollouts)
 
 
-def _endless_rollouts(problem: OnlineProblem, epsilon: float, level: FloatArray) -> Coefficients | None:
+def _repeating_rollouts(problem: OnlineProblem, epsilon: float, level: FloatArray) -> Coefficients | None:
     """Rollouts into the past from every later step, through steps with the reserve; None if there is no end of them."""
     side = problem.backward
     if side is None:

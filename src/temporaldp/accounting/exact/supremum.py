@@ -33,8 +33,8 @@ and how many."""
 class Limit:
     """The supremum through one direction, or both: `attained` is approached by some horizon, `proved` exceeded by none.
 
-    `pair` is ``i n + j``. `chain` (None where there is no supremum) has endless rollouts that end within what is proved, and
-    `static` are bounds of what arrives at each pair, shape (n, n).
+    `pair` is ``i n + j``. `chain` (None where there is no supremum) has rollouts over an infinite horizon that end within what
+    is proved, and `static` are bounds of the incoming leakage about each pair, shape (n, n).
     """
 
     attained: float
@@ -45,7 +45,7 @@ class Limit:
 
 
 def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> Limit:
-    """The supremum of what arrives through one direction and a step's own part; `ceiling` is the paper's."""
+    """The supremum of incoming leakage through one direction with a step's own part; `ceiling` is the paper's."""
     likely = np.append(likely_pairs(matrix), release.widest)
     if release.narrowed[1] > 0.0:  # too loud for rollouts
         return Limit(float(release.attained[0]), ceiling, int(likely[-1]), None)
@@ -58,14 +58,14 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
     attained, proved, pair, unfinished = 0.0, math.inf, int(likely[0]), 0
     for attempt in range(MOST_LEVELS):
         progressed("leakage over an infinite horizon", attempt / MOST_LEVELS)
-        chain = endless(matrix, release, supposed)
+        chain = infinite(matrix, release, supposed)
         limit = supposed if supposed < ceiling else math.inf
         static = static_bounds(chain)
         attained, proved, pair, depth = _largest((chain,), static[None], release, limit, math.inf, likely)
         if proved <= supposed or supposed == ceiling:
             ceiling = min(proved, ceiling)
             if supposed <= LEVEL_RAISED * ceiling:
-                return Limit(min(attained, ceiling), ceiling, pair, endless(matrix, release, ceiling), static)
+                return Limit(min(attained, ceiling), ceiling, pair, infinite(matrix, release, ceiling), static)
             supposed = ceiling  # rollouts that end in a smaller spread are shorter, and lose fewer digits
         else:
             unfinished += depth >= exact.LONGEST
@@ -76,14 +76,14 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
     return Limit(attained, ceiling, pair, None)
 
 
-def endless(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Chain:
+def infinite(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Chain:
     """Rollouts of a release that repeats, in likelihoods within e^a of one another."""
     up, down = release.factors
-    return Chain.of((rows_of(matrix),), np.zeros(1, np.int64), up, down, np.array([a]), endless=True)
+    return Chain.of((rows_of(matrix),), np.zeros(1, np.int64), up, down, np.array([a]), infinite=True)
 
 
 def both_limits(past: Limit, future: Limit, release: Releases, ceiling: float) -> Limit:
-    """The supremum of TPL: the largest over pairs of what arrives through both directions and a step's own part."""
+    """The supremum of TPL: the largest sum over pairs of incoming leakage through both directions and a step's own part."""
     assert past.chain is not None
     assert past.static is not None
     assert future.chain is not None
@@ -103,7 +103,7 @@ def leakage_within(
     """
     if release.narrowed[1] > 0.0:
         return math.inf
-    chains = [endless(matrix, release, level) for matrix in (past, future) if matrix is not None]
+    chains = [infinite(matrix, release, level) for matrix in (past, future) if matrix is not None]
     if not chains:
         return float(release.width[0])
     candidates = np.concatenate([likely_pairs(one) for one in (past, future) if one is not None])

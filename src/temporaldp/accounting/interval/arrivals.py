@@ -1,14 +1,14 @@
-"""What arrives through matrices that are known up to intervals, a step at a time: upper bounds for every matrix of the set.
+"""Incoming leakage through matrices known up to intervals, step by step: upper bounds for every matrix of the set.
 
 Notation
 --------
-K      what arrives about every ordered pair of values, shape (n, n): `temporaldp.kernels.interval`, never above
+K      incoming leakage about every ordered pair of values, shape (n, n): `temporaldp.kernels.interval`, never above
        the loss of the profile of intervals (the paper's kind of bound)
 a      spread: the log ratios of the likelihoods of everything up to a step are at most ``a = e + max K``
 
-What arrives is a claim about everything before: K, and for some steps back what they spent and their spread. A claim that holds
-of more holds of less, so that two of them can be compared number by number, and whatever is computed from the larger one is an
-upper bound for both.
+Incoming leakage is a claim about all steps before: K, and for some steps back what they spent and their spread. A claim that
+holds of more holds of less, so that two of them can be compared number by number, and whatever is computed from the larger one
+is an upper bound for both.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Accounting where matrices are known up to intervals: an upper bound for every matrix of the set, chosen anew at each step.
 
-Theory, section 12. Releases are what they promise; of what arrives a number is kept for each pair of values
+Theory, section 12. Releases are what they promise; of incoming leakage, a number is kept for each pair of states
 (`interval_steps.py`). Never above the paper's kind of bound over the profile of intervals.
 """
 

@@ -74,7 +74,7 @@ def inverse_of(d, x, level):
 def inverse_formula(d, x, level):
     """The inverse of L by a formula that may be wrong where a matters least.
 
-    ``L(a) <= level`` for a vertex says ``expm1(a) (x - d m) <= m`` with ``m = expm1(level)``; the vertex with the largest
+    ``L(a) <= level`` for a vertex means ``expm1(a) (x - d m) <= m`` with ``m = expm1(level)``; the vertex with the largest
     x - d m decides, and on a hull that is found by binary search.
     """
     if level > DIRECT_LIMIT:

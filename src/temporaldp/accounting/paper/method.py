@@ -143,7 +143,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
 
 
 def _arrivals(users: Sequence[Adversary], side: Side, releases: FloatArray) -> FloatArray:
-    """What arrives at every step of every user, shape (users, T)."""
+    """Incoming leakage of every step of every user, shape (users, T)."""
     if side == "backward":
         return arrivals_of_users([user.backward for user in users], releases)
     # Forward leakage runs from the last step to the first: the same recursion on everything reversed.

@@ -5,12 +5,12 @@ Notation
 alpha      the level
 BPL        backward leakage of the last step
 h          headroom: the largest leakage that may still arrive at the last step from later ones, ``TPL <= alpha`` at every step
-           so far if and only if what arrives is at most h
+           so far if and only if incoming leakage is at most h
 v          what is kept for the steps to come: with it, a constant budget is sustainable
 
-The first step has ``h = alpha - e``. Each later one ``h' = min(alpha - BPL', L_F^-1(h) - e)``: what arrives at the new step,
-plus its own budget, must pass no more than h to the step before. So a budget e is admitted if and only if ``h' >= v``, that is
-``e <= min(alpha - L_B(BPL), L_F^-1(h)) - v``: a closed form, and every step so far is held by it (Theory, section 6).
+The first step has ``h = alpha - e``. Each later one ``h' = min(alpha - BPL', L_F^-1(h) - e)``: incoming leakage of the new
+step, plus its own budget, must pass no more than h to the step before. So a budget e is admitted if and only if ``h' >= v``,
+that is ``e <= min(alpha - L_B(BPL), L_F^-1(h)) - v``: a closed form, and every step so far is held by it (Theory, section 6).
 
 L_F^-1 expands: what is given to the safe side for rounding grows from step to step where budgets sit on the level to the last
 digit, and spare room grows as well where they do not. So planners keep `SPARE` of alpha a step.
@@ -100,7 +100,7 @@ class PaperFilter(Filter):
     n_steps : int
         Number of steps so far.
     arrived : float
-        What arrives at the next step from the past, in nats.
+        Incoming leakage of the next step from the past, in nats.
     room : float
         What the next step's budget, times the distance, and all that arrives there from later ones may add up to; rounded down.
         ``-inf`` once the level is exceeded.

@@ -7,7 +7,7 @@ M_a      product of the a matrices between the value now and the quilt: row = th
 L_a      ``max_x log M_a[i, x] / M_a[j, x]``, the most that the quilt reveals about value i against value j
 c_a      sum of the epsilons of the a - 1 steps strictly between
 
-What arrives about a pair is at most ``min_a c_a + L_a``, or the sum of all epsilons of that side (Theory, section 20).
+Incoming leakage about a pair is at most ``min_a c_a + L_a``, or the sum of all epsilons of that side (Theory, section 20).
 At the next step every distance grows by one, and a quilt at distance 1 is added. A quilt whose c_a alone is no less than
 another's ``c_b + max L_b`` can never become the smaller one, since L only decreases, and is dropped.
 """
