@@ -10,9 +10,11 @@ import pytest
 from command import refused, temporaldp
 from temporaldp import (
     Adversary,
+    BudgetError,
     ContinualRelease,
     DiscreteLaplaceHistogram,
     InputError,
+    PlanError,
     TemporalAccountant,
     Trajectories,
     TransitionMatrix,
@@ -133,3 +135,70 @@ def test_an_audit_of_a_clock_needs_every_step(tmp_path):
     assert "times are missing between '2024-03-01T05:00' and '2024-03-02T00:00'" in refused(*command)
     found = temporaldp(*command, "--horizon", 30, "--json")
     assert found.returncode == 0 and len(json.loads(found.stdout)["temporal"]) == 30
+
+
+# A level that is renewed under a clock
+
+EPOCH = plan_budget(ADVERSARY, alpha=1.0, horizon=6)
+
+
+def renewed(place, every="steps", *, step="14400 seconds", adversary=ADVERSARY):
+    """Four hours a step: six steps, a period of the clock, are a day."""
+    return ContinualRelease(
+        DiscreteLaplaceHistogram(2),
+        ledger=place,
+        plan=EPOCH,
+        accountant=TemporalAccountant(adversary),
+        renewed=every,
+        step=step,
+    )
+
+
+def every_four_hours(n_steps, first="2024-03-01T00:00"):
+    return [str(np.datetime64(first) + 4 * 60 * k) for k in range(n_steps)]
+
+
+@pytest.mark.parametrize("every", ["steps", "daily"])
+def test_a_level_is_renewed_under_a_clock(every, tmp_path):
+    place, times = tmp_path / "release.db", every_four_hours(20)
+    for day in (times[:6], times[6:13], times[13:]):  # each by a process of its own
+        with renewed(place, every) as stream:
+            for time in day:
+                stream.release([4, 2], time=time)
+            epsilons = stream.ledger.epsilons
+            series = temporal_leakage(ADVERSARY, epsilons)
+            assert stream.accountant.total() == pytest.approx(series.worst, rel=1e-9)
+            promise = stream.guard.promise
+    assert epsilons.tolist() == pytest.approx(np.tile(EPOCH.epsilons, 4)[:20].tolist(), rel=1e-9)
+    assert max(temporal_leakage(ADVERSARY, epsilons[k : k + 6]).worst for k in (0, 6, 12)) <= 1.0
+    spent = np.tile(EPOCH.epsilons, 40) if every == "steps" else np.full(240, EPOCH.epsilons.max())
+    many = temporal_leakage(ADVERSARY, spent).worst
+    assert many <= promise <= 1.02 * many
+
+
+def test_an_epoch_begins_at_the_phase_that_the_plan_was_made_for(tmp_path):
+    with (
+        renewed(tmp_path / "noon.db", "daily") as stream,
+        pytest.raises(InputError, match="the first step of a day"),
+    ):
+        stream.release([4, 2], time="2024-03-01T12:00")
+    late = Adversary(Periodic(CLOCK.each, phase=3), Periodic(CLOCK.each, phase=3))
+    worst = max(temporal_leakage(late.between(k, 6), EPOCH.epsilons).worst for k in range(6))
+    assert worst > 1.0
+    with pytest.raises(PlanError, match=r"leak .* nats by themselves"):  # four hours are no share of this day
+        renewed(tmp_path / "odd.db", "daily", step="15000 seconds", adversary=late)
+    with renewed(tmp_path / "gap.db", "daily") as stream:
+        stream.release([4, 2], time="2024-03-01T00:00")
+        with pytest.raises(InputError, match="every step counts"):
+            stream.release([4, 2], time="2024-03-01T08:00")
+
+
+def test_an_odometer_of_a_clock_needs_no_horizon():
+    odometer = TemporalAccountant(ADVERSARY)
+    rng = np.random.default_rng(5)
+    epsilons = 0.4 * rng.random(40)
+    for epsilon in epsilons.tolist():
+        odometer = odometer.spend(epsilon)
+    assert odometer.total() == pytest.approx(temporal_leakage(ADVERSARY, epsilons).worst, rel=1e-9)
+    with pytest.raises(BudgetError, match="expected a horizon"):
+        TemporalAccountant(ADVERSARY, alpha=1.0)

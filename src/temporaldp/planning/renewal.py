@@ -77,7 +77,7 @@ def renewal_leakage(
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        With constant matrices, or for all steps of all epochs.
+        With constant matrices, on a clock whose first phase is that of the first epoch, or for all steps of all epochs.
     epsilons : array_like, shape (T,)
         What one epoch spends, step by step, in nats.
     n_epochs : int, >= 2
@@ -123,10 +123,10 @@ def leakage_of_epochs(
     in again. inf where no C is found.
     """
     people = Population.of(adversary)
-    if not all(user.is_constant for user in people.users):
+    if any(user.n_steps is not None or user.is_uncertain for user in people.users):
         return math.inf
-    one = _long_enough(budgets(epsilons))
-    return max(_of_repeated(user, one, accounting) for user in people.users)
+    one = budgets(epsilons)
+    return max(_of_repeated(user, _long_enough(one, user.period or 1), accounting) for user in people.users)
 
 
 def leakage_going_on(
@@ -147,15 +147,16 @@ def leakage_going_on(
     epsilons : array_like, shape (T,)
         What each later epoch spends at most.
     """
-    known, one = np.asarray(spent, dtype=np.float64), _long_enough(budgets(epsilons))
+    known, one = np.asarray(spent, dtype=np.float64), _long_enough(budgets(epsilons), 1)
     pairs = zip(known_until(len(known) + 2 * len(one) + 1).users, now.users, strict=True)
     return max(_going_on(user, then, known, one) for user, then in pairs)
 
 
-def _long_enough(one: FloatArray) -> FloatArray:
+def _long_enough(one: FloatArray, period: int) -> FloatArray:
     """An epoch that is not short, or several short ones: the excess of the release in place of the past is then forgotten."""
-    # Several short epochs together count as one
-    return np.tile(one, -(-32 // len(one)))
+    # Several short epochs together count as one, and so many that each block begins at the same phase of a clock
+    whole = math.lcm(len(one), period)
+    return np.tile(one, whole // len(one) * -(-32 // whole))
 
 
 def _going_on(user: Adversary, then: Adversary, spent: FloatArray, one: FloatArray) -> float:
@@ -182,7 +183,7 @@ def _rounds(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) 
     found = [(MOST_ARRIVING, MOST_ARRIVING)]
     for _ in range(MOST_ROUNDS):
         before, after = found[-1]
-        series = temporal_leakage(user, [before, *one, after], accounting=accounting)
+        series = temporal_leakage(_from_before(user, len(one) + 2), [before, *one, after], accounting=accounting)
         last, first = float(series.backward[-2]), float(series.forward[1])
         if last > before or first > after:
             return None
@@ -194,5 +195,11 @@ def _rounds(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) 
 
 def _within(user: Adversary, one: FloatArray, before: float, after: float, accounting: Accounting[Any, Any]) -> float:
     """The largest leakage of an epoch between two others, where so much arrives at these."""
-    around = temporal_leakage(user, [before, *one, *one, *one, after], accounting=accounting).temporal
+    known = _from_before(user, 3 * len(one) + 2)
+    around = temporal_leakage(known, [before, *one, *one, *one, after], accounting=accounting).temporal
     return float(around[1 + len(one) : 1 + 2 * len(one)].max()) * (1.0 + ROUNDED)
+
+
+def _from_before(user: Adversary, n_steps: int) -> Adversary:
+    """The adversary of so many steps, the first of which precedes an epoch, at the phase before the clock's first one."""
+    return user if user.period is None else user.between(user.period - 1, n_steps)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import accumulate
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
 from temporaldp.errors import InputError, SpentError
-from temporaldp.files.moments import by_the_clock, longest_in_steps
+from temporaldp.files.moments import by_the_clock, longest_in_steps, steps_between
 
 Every: TypeAlias = Literal["steps", "daily", "weekly", "monthly", "yearly"]
 
@@ -104,6 +105,13 @@ class Epochs(NamedTuple):
                 "it after so many steps"
             )
         return PERIODS[self.every][1](when)
+
+
+def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None) -> range:
+    """Steps after the first one, within a period of a clock, at which an epoch may begin; all if a day is no whole number."""
+    a_day = None if step is None else steps_between(step, "2024-01-01", "2024-01-02")
+    unit = n_steps if every == STEPS else int(a_day) if a_day is not None and a_day.is_integer() else 1
+    return range(0, period, math.gcd(unit, period))
 
 
 def require_enough_steps(every: Every, most: int, step: str | None) -> None:

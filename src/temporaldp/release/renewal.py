@@ -32,15 +32,21 @@ def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:
     return plan.epsilons if every == STEPS else plan.epsilons.max(keepdims=True)
 
 
-def require_renewable(plan: BudgetPlan, every: Every, people: Population, accounting: Accounting[Any, Any]) -> float:
+def require_renewable(
+    plan: BudgetPlan, every: Every, people: Population, accounting: Accounting[Any, Any], starts: Sequence[int] = (0,)
+) -> float:
     """Upper bound on the leakage of all epochs of a plan together, in nats.
+
+    An epoch may begin at each of the `starts`, steps after the first phase of a clock.
 
     Raises
     ------
     PlanError
         The plan does not satisfy its level against these people, or the leakage of all epochs is unbounded.
     """
-    alone = temporal_leakage(people, plan.epsilons, accounting=accounting).worst
+    horizon = len(plan.epsilons)
+    each = (Population(tuple(one.between(start, horizon) for one in people.users), people.names) for start in starts)
+    alone = max(temporal_leakage(one, plan.epsilons, accounting=accounting).worst for one in each)
     if alone > plan.alpha * (1.0 + 1e-9):  # another machine may have rounded otherwise
         raise PlanError(
             f"the plan's {plan.horizon} steps leak {alone:.6g} nats by themselves against this correlation, more "

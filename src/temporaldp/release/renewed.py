@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from copy import copy
 from typing import Any
 
@@ -10,10 +11,11 @@ from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.errors import BudgetError, InputError, LedgerMismatchError
+from temporaldp.files.moments import by_the_clock
 from temporaldp.planning import BudgetPlan, Plan
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import begun, is_new, take_in
-from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every, require_enough_steps
+from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every, phases_of_epochs, require_enough_steps
 from temporaldp.release.guards import Mechanism, PlanGuard
 from temporaldp.release.kept import correlations_of, plan_digest
 from temporaldp.release.ledger import Ledger
@@ -29,12 +31,16 @@ class RenewedGuard(PlanGuard):
 
     accountant: TemporalAccountant
 
-    def __init__(self, plan: BudgetPlan, odometer: TemporalAccountant, every: Every) -> None:
+    def __init__(self, plan: BudgetPlan, odometer: TemporalAccountant, every: Every, step: str | None) -> None:
         super().__init__(plan)
         assert plan.horizon is not None
+        people = account_of(odometer).population
+        self.has_phases = not people.is_constant
+        self._period = math.lcm(*(user.period or 1 for user in people.users))
+        self._starts = phases_of_epochs(every, plan.horizon, self._period, step)
         self.horizon, self._epochs, self._digest = None, Epochs(every, plan.horizon), plan_digest(plan)
         self.accountant = copy(odometer)
-        self.promise = require_renewable(plan, every, account_of(odometer).population, odometer.accounting)
+        self.promise = require_renewable(plan, every, people, odometer.accounting, self._starts)
         self._share, self._shared_until = 1.0, 0
 
     def begin(self, ledger: Ledger) -> None:
@@ -61,8 +67,16 @@ class RenewedGuard(PlanGuard):
         }
 
     def position(self, n_steps: int, time: str | None) -> int:
-        """Within its epoch."""
-        return self._epochs.position(time)
+        """Within its epoch, which begins at one of the phases of a clock for which the plan was checked."""
+        position = self._epochs.position(time)
+        when = None if time is None or self._epochs.every == STEPS or n_steps else by_the_clock(time)
+        is_within_a_day = when is not None and when.timetuple()[3:6] != (0, 0, 0) and len(self._starts) < self._period
+        if position == 0 and (n_steps % self._period not in self._starts or is_within_a_day):
+            raise InputError(
+                f"an epoch that begins with time {time!r} is at another phase of the clock than the plan was made for: begin "
+                "the release with the first step of a day"
+            )
+        return position
 
     def next_epsilon(self, step: int, *, last: bool) -> float:
         """The plan's, of the step within its epoch; less in an epoch within which another correlation was adopted."""
@@ -114,7 +128,9 @@ class RenewedGuard(PlanGuard):
         return self._share if step and self._epochs.began < self._shared_until else 1.0
 
 
-def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, every: object) -> RenewedGuard:
+def renewed_guard(
+    accountant: TemporalAccountant | None, plan: Plan | None, every: object, step: str | None
+) -> RenewedGuard:
     """A plan that is renewed, with the odometer that counts across.
 
     Raises
@@ -140,5 +156,5 @@ def renewed_guard(accountant: TemporalAccountant | None, plan: Plan | None, ever
         or accountant.accounting.distances is not None
         or accountant.horizon is not None
     ):
-        raise InputError("expected an odometer of budgets with constant matrices, and without a horizon or a metric")
-    return RenewedGuard(plan, accountant, renewing)
+        raise InputError("expected an odometer of budgets, without a horizon or a metric")
+    return RenewedGuard(plan, accountant, renewing, step)

@@ -51,26 +51,31 @@ class Transitions:
     ----------
     matrices : array, shape (k, n, n)
         Row = state at a step, column = state one step further away.
-    which : int array, shape (T - 1,), or None
+    which : int array, shape (T - 1,) or (period,), or None
         Number of the matrix of each transition, in order of time; None: constant but for the changes.
     starts : tuple of int
         Steps from which on the next matrix is valid, where the correlation changed.
     backwards : bool
         Whether it leads from a step to the one before.
+    is_periodic : bool
+        Whether the numbers repeat after the last one.
     """
 
     matrices: FloatArray
     which: IntArray | None
     starts: tuple[int, ...]
     backwards: bool
+    is_periodic: bool = False
 
     @classmethod
     def of(cls, correlation: Correlation, *, backwards: bool) -> Self | None:
         """None for an unknown correlation."""
         if not correlation:
             return None
-        which, known = None, list(correlation.matrices)
-        if correlation.n_steps is not None:
+        known: list[Any] = list(correlation.matrices)
+        which = None
+        if correlation.n_steps is not None or correlation.period is not None:
+            known = [correlation.at(k) for k in range(correlation.period or len(known))]
             distinct = {id(matrix): matrix for matrix in known}
             numbers = {key: k for k, key in enumerate(distinct)}
             which = np.array([numbers[id(matrix)] for matrix in known], dtype=np.int64)
@@ -78,13 +83,15 @@ class Transitions:
         scaled = [rows_of(exactly_known(matrix)) for matrix in known]
         rows = [one if isinstance(one, np.ndarray) else one.toarray() for one in scaled]
         starts = correlation.starts[1:] if isinstance(correlation, Changing) else ()
-        return cls(np.stack(rows), which, starts, backwards)
+        return cls(np.stack(rows), which, starts, backwards, correlation.period is not None)
 
     def number(self, step: int) -> int:
         """Number of the matrix that leads away from a step; 0 where none does."""
         transition = step - 1 if self.backwards else step
         if self.which is None:
             return bisect_right(self.starts, transition)
+        if self.is_periodic:
+            return int(self.which[transition % len(self.which)])
         return int(self.which[transition]) if 0 <= transition < len(self.which) else 0
 
     def at(self, step: int) -> FloatArray:
