@@ -83,7 +83,7 @@ def kept_correlations(store: Store, users: Sequence[str], salt: str) -> Populati
     if text is None:
         raise LedgerError(
             f"the matrices that {store.place} was accounted with are not kept in it: run the release once more with the "
-            "correlation that it had, which keeps them unless they vary with time (then nothing is adopted), and then this again"
+            "correlation that it had, which keeps them unless they vary with time (then nothing is adopted); then repeat this"
         )
     try:
         found = json.loads(text)
