@@ -24,12 +24,18 @@ from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limi
 from temporaldp.correlation import Adversary, IntervalMatrix
 from temporaldp.values import FloatArray
 
+CERTIFIED, SEARCHED = 1e-6, 1e-2
+"""Shares by which both sides of a supremum may differ when it counts as certified, and while a budget is searched for: blocks
+of steps are lengthened until they do. If doubled, the second costs up to as large a share of the budget."""
 
-def limits_of(method: Accounting[Any, Any], users: Sequence[Adversary], release: Any) -> Limits:
+
+def limits_of(
+    method: Accounting[Any, Any], users: Sequence[Adversary], release: Any, *, close: float = CERTIFIED
+) -> Limits:
     """Suprema over an infinite horizon of one release, each the largest over users, whose matrices may be periodic."""
     if all(user.period is None for user in users):
         return method.limits(users, release)
-    return largest_limits([_limits(method, user, release) for user in users])
+    return largest_limits([_limits(method, user, release, close) for user in users])
 
 
 def sustainable_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversary], alpha: float) -> float:
@@ -38,7 +44,7 @@ def sustainable_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversa
         return method.sustainable_epsilon(users, alpha)
 
     def worst(epsilon: float) -> float:
-        return limits_of(method, users, method.of_epsilons(np.array([epsilon]))).temporal
+        return limits_of(method, users, method.of_epsilons(np.array([epsilon])), close=SEARCHED).temporal
 
     most = alpha / float(method.promised(method.of_epsilons(np.ones(1)))[0])
     # Share of alpha that a sustainable budget leaves
@@ -47,7 +53,7 @@ def sustainable_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversa
     return largest_in_few_tries(worst, 1e-6 * most, most, ceiling)
 
 
-def _limits(method: Accounting[Any, Any], user: Adversary, release: Any) -> Limits:
+def _limits(method: Accounting[Any, Any], user: Adversary, release: Any, close: float) -> Limits:
     if user.period is None:
         return method.limits([user], release)
     if method.delta:
@@ -58,7 +64,7 @@ def _limits(method: Accounting[Any, Any], user: Adversary, release: Any) -> Limi
     length = user.period * -(-12 // user.period)
     best: Limits | None = None
     while length <= max(400, user.period):
-        found = _bounded(plain, user, epsilon, length)
+        found = _bounded(plain, user, epsilon, length, close)
         best = found or best
         if found is not None and found.certified:
             return found
@@ -82,7 +88,7 @@ def _all_phases(user: Adversary) -> Adversary:
     return Adversary(hull("backward"), hull("forward"), name=user.name)
 
 
-def _bounded(method: Accounting[Any, Any], user: Adversary, epsilon: float, length: int) -> Limits | None:
+def _bounded(method: Accounting[Any, Any], user: Adversary, epsilon: float, length: int, close: float) -> Limits | None:
     """Suprema by blocks of so many steps, a multiple of the period; None if a block raises every spread that is tried."""
     assert user.period is not None
     spent = np.full(2 * length + 1, epsilon)
@@ -98,8 +104,7 @@ def _bounded(method: Accounting[Any, Any], user: Adversary, epsilon: float, leng
     past, future = float(above.backward[last].max()), float(above.forward[first].max())
     both = max(past, future, float(above.temporal[middle].max()))
     pairs = zip(DIRECTIONS, (past, future, both), strict=True)
-    # Share by which both sides may differ when no longer blocks are tried
-    certified = all(float(getattr(plain, direction).max()) >= (1.0 - 1e-6) * high for direction, high in pairs)
+    certified = all(float(getattr(plain, direction).max()) >= (1.0 - close) * high for direction, high in pairs)
     return Limits(past, future, both, certified=certified)
 
 
