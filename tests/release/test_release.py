@@ -150,7 +150,7 @@ def test_a_mechanism_that_overspends_is_stopped_before_it_draws():
         def __call__(self, snapshot, epsilon):
             raise AssertionError("noise was drawn")
 
-    with pytest.raises(BudgetError, match="says it spends"):
+    with pytest.raises(BudgetError, match="reports a loss of"):
         release_snapshots(Greedy(), [1], plan_budget(Adversary(), alpha=1.0))
 
 

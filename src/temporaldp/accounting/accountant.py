@@ -105,9 +105,9 @@ class TemporalAccountant:
         population = Population.of(adversary)
         steps = checked_horizon(population, horizon)
         self._lock = threading.RLock()
-        is_endless_odometer = level is None and accounting.is_exact
+        counts_only = level is None and accounting.is_exact
         self._account = Account(
-            population if steps is None and is_endless_odometer else population.counted_over(steps),
+            population if steps is None and counts_only else population.counted_over(steps),
             accounting,
             alpha=level,
             horizon=steps,

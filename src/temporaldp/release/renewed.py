@@ -157,4 +157,4 @@ def renewed_guard(
         or accountant.horizon is not None
     ):
         raise InputError("expected an odometer of budgets, without a horizon or a metric")
-    return RenewedGuard(plan, accountant, renewing, step)
+    return RenewedGuard(plan, accountant, renewing, step or plan.source.step)

@@ -125,10 +125,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         correlation: PublicCorrelation | None = None,
         renewed: Every | None = None,
     ) -> None:
-        self.step = printable(step, "step") if step else (None if plan is None else plan.source.step)
-        self.guard = (
-            guard_of(accountant, plan) if renewed is None else renewed_guard(accountant, plan, renewed, self.step)
-        )
+        self.guard = guard_of(accountant, plan) if renewed is None else renewed_guard(accountant, plan, renewed, step)
         self.guard.require_mechanism(mechanism)
         self._mechanism = mechanism
         known = [one.states for one in account_of(accountant).population.users] if accountant is not None else []
@@ -136,6 +133,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         schema = schema or (plan.source.states if plan is not None else None) or next(iter(known), None)
         _require_schema(mechanism, schema)
         self.states = None if schema is None else tuple(schema)
+        self.step = printable(step, "step") if step else (None if plan is None else plan.source.step)
         self._configured: dict[str, Any] = {
             "horizon": None,
             "reserve": None,
