@@ -31,15 +31,18 @@ async def require_page_token(request: Request, given: Annotated[HTTPBasicCredent
         raise HTTPException(401, str(error), PASSWORD.make_authenticate_headers()) from None
 
 
-class Asking:
-    """A request to the service, with the token that it shows; 401 if there is none."""
+async def asking(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> Asking:
+    """Return a request with the token that it shows; 401 if there is none."""
+    if given is None:
+        raise HTTPException(401, "expected a token: Authorization: Bearer tdp_...", CHALLENGE)
+    return Asking(request, given.credentials)  # a class as the dependency would be called in a thread
 
-    def __init__(
-        self, request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]
-    ) -> None:
-        if given is None:
-            raise HTTPException(401, "expected a token: Authorization: Bearer tdp_...", CHALLENGE)
-        self.token, self.request = given.credentials, request
+
+class Asking:
+    """A request to the service, with its token."""
+
+    def __init__(self, request: Request, token: str) -> None:
+        self.token, self.request = token, request
         self.service: Service = request.app.state.service
 
     def owned(self, key: str) -> str:

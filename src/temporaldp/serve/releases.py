@@ -16,7 +16,7 @@ from temporaldp.release.histogram import granted_scale
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import from_text
 from temporaldp.release.step import StepRequest
-from temporaldp.serve.access import Asking
+from temporaldp.serve.access import Asking, asking
 from temporaldp.serve.bodies import BoundedRoute
 from temporaldp.serve.definition import Definition
 from temporaldp.serve.failures import refusals
@@ -39,7 +39,7 @@ from temporaldp.serve.tokens import Role
 
 router = APIRouter(prefix="/v1/releases", tags=["releases"], route_class=BoundedRoute, responses=refusals())
 
-Caller = Annotated[Asking, Depends()]
+Caller = Annotated[Asking, Depends(asking)]
 Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Of the release.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
 KEY = Header(
