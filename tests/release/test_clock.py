@@ -135,6 +135,11 @@ def test_an_audit_of_a_clock_needs_every_step(tmp_path):
     assert "times are missing between '2024-03-01T05:00' and '2024-03-02T00:00'" in refused(*command)
     found = temporaldp(*command, "--horizon", 30, "--json")
     assert found.returncode == 0 and len(json.loads(found.stdout)["temporal"]) == 30
+    plan, clock = tmp_path / "plan.json", ("--set", "correlation.period=24", "--set", "correlation.phase=0")
+    made = temporaldp("plan", "--history", history, "--alpha", 1, "--horizon", 48, "-o", plan, *clock)
+    assert made.returncode == 0, made.stderr
+    released = temporaldp("release", written("whole.csv", full), "--plan", plan, "-o", tmp_path / "out.csv")
+    assert released.returncode == 0 and "phase that it was made for" in " ".join(released.stderr.split())
 
 
 # A level that is renewed under a clock

@@ -10,11 +10,10 @@ import typer
 from temporaldp import load_released
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, say_json, warn, working
+from temporaldp.cli.written import draw, require_figure, say_written
 from temporaldp.errors import InputError
-from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import gather
 from temporaldp.report.attack_figure import attack_figure
-from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.studies import ReleaseAttack, attack_release
 
 
@@ -38,9 +37,7 @@ def attack(
     place = settings.report.released or settings.release.output
     if place is None:
         raise InputError("expected --released FILE, the published counts")
-    if figure is not None:
-        figure_suffix(figure)
-        require_writable(figure, reads=(*settings.inputs, place))
+    require_figure(figure, reads=(*settings.inputs, place))
     if settings.traces.path is None:
         raise InputError("expected TRACES, the true data that were released")
     with working("reading data"):
@@ -56,16 +53,13 @@ def attack(
             seed=settings.study.seed,
         )
     warn(inputs.provenance.warning)
-    if figure is not None:
-        with working("drawing", writes=True):
-            save_figure(attack_figure(found), figure)
+    draw(figure, lambda: attack_figure(found))
     if as_json:
         say_json(attack_document(found) | {"correlation": inputs.provenance.sentence})
     else:
         for sentence in found.sentences:
             console.print(sentence, markup=False)
-        if figure is not None:
-            console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
+        say_written(figure=figure)
     if found.exceeds:
         raise typer.Exit(3)
 

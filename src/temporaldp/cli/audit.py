@@ -27,7 +27,7 @@ from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
-from temporaldp.files.atomic import require_writable
+from temporaldp.cli.written import draw, require_figure, say_written
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.report import Evidence, explanation
@@ -44,7 +44,6 @@ from temporaldp.report.sentences import (
     supremum,
     upper,
 )
-from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.uncertainty import range_figure, uncertainty_figure
 from temporaldp.studies import LeakageUncertainty, OwnLeakage, own_leakage
 
@@ -100,9 +99,7 @@ def audit(
     method = privacy.accounting
     if privacy.delta is not None and privacy.bound == "paper":
         raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
-    if figure is not None:
-        figure_suffix(figure)
-        require_writable(figure, reads=settings.inputs)
+    require_figure(figure, reads=settings.inputs)
     with working("reading data"):
         inputs = gather(settings)
     n_steps = inputs.n_steps(privacy.horizon)
@@ -120,15 +117,12 @@ def audit(
     warn(inputs.provenance.warning)
     warn(absences(inputs.trajectories))
     warn(hole_sentence(inputs.trajectories) if privacy.horizon is None else None)
-    if figure is not None:
-        with working("drawing", writes=True):
-            save_figure(_figure(inputs, evidence), figure)
+    draw(figure, lambda: _figure(inputs, evidence))
     if as_json:
         say_json(audit_document(inputs, found))
     else:
         show_audit(inputs, found, evidence)
-        if figure is not None:
-            console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
+        say_written(figure=figure)
     if privacy.alpha is not None and inputs.scarcity is not None:
         warn("whether the leakage is within alpha is unknown: too few transitions were observed")
         raise typer.Exit(3)

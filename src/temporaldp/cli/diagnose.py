@@ -8,10 +8,9 @@ from typing import Annotated
 
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, listing, say_json, warn, working
-from temporaldp.files.atomic import require_writable
+from temporaldp.cli.written import draw, require_figure, say_written
 from temporaldp.project.inputs import read_data
 from temporaldp.report.sentences import number
-from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.uncertainty import diagnosis_figure
 from temporaldp.studies import Diagnosis
 from temporaldp.studies import diagnose as diagnosed
@@ -48,9 +47,7 @@ def diagnose(
         warn(
             "leakage of this diagnosis assumes that the noise of each step is fresh, although privacy.noise is unknown"
         )
-    if figure is not None:
-        figure_suffix(figure)
-        require_writable(figure, reads=settings.inputs)
+    require_figure(figure, reads=settings.inputs)
     with working("reading traces"):
         data = read_data(settings.traces)
     with working("diagnosing"):
@@ -60,15 +57,12 @@ def diagnose(
             period=settings.correlation.period,
             horizon=settings.privacy.horizon,
         )
-    if figure is not None:
-        with working("drawing", writes=True):
-            save_figure(diagnosis_figure(found), figure)
+    draw(figure, lambda: diagnosis_figure(found))
     if as_json:
         say_json(_document(found))
         return
     show_diagnosis(found)
-    if figure is not None:
-        console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
+    say_written(figure=figure)
 
 
 def show_diagnosis(found: Diagnosis) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from temporaldp import BudgetError, BudgetPlan, LeakageSeries, NoisePlan, compare_plans, save_plan
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, learning_facts, listing, say_json, steps_table, warn, working
+from temporaldp.cli.written import draw, require_figure, say_written
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.plans import plan_document
 from temporaldp.planning import Optimality, Plan, PlanComparison
@@ -20,7 +21,6 @@ from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_no
 from temporaldp.project.inputs import Inputs, absences
 from temporaldp.report.figures import comparison_figure
 from temporaldp.report.sentences import NOISE_FIXED, NoiseBesideCounts, number, steps
-from temporaldp.report.style import figure_suffix, save_figure
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -62,11 +62,9 @@ def plan(
     asked = o.read(project, assignments, options)
     settings, compared = asked.settings, compare or figure is not None
     _require_together(settings, compared=compared)
-    for place in (output, figure):
-        if place is not None:
-            require_writable(place, reads=settings.inputs)
-    if figure is not None:
-        figure_suffix(figure)
+    require_figure(figure, reads=settings.inputs)
+    if output is not None:
+        require_writable(output, reads=settings.inputs)
     with working("reading data"):
         inputs = asked.inputs()
     comparison = PlanComparison({}, {})
@@ -80,8 +78,7 @@ def plan(
     warn(absences(inputs.trajectories))
     if output is not None:
         save_plan(made, output)
-    if figure is not None and made.horizon is not None:
-        save_figure(comparison_figure(comparison, inputs.times(made.horizon)), figure)
+    draw(figure, lambda: comparison_figure(comparison, inputs.times(made.horizon or 0)))
     beside = _beside(inputs, made, settings.release.population)
     warn(None if beside is None else beside.warning)
     if as_json:
@@ -93,7 +90,7 @@ def plan(
     show_plan(inputs, made, beside=beside)
     if compare:
         show_comparison(comparison)
-    _say_written(plan=output, figure=figure)
+    say_written(plan=output, figure=figure)
 
 
 def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCounts | None:
@@ -102,12 +99,6 @@ def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCo
     if n_people is None or inputs.states is None:
         return None
     return NoiseBesideCounts(made.mean_absolute_noise, n_people, len(inputs.states))
-
-
-def _say_written(**places: Path | None) -> None:
-    for what, place in places.items():
-        if place is not None:
-            console.print(f"{what} written to {place}", soft_wrap=True, markup=False)
 
 
 def _require_together(settings: Settings, *, compared: bool) -> None:

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, say_json, warn, working
+from temporaldp.cli.render import facts, say_json, warn, working
+from temporaldp.cli.written import draw, require_figure, say_written
 from temporaldp.correlation import CountedTraces
 from temporaldp.files.atomic import require_writable
 from temporaldp.files.columns import save_columns
@@ -17,7 +18,6 @@ from temporaldp.planning import plan_for_share
 from temporaldp.project.inputs import absences, read_data, scarcity
 from temporaldp.report.population import population_figure
 from temporaldp.report.sentences import PAPER_BOUND, number, steps, upper
-from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.studies import LeakageDistribution, leakage_distribution
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
@@ -63,11 +63,9 @@ def population(
     privacy, study, prior = settings.privacy, settings.study, settings.correlation.prior
     if privacy.epsilon is None:
         raise InputError("expected --epsilon E, the epsilon of every step, in nats")
-    for place in (figure, output):
-        if place is not None:
-            require_writable(place, reads=settings.inputs)
-    if figure is not None:
-        figure_suffix(figure)
+    require_figure(figure, reads=settings.inputs)
+    if output is not None:
+        require_writable(output, reads=settings.inputs)
     with working("reading traces"):
         data = read_data(settings.traces, correlation=True)
     groups = settings.traces.by is not None
@@ -87,18 +85,14 @@ def population(
     if privacy.alpha is not None:
         with working("budgets of all people"):
             plans = _plans(list(people()), privacy.alpha, study.share, method, groups=groups)
-    if figure is not None:
-        with working("drawing", writes=True):
-            save_figure(population_figure(found, level=study.above, groups=groups), figure)
+    draw(figure, lambda: population_figure(found, level=study.above, groups=groups))
     if output is not None:
         _save(found, output)
     if as_json:
         say_json(_document(found, study.above) | plans)
         return
     _show(found, study.above, "group" if groups else "person", plans)
-    for what, place in (("figure", figure), ("table", output)):
-        if place is not None:
-            console.print(f"{what} written to {place}", soft_wrap=True, markup=False)
+    say_written(figure=figure, table=output)
 
 
 def _plans(

@@ -9,11 +9,10 @@ from temporaldp import InputError
 from temporaldp import tradeoff as computed
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, listing, say_json, warn, working
-from temporaldp.files.atomic import require_writable
+from temporaldp.cli.written import draw, require_figure, say_written
 from temporaldp.project.inputs import gather
 from temporaldp.project.release import public_part
 from temporaldp.report.sentences import USER_LEVEL, NoiseBesideCounts, number
-from temporaldp.report.style import figure_suffix, save_figure
 from temporaldp.report.tradeoff_figure import tradeoff_figure
 from temporaldp.smoothing import Tradeoff, TradeoffPoint
 
@@ -60,9 +59,7 @@ def tradeoff(
     }
     settings = o.read(project, assignments, options).settings
     privacy, study, n_people = settings.privacy, settings.study, settings.release.population
-    if figure is not None:
-        figure_suffix(figure)
-        require_writable(figure, reads=settings.inputs)
+    require_figure(figure, reads=settings.inputs)
     if privacy.noise == "unknown" or (privacy.delta is None and privacy.noise is not None):
         raise InputError("--noise is gaussian or laplace, and planned at a delta: give --delta D, such as 1e-6")
     with working("reading data"):
@@ -86,15 +83,13 @@ def tradeoff(
             window=study.window,
             largest_error=study.error,
         )
-    if figure is not None:
-        save_figure(tradeoff_figure(found), figure)
+    draw(figure, lambda: tradeoff_figure(found))
     if as_json:
         say_json(asdict(found) | {"correlation": public.source.provenance, "unit": "nats", "errors": "people"})
         return
     show_tradeoff(found, len(public.states))
     console.print(f"Simulated from the correlation alone. {public.source.provenance}", style="dim", markup=False)
-    if figure is not None:
-        console.print(f"figure written to {figure}", soft_wrap=True, markup=False)
+    say_written(figure=figure)
 
 
 def show_tradeoff(found: Tradeoff, n_states: int) -> None:

@@ -29,6 +29,13 @@ if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
 
 
+PHASES = (
+    "each step of the plan has a phase of a clock, and the plan alone cannot show whether the first step of these data is at "
+    "the phase that it was made for: check that, or release with a ledger and the history, whose accountant does"
+)
+"""Warning about a plan for a clock that is released without an accountant."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReleaseSetup:
     """Guard of the level of a release (a plan, an accountant, or both), and the data.
@@ -180,8 +187,10 @@ def loaded_plan(settings: Settings) -> Plan | None:
 
 def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     """Return the setup of a plan that satisfies the level by itself."""
-    recipe = recipe_of("temporaldp release", settings, plan.source)
-    return ReleaseSetup(plan, None, read_data(settings.traces, plan.source.states), plan.source, recipe)
+    recipe, source = recipe_of("temporaldp release", settings, plan.source), plan.source
+    if source.has_phases and plan.horizon is not None:
+        source = replace(source, warning=f"{source.warning}; {PHASES}" if source.warning else PHASES)
+    return ReleaseSetup(plan, None, read_data(settings.traces, source.states), source, recipe)
 
 
 def _require_renewable(planned: Plan | None, settings: Settings) -> None:
