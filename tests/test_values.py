@@ -49,7 +49,6 @@ from temporaldp.planning import PlanComparison, plan_for_share
 from temporaldp.release import (
     ClampedMean,
     ClampedSum,
-    GroupedHistogram,
     NoisyHistogram,
     Release,
     SharedBudget,
@@ -131,7 +130,8 @@ def for_counts(matrix, plan, walks, budget):
     found = temporaldp.tradeoff(Adversary(matrix), known, n_people=50, horizon=4, alphas=[budget], window=2)
     counts = np.full((4, 3), budget)
     return [
-        known, *tables.values(), ClampedMean(0.0, budget, 2), GroupedHistogram(int(8 * budget), 3), SharedBudget(tables),
+        known, *tables.values(), ClampedMean(0.0, budget, 2), DiscreteLaplaceHistogram(3, int(8 * budget)),
+        SharedBudget(tables),
         CountEstimate(counts, counts - 1.0, counts + 1.0), smooth(released(walks, plan), known, total=9),
         found, *found.points, *found.user_points,
     ]  # fmt: skip

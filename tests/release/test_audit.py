@@ -27,7 +27,6 @@ from temporaldp import (
 from temporaldp.release import (
     ClampedMean,
     ClampedSum,
-    GroupedHistogram,
     NoisyHistogram,
     consistent_counts,
     synthetic_traces,
@@ -87,7 +86,7 @@ GROUPS = [[[3, 0], [1, 1]], [[2, 0], [1, 2]]]
 TRACES = [Trajectories(np.array([[0, 0, 1], [1, 1, 0], [k, k, k]]), states=range(2)) for k in (0, 1)]
 MECHANISMS = {
     "histogram": (DiscreteLaplaceHistogram(2), COUNTS),
-    "by group": (GroupedHistogram(2, 2), GROUPS),
+    "by group": (DiscreteLaplaceHistogram(2, 2), GROUPS),
     "sum": (ClampedSum(0.0, 24.0, 3), HOURS),
     "mean": (ClampedMean(0.0, 24.0, 3), HOURS),
     "learnt": (TransitionHistogram(2, contributed=2), [limited_transitions(one, 2, 0) for one in TRACES]),

@@ -21,7 +21,7 @@ from temporaldp import (
     TransitionMatrix,
     plan_budget,
 )
-from temporaldp.release import ClampedMean, ClampedSum, GroupedHistogram, SharedBudget, release_snapshots
+from temporaldp.release import ClampedMean, ClampedSum, SharedBudget, release_snapshots
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 
@@ -56,7 +56,7 @@ def test_numbers_that_are_not_one_a_person_are_refused(numbers):
 
 
 def test_groups_have_the_whole_budget_each():
-    mechanism = GroupedHistogram(n_groups=3, n_states=2)
+    mechanism = DiscreteLaplaceHistogram(n_states=2, n_groups=3)
     assert mechanism.epsilon_spent(0.3) == DiscreteLaplaceHistogram(6).epsilon_spent(0.3)
     drawn = np.array([mechanism(np.full((3, 2), 10), 2.0) for _ in range(500)])
     assert drawn.shape == (500, 3, 2)
@@ -66,7 +66,7 @@ def test_groups_have_the_whole_budget_each():
 
 
 def test_shares_of_a_budget_have_the_least_total_error():
-    tables = {"a": DiscreteLaplaceHistogram(5), "b": ClampedSum(0.0, 40.0, 9), "c": GroupedHistogram(2, 3)}
+    tables = {"a": DiscreteLaplaceHistogram(5), "b": ClampedSum(0.0, 40.0, 9), "c": DiscreteLaplaceHistogram(3, 2)}
     importance = {"a": 1.0, "b": 0.3, "c": 2.0}
     shared = SharedBudget(tables, importance=importance)
     errors = np.array([importance[name] * table.error_at_one for name, table in tables.items()])

@@ -5,7 +5,7 @@ from temporaldp.release.adopting import adopt_correlation
 from temporaldp.release.bounded import ClampedMean, ClampedSum
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.export import export_ledger
-from temporaldp.release.histogram import DiscreteLaplaceHistogram, GroupedHistogram, NoisyHistogram
+from temporaldp.release.histogram import DiscreteLaplaceHistogram, NoisyHistogram
 from temporaldp.release.histograms import filtered_histograms, release_histograms
 from temporaldp.release.learning import learn_correlation
 from temporaldp.release.ledger import Ledger
@@ -23,7 +23,6 @@ __all__ = [
     "ClampedSum",
     "ContinualRelease",
     "DiscreteLaplaceHistogram",
-    "GroupedHistogram",
     "Ledger",
     "NoisyHistogram",
     "Release",

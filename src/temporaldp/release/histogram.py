@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -25,18 +24,45 @@ LARGEST_COUNT = 2**53
 """Counts beyond this are refused: OpenDP works on 64-bit integers and needs room for the noise."""
 
 
-class LaplaceCounts(ABC):
-    """Mechanism: exact discrete Laplace noise on counts of which a person's value raises one, in an array of any shape.
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplaceHistogram:
+    """Mechanism: exact discrete Laplace noise on every count of a histogram, as OpenDP draws it.
 
     epsilon-DP under replacement of one person's value, which lowers one count by 1 and raises another: an L1 sensitivity of 2.
+    With groups, one count for each group and state: replacing the value, and even the group, changes two counts of the whole
+    table, so that groups do not share the budget. The noise comes from OpenDP's exact sampler, not from floating-point
+    arithmetic, whose low bits leak; it has no seed.
+
+    Parameters
+    ----------
+    n_states : int
+        Length of the histograms.
+    n_groups : int, optional
+        Rows of a table with a histogram for each group.
+
+    Examples
+    --------
+    >>> mechanism = DiscreteLaplaceHistogram(n_states=3)
+    >>> mechanism([10, 0, 5], 0.5).shape
+    (3,)
+    >>> mechanism.scale(0.5) >= 4.0, mechanism.epsilon_spent(0.5) <= 0.5
+    (True, True)
+    >>> DiscreteLaplaceHistogram(n_states=3, n_groups=2)([[5, 0, 1], [2, 2, 2]], 0.5).shape
+    (2, 3)
     """
 
-    __slots__ = ()
+    n_states: int
+    n_groups: int | None = None
+
+    def __post_init__(self) -> None:
+        whole_number(self.n_states, "n_states", least=1)
+        if self.n_groups is not None:
+            whole_number(self.n_groups, "n_groups", least=1)
 
     @property
-    @abstractmethod
     def shape(self) -> tuple[int, ...]:
-        """The shape of the counts."""
+        """Shape of the counts."""
+        return (self.n_states,) if self.n_groups is None else (self.n_groups, self.n_states)
 
     def __call__(self, snapshot: ArrayLike, epsilon: float) -> IntArray:
         """Noisy counts of that shape, integers that may be negative.
@@ -66,65 +92,6 @@ class LaplaceCounts(ABC):
     def epsilon_spent(self, epsilon: float) -> float:
         """Epsilon by OpenDP's privacy map if `epsilon` is requested: at most `epsilon`, and lower by a few ulps at most."""
         return float(_measurement(self.scale(epsilon)).map(HISTOGRAM_SENSITIVITY))
-
-
-@dataclass(frozen=True, slots=True)
-class DiscreteLaplaceHistogram(LaplaceCounts):
-    """Mechanism: exact discrete Laplace noise on every count of a histogram, as OpenDP draws it.
-
-    epsilon-DP under replacement of one person's value (L1 sensitivity 2). The noise comes from OpenDP's exact sampler,
-    not from floating-point arithmetic, whose low bits leak; it has no seed.
-
-    Parameters
-    ----------
-    n_states : int
-        Length of the histograms.
-
-    Examples
-    --------
-    >>> mechanism = DiscreteLaplaceHistogram(n_states=3)
-    >>> mechanism([10, 0, 5], 0.5).shape
-    (3,)
-    >>> mechanism.scale(0.5) >= 4.0, mechanism.epsilon_spent(0.5) <= 0.5
-    (True, True)
-    """
-
-    n_states: int
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One count of each state."""
-        return (self.n_states,)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupedHistogram(LaplaceCounts):
-    """Mechanism: how many people of each group are in each state, with discrete Laplace noise on every count.
-
-    Replacing one person's value, and even the group, lowers one count of the whole table by 1 and raises another: an L1
-    sensitivity of 2, so that groups do not share the budget, each has all of it.
-
-    Parameters
-    ----------
-    n_groups, n_states : int
-
-    Examples
-    --------
-    >>> GroupedHistogram(n_groups=2, n_states=3)([[5, 0, 1], [2, 2, 2]], 0.5).shape
-    (2, 3)
-    """
-
-    n_groups: int
-    n_states: int
-
-    def __post_init__(self) -> None:
-        whole_number(self.n_groups, "n_groups", least=1)
-        whole_number(self.n_states, "n_states", least=1)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """One count of each group and state."""
-        return self.n_groups, self.n_states
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ class SharedBudget:
     Parameters
     ----------
     tables : mapping of names to mechanisms
-        `DiscreteLaplaceHistogram`, `GroupedHistogram`, `ClampedSum`, `ClampedMean`, or what has their methods.
+        `DiscreteLaplaceHistogram`, `ClampedSum`, `ClampedMean`, or what has their methods.
     importance : mapping of names to numbers > 0, optional
         What an error of 1 in a table is worth. Default: 1 each, so that an error of one person weighs as much as one of
         1 in a sum.
