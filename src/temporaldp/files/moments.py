@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from numbers import Real
 from typing import Any, TypeAlias
 
@@ -82,6 +83,7 @@ def label_of(time: Any) -> str:
     return printable(text, "time")
 
 
+@lru_cache(maxsize=4096)
 def moment(label: str) -> Moment:
     """Position of a label in time."""
     word = " ".join(unicodedata.normalize("NFKC", label).split())

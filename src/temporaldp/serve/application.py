@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -15,7 +16,7 @@ from temporaldp.serve.failures import HANDLERS
 from temporaldp.serve.observed import Metrics, Observed
 from temporaldp.serve.page.router import router as page_router
 from temporaldp.serve.page.worker import Worker
-from temporaldp.serve.service import Service
+from temporaldp.serve.service import Service, load_for_first_step
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
 """Names of this machine that no other machine's name service resolves."""
@@ -74,7 +75,10 @@ def create_app(
 
 @asynccontextmanager
 async def _until_stopped(app: FastAPI) -> AsyncIterator[None]:
+    loading = None if app.state.service is None else asyncio.create_task(asyncio.to_thread(load_for_first_step))
     yield
+    if loading is not None:
+        await loading
     for worker in (app.state.worker, app.state.quick):
         await worker.stop()
     if app.state.service is not None:

@@ -62,7 +62,7 @@ def require_answer(database: Database) -> None:
 
 
 def load_for_first_step() -> None:
-    """Load what the first step needs: the filter's machine code, and OpenDP."""
+    """Load what the first step needs, which takes a second or two: the filter's machine code, and OpenDP."""
     rows = [[0.6, 0.4], [0.4, 0.6]]
     small = Definition.model_validate({"alpha": 1.0, "backward": rows, "forward": rows, "mechanism": PROMISED})
     accountant = copy(proved(small.promise, None))
@@ -90,7 +90,6 @@ class Service:
     def __init__(self, place: str) -> None:
         self.database = database_at(place)
         self.tokens = Tokens(self.database)
-        load_for_first_step()  # a second or two, before the first request
         self.open: OrderedDict[str, ServedRelease] = OrderedDict()
         self._lock = threading.Lock()
         # Steps wait for the database most of their time. What is long computes, and keeps no step waiting.
