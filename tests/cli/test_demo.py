@@ -21,6 +21,6 @@ def test_the_demo_makes_every_file_and_picture(tmp_path):
     named = "audit", "witness", "plan", "budgets", "comparison", "matrix", "released", "smoothed"
     pictures = {f"{name}.png" for name in named}
     others = {"plan.json", "released.parquet", "report.html", "backward.csv", "smoothed.csv"}
-    assert set(made) == pictures | others | {"correlation.json", "correlation.db"}
+    assert set(made) == pictures | others | {"correlation.json"}
     assert all(made[name] > 10_000 for name in pictures)
     assert json.loads((folder / "plan.json").read_text())["horizon"] == 47

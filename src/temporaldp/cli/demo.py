@@ -146,9 +146,7 @@ def demo(
 def _learn(protected: Trajectories, output: Path, noise: float) -> None:
     """Learn the correlation with differential privacy from the protected people, and compare the noise of a plan by it."""
     with working("learning the correlation", writes=True):
-        learnt = learn_correlation(
-            protected, epsilon=LEARNING, contributed=protected.n_times - 1, ledger=output / "correlation.db"
-        )
+        learnt = learn_correlation(protected, epsilon=LEARNING, contributed=protected.n_times - 1)
         save_correlation(learnt, output / "correlation.json")
         limited = plan_budget(learnt, alpha=ALPHA, horizon=protected.n_times)
     show_learnt(learnt)
