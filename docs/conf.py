@@ -20,6 +20,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx_copybutton",
+    "sphinx_design",  # tabs
     "mathml",  # these four are in docs/_extensions
     "public_names",
     "sections",

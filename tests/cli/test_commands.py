@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import signal
 import subprocess
 import sys
@@ -165,6 +166,8 @@ def test_plan_release_and_report_of_the_sample(tmp_path):
     assert parquet.read_table(tmp_path / "released.parquet").column_names == ["time", "state", "count", "epsilon"]
     page = (tmp_path / "report.html").read_text()
     assert "The plan satisfies 1-DP_T" in page
+    again = page[page.index("How to compute it again") : page.index("Every step")]
+    assert "temporaldp report" in again and "plan.json" in again and len(re.findall("[0-9a-f]{64}", again)) == 1
     assert "Internal. Do not publish this page." in page
     assert "The plan: The correlation was estimated from the protected traces themselves" in page
     assert sorted(path.name for path in tmp_path.iterdir()) == ["plan.json", "released.parquet", "report.html"]

@@ -29,6 +29,7 @@ from temporaldp.correlation.states import require_same_states
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import Plan
 from temporaldp.project.inputs import Inputs, absences, gather, uncertainty_of
+from temporaldp.project.recipe import recipe_of
 from temporaldp.project.release import loaded_plan, without_traces
 from temporaldp.release.database import file_of
 from temporaldp.report import Evidence, write_report
@@ -127,6 +128,7 @@ def report(
             paper=paper,
             paper_supremum=paper_limits,
             uncertainty=uncertainty_of(inputs, subject.correlation, leakage),
+            recipes=((0, recipe_of("temporaldp report", subject, inputs.provenance)),),
         )
     _write(evidence, inputs, target, asked.title)
 
