@@ -1,4 +1,4 @@
-"""What a sequence of releases leaks: backward, forward and temporal privacy leakage, windows, suprema."""
+"""Leakage of a sequence of releases: backward, forward and temporal privacy leakage, windows, suprema."""
 
 from temporaldp.accounting.accountant import TemporalAccountant
 from temporaldp.accounting.curve.evidence import LeakageCurves, PrivacyCurve

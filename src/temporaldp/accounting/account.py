@@ -33,7 +33,7 @@ NEVER = -1
 
 
 class PastBudgets(Sequence[Any]):
-    """What each step spent; those before a kept state are read when they are asked for.
+    """Budgets of past steps; those before a saved state are read on demand.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class PastBudgets(Sequence[Any]):
         return self._n_before + len(self._known)
 
     def __getitem__(self, step: Any) -> Any:
-        """What a step spent, or a list for several."""
+        """Return the budget of a step, or a list for several."""
         steps = range(len(self))[step]
         if isinstance(steps, int):
             if steps < self._n_before:
@@ -201,7 +201,7 @@ class Account:
 
     @property
     def reserve(self) -> float:
-        """What every later step can still spend, in nats; 0 for nothing."""
+        """Budget that every later step can still spend, in nats; 0 if there is none."""
         if self.last_allowed is None:
             return 0.0
         return self._adoptions[-1].reserve if self._adoptions else self.last_allowed.reserve
@@ -305,7 +305,7 @@ class Account:
         return len(self._adoptions)
 
     def kept_state(self) -> dict[str, Any] | None:
-        """What has to be known of the past to go on from here, as JSON values; None where that is every budget."""
+        """State from which an account can resume, as JSON values; None where all budgets are needed."""
         if self.delta or self.is_over or len(self) == self.horizon:
             return None
         self.odometers()
@@ -371,7 +371,7 @@ class Account:
         return self.methods(following)
 
     def _countable(self, given: Any) -> Any:
-        """What is published at a step, at a delta, if it can be counted."""
+        """Return the mechanisms of a step at a delta, if they can be accounted for."""
         release = release_from(given)
         for method, numbers in self.methods(release):
             method.require_countable([self.population.users[k] for k in numbers], release)

@@ -140,7 +140,7 @@ class TemporalAccountant:
 
     @property
     def spent(self) -> FloatArray:
-        """What each step spent, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
+        """Budget of each step, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
         known = list(self._account.spent)
         return read_only(self.accounting.promised(tuple(known)) if self._account.delta else known)
 
@@ -315,7 +315,7 @@ class TemporalAccountant:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """What was spent stays spent, whatever went wrong: noise may have been seen."""
+        """Keep what was spent, also after an error: noise may have been observed."""
         accounting_blocks.end(self)
 
     def __copy__(self) -> Self:

@@ -1,4 +1,4 @@
-"""Which accountant is charged by releases made in a block: one a thread or task, never a global default."""
+"""The accountant that releases within a block are charged to: one per thread or task, never a global default."""
 
 from __future__ import annotations
 

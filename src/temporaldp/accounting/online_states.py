@@ -71,7 +71,7 @@ class OnlineStates(Generic[State]):
 
 
 class Odometers(OnlineStates[Odometer]):
-    """What has leaked so far about each user. `after` changes the odometers in place: use its result alone."""
+    """Odometers of all users. `after` changes the odometers in place: use its result alone."""
 
     __slots__ = ()
 

@@ -76,7 +76,7 @@ def _limits(method: Accounting[Any, Any], user: Adversary, release: Any, close: 
 
 
 def _all_phases(user: Adversary) -> Adversary:
-    """Who knows of each direction that its matrix is one of all phases', at every step."""
+    """Return the adversary of the sets that contain the matrices of all phases, at every step."""
 
     def hull(side: Side) -> IntervalMatrix | None:
         matrices = getattr(user, side).matrices

@@ -67,7 +67,7 @@ class Attained(NamedTuple):
 
 
 class Evidence:
-    """What an accounting method keeps of one user's series beyond its numbers; `LeakageSeries.evidence`.
+    """Evidence of an accounting method for one user's series beyond its numbers; `LeakageSeries.evidence`.
 
     The base of pairs of states, observations and privacy curves. A subclass answers the questions that its method can answer.
     """

@@ -29,7 +29,7 @@ Arrived = TypeVar("Arrived")
 
 
 class Steps(Protocol[One_contra, Arrived]):
-    """What one user's correlation passes on, a step at a time. More that comes in never makes less that goes out."""
+    """Leakage that one user's correlation passes on, step by step. It must not decrease when incoming leakage increases."""
 
     @property
     def nothing(self) -> Arrived:
@@ -42,7 +42,7 @@ class Steps(Protocol[One_contra, Arrived]):
         """
 
     def leakage(self, past: Arrived, release: One_contra, future: Arrived) -> float:
-        """What past, release and future say about the value at a step, in nats."""
+        """Leakage of past, release and future about the state at a step, in nats."""
 
     def never_more(self, one: Arrived, other: Arrived) -> bool:
         """Whether the first leaks no more than the second, whatever is added to both."""
@@ -52,7 +52,7 @@ class Steps(Protocol[One_contra, Arrived]):
 
 
 class StepwiseOdometer(Odometer, Generic[One, Arrived]):
-    """What each step so far leaks about one user."""
+    """Odometer of one user: the leakage of each step so far."""
 
     def __init__(self, steps: Steps[One, Arrived]) -> None:
         self._steps = steps

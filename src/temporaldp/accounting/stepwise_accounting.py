@@ -102,7 +102,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
 
     @staticmethod
     def _raised_arrivals(steps: Steps[float, Arrived], side: Side, epsilons: Sequence[float]) -> tuple[Arrived, ...]:
-        """In the order of time; each a little raised, so that none that is computed again exceeds it."""
+        """Incoming leakage in the order of time, each a little raised, so that none that is computed again exceeds it."""
         arrived, n_steps = [steps.nothing], len(epsilons)
         for count in range(n_steps - 1):
             transition = count if side == "backward" else n_steps - 2 - count
@@ -144,7 +144,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
     def supremum_leakage(
         self, user: Adversary, past: tuple[Arrived, ...], release: FloatArray, future: tuple[Arrived, ...]
     ) -> Limits:
-        """As at every step; infinite where nothing is proved of a direction."""
+        """Supremum of the leakage of every step; infinite where nothing is proved for a direction."""
         steps, epsilon = self.steps(user), float(release[0])
         nothing = (steps.nothing,)
         backward, forward, temporal = (
@@ -154,13 +154,13 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         return Limits(backward, forward, temporal)
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[float, Arrived]:
-        """As far back as anything changes."""
+        """Odometer that goes back as far as anything changes."""
         return StepwiseOdometer(self.steps(user))
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[list[StepwiseFilter[Arrived]], float]:
-        """By trying: what a budget and the reserve after it would leak."""
+        """Filters by trial: the leakage of a budget and the reserve after it."""
         largest = 0.0
         if reserve is None and horizon is None:
             largest = self.sustainable_epsilon(users, alpha)

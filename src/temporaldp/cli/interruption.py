@@ -31,7 +31,7 @@ _sockets: list[socket.socket] = []  # kept open as long as the process lives
 
 
 def handle_signals() -> None:
-    """Let SIGINT, SIGTERM and SIGHUP unwind like an error, so that temporary files are deleted.
+    """Unwind on SIGINT, SIGTERM and SIGHUP as on an error, so that temporary files are deleted.
 
     Python handles a signal between two of its own instructions. If a computation stays in machine code for longer, or waits
     for its threads, a thread of this module ends the process.

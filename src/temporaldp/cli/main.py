@@ -136,7 +136,7 @@ def main() -> None:
 
 
 def _drop_output() -> None:
-    """Let what is still to be written to standard output go nowhere: it cannot be written."""
+    """Discard what is still to be written to standard output, which cannot be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

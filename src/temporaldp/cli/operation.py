@@ -98,7 +98,7 @@ def forecast_table(found: Sequence[Forecast]) -> None:
 
 
 def other_data(release: ContinualRelease[Any, Any] | SharedRelease, data: Traces, times: Sequence[str]) -> str | None:
-    """Which of these published times have data that differ from those that were released, or for which that is unknown."""
+    """Warning about published times whose data differ from those that were released, or for which that is unknown."""
     truth = dict(zip(data.times, data.histogram(), strict=True))
     differs = {time: release.input_differs(truth[time], time=time) for time in times}
     changed, unknown = ([time for time in times if differs[time] is answer] for answer in (True, None))
@@ -151,7 +151,7 @@ def _used_of(stream: ContinualRelease[Any, Any]) -> str:
 
 
 def ledger_facts(stream: ContinualRelease[Any, Any]) -> dict[str, Any]:
-    """Of the ledger, for a line of the log."""
+    """Facts about the ledger for a line of the log."""
     return {
         "ledger_steps": len(stream),
         "head": stream.ledger.head,

@@ -66,7 +66,7 @@ class SparkLeakage:
         return {row.user: float(row.leakage) for row in _ran(self.frame.limit(n_people).collect)}
 
     def close(self) -> None:
-        """Let the cluster forget the numbers."""
+        """Remove the numbers from the cluster."""
         self.frame.unpersist()
 
 
@@ -123,7 +123,7 @@ def leakage_on_spark(
 def _worker(
     columns: list[str], states: tuple[str, ...], counting: Counting, prior: float, asked: dict[str, Any]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """What a worker does with batches of people, one row each."""
+    """Process batches of people on a worker, one row each."""
 
     def work(batches: Iterator[Any]) -> Iterator[Any]:
         with needing("tables"):
@@ -148,7 +148,7 @@ def _worker(
 
 
 def _ran(query: Callable[[], Any]) -> Any:
-    """What Spark answers; a job that died is an error of ours, with its reason."""
+    """Run a Spark job; a failed job raises an error of this package with its reason."""
     with needing("spark"):
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException

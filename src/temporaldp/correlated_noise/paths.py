@@ -112,7 +112,7 @@ class PathLikelihoods:
 
     @cached_property
     def _means(self) -> list[tuple[NDArray[np.int64], FloatArray]]:
-        """Of each step: the rows that are published there, and their means given each word, shape (n, ..., n, rows, n)."""
+        """Rows published at each step, and their means given each word, shape (n, ..., n, rows, n)."""
         found = []
         for t in range(self._strategy.shape[1]):
             rows = np.flatnonzero(self._published == t)

@@ -91,7 +91,7 @@ def _bounds(of_pairs: list[FloatArray], estimate: float, delta: float, failure: 
 
 
 def _ratios(drawn: Drawn, n: int, draws: int, rng: np.random.Generator) -> list[list[FloatArray]]:
-    """Of each set of outputs: log likelihood ratios of each ordered pair of states, drawn given the first."""
+    """Log likelihood ratios of each set of outputs for each ordered pair of states, drawn given the first."""
     given = [drawn(state, draws, rng) for state in range(n)]
     if any(np.isnan(logs).any() or (logs.max(axis=2) == -math.inf).any() for logs in given):
         raise InputError("expected likelihoods within the range of doubles; take a shorter horizon")

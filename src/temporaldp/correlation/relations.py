@@ -315,7 +315,7 @@ def text(column: Column) -> Column:
 
 
 def missing(column: Column, named: tuple[str, ...] = ()) -> NDArray[np.bool_]:
-    """Which entries are null, NaN, NaT or a word for them that is not the name of a state."""
+    """Mask of entries that are null, NaN, NaT or a word for them that is not the name of a state."""
     if column.dtype.kind in "fM":
         return np.asarray(np.isnan(column) if column.dtype.kind == "f" else np.isnat(column))
     if column.dtype.kind != "O":

@@ -168,7 +168,7 @@ def _joined(one: str, two: str) -> str:
 
 
 def _first(parts: list[Rows], order: str, wrong: str, rank: str) -> dict[str, Any]:
-    """Of the rows that are wrong, the first of the first person, people in order of their names."""
+    """First wrong row of the first person, people in order of their names."""
     query = f"SELECT *, CAST(user AS STRING) AS name FROM rows WHERE {wrong} ORDER BY name, {rank} LIMIT 1"
     rows = [row for part in parts for row in ordered(part, order).asked(query).to_pylist()]
     return min(rows, key=lambda row: row["name"])

@@ -95,7 +95,7 @@ def _named_like(label: str) -> str | None:
 
 
 def _steps(values: NDArray[Any], labels: Sequence[str], where: str) -> tuple[NDArray[np.bool_], str | None]:
-    """Which neighbours are one step apart, and the step in words; None where there is a single time."""
+    """Mask of neighbours that are one step apart, and the step in words; None where there is a single time."""
     # From the first one on, so that dates become durations; as floats their distances can be compared with a tolerance.
     distances = np.diff((values - values[0]).astype(np.float64))
     if not distances.size:

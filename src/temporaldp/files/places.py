@@ -1,4 +1,4 @@
-"""Which files a path means: one file, a pattern, or all tables in a folder."""
+"""Files of a path: one file, a pattern, or all tables in a folder."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def mixed_columns(paths: Sequence[Path], columns: Sequence[Sequence[tuple[str, str]]]) -> dict[str, str]:
-    """Of the columns that do not hold the same in all files, what they hold in two of them."""
+    """Contents, in two files, of the columns that do not contain the same in all files."""
     from temporaldp.correlation.relations import NOTHING
 
     found: dict[str, str] = {}

@@ -345,7 +345,7 @@ def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, 
 
 @inner_kernel
 def both_sides(low, high, slope, summed, summed_high, error, backward, rho):
-    """What the observation of a rollout at rho attains, and what the rollout proves; inf where F may be positive.
+    """Leakage that the observation of a rollout at rho attains, and the bound that it proves; inf where F may be positive.
 
     An observation's ratio less 1 is ``rho + F / D``. D has a backward error of its own, so that little follows where rho is
     far above the ratio.

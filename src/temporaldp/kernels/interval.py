@@ -239,7 +239,7 @@ def _polygon(lines: _Lines, states: Sequence[str]) -> LeakageProfile:
 
 
 def _tolerance(lines: _Lines, slopes: list[float], d: FloatArray, x: FloatArray) -> float:
-    """How far the polygon is above points that are attained, as a share of theta, at most: both are piecewise linear."""
+    """Largest distance of the polygon above attained points, as a share of theta: both are piecewise linear."""
     attained = np.array(list(lines.point.values()))
     # Keeps a quotient finite where two corners stand above one another
     edges = (x[1:] - x[:-1]) / np.maximum(d[1:] - d[:-1], 1e-300)

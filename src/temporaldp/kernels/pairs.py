@@ -41,7 +41,7 @@ def longer(table, size):
 
 @kernel
 def _parts(q, d, limit, h):
-    """What one entry adds to d(S), x(S) and x(S) - h d(S)."""
+    """Contributions of one entry to d(S), x(S) and x(S) - h d(S)."""
     x = q - d
     inside = x > 0.0 and x > limit * d
     return (d, x, x - h * d) if inside else (0.0, 0.0, 0.0)

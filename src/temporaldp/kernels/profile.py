@@ -20,7 +20,7 @@ from temporaldp.values import ULP, FloatArray, compared_by_value, copy_in, posit
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LeakageProfile:
-    """What one step through a transition matrix leaks, as a function of the incoming leakage.
+    """Leakage of one step through a transition matrix, as a function of the incoming leakage.
 
     The vertices (d, q) with slope >= 1 of the upper concave hull over all sets S of states at the other time and all
     ordered pairs of rows, ``q = Pr(S | state)``, ``d = Pr(S | other state)``. Theorem 4 and Equation 23 of the paper's

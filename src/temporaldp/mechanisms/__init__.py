@@ -1,4 +1,4 @@
-"""What one release gives away: a box of likelihoods, distances between values, noise, a table of outputs, an event."""
+"""What one release reveals: a box of likelihoods, distances between values, noise, a table of outputs, an event."""
 
 from temporaldp.mechanisms.concentrated import ConcentratedGuarantee
 from temporaldp.mechanisms.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise

@@ -20,7 +20,7 @@ from temporaldp.values import FloatArray
 
 
 def epsilon_of(event: Any) -> float:
-    """What one step with this event spends under replacement of one person's value, in nats; rounded up.
+    """Epsilon of one step with this event under replacement of one person's value, in nats; rounded up.
 
     An event's noise is relative to the largest *contribution* of one person (dp-accounting's own convention, whose accountants
     refuse Laplace noise under replacement). Replacing a value takes one contribution away and adds another, so it moves a
@@ -65,7 +65,7 @@ def epsilon_of(event: Any) -> float:
 
 
 def releases_of(mechanisms: Sequence[Any]) -> tuple[Mechanisms, ...]:
-    """What is published at each step, as mechanisms of ours."""
+    """Return the releases of each step as mechanisms of this package."""
     if isinstance(mechanisms, str | bytes) or not isinstance(mechanisms, Sequence) or not len(mechanisms):
         got = "none" if isinstance(mechanisms, Sequence) and not len(mechanisms) else type(mechanisms).__name__
         raise InputError(
@@ -76,14 +76,14 @@ def releases_of(mechanisms: Sequence[Any]) -> tuple[Mechanisms, ...]:
 
 
 def release_from(given: Any) -> Mechanisms:
-    """What is published at one step at a delta: as for `release_of`, or any mechanism with a guarantee, by its epsilon."""
+    """Return the release of one step at a delta: as `release_of`, or any mechanism with a guarantee, by its epsilon."""
     if isinstance(given, int | float | np.number) and not isinstance(given, bool):
         return (PrivacyGuarantee(float(given)),) if given else ()
     return release_of(given)
 
 
 def release_of(mechanism: Any) -> Mechanisms:
-    """What is published at one step: nothing, a mechanism, an event, or several of them.
+    """Return the release of one step: nothing, a mechanism, an event, or several of them.
 
     Gaussian events are relative to the largest contribution of one person; replacing a value moves the result by two of them
     (as in dp-accounting under the same relation). Laplace events count by their pure epsilon alone: what they say of vectors

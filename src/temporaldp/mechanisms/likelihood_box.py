@@ -1,4 +1,4 @@
-"""What one release can say for each value by itself: a box of likelihoods."""
+"""A release as a box of likelihoods: a range for each state by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What accounting asks of a mechanism: its privacy profile, the delta of every epsilon, when one person's value is replaced.
+"""The mechanism protocol: a privacy profile, the delta of every epsilon, when one person's value is replaced.
 
 A profile is the largest hockey-stick divergence between the outputs for any two values, in both orders; it is equivalent to a
 dominating pair of distributions, and to a privacy loss distribution (Zhu, Dong, Wang, AISTATS 2022). Exact to rounding;
@@ -20,13 +20,13 @@ ROUNDED = 16.0 * ULP
 
 
 class Mechanism(Protocol):
-    """What accounting asks of the mechanism of one release; a class that derives from it defines what differs."""
+    """Protocol of the mechanism of one release; a subclass defines what differs."""
 
     __slots__ = ()
 
     @property
     def coordinates(self) -> int:
-        """How many independent outputs of this kind one release has; 1 by default."""
+        """Number of independent outputs of this kind in one release; 1 by default."""
         return 1
 
     @property

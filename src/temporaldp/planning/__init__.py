@@ -1,4 +1,4 @@
-"""How much to spend: the optimal plan, the paper's two algorithms, noise at a delta, and the plans themselves."""
+"""Plans: the optimal plan, the paper's two algorithms, noise at a delta, and the plans themselves."""
 
 from temporaldp.planning.budget import PlanComparison, compare_plans, plan_budget, sustainable_budget
 from temporaldp.planning.budget_plan import BudgetPlan

@@ -49,7 +49,7 @@ class PaperProgram:
 
     @property
     def published(self) -> BoolArray:
-        """Which steps have a weight; the others get no budget."""
+        """Mask of steps with a weight; the others get no budget."""
         return self.weights > 0.0
 
     @property

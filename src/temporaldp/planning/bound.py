@@ -1,4 +1,4 @@
-"""How far from optimal a plan can be: a lower bound on the loss of every plan that satisfies alpha-DP_T.
+"""Certificate of optimality: a lower bound on the loss of every plan that satisfies alpha-DP_T.
 
 Notation
 --------
@@ -31,7 +31,7 @@ CELLS = 1500
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Of one increasing function: its value at the left end of each cell, and a lower bound of its slope on it."""
+    """Values of an increasing function at the left end of each cell, and lower bounds of its slope there."""
 
     value: FloatArray
     slope: FloatArray

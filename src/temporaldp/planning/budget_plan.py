@@ -70,7 +70,7 @@ class BudgetPlan(Plan):
     def measurement(
         self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
     ) -> Measurement:
-        """What a mechanism draws with the step's budget, or with a smaller one: spending less leaks less."""
+        """Measurement by a mechanism with the step's budget, or with a smaller one: spending less leaks less."""
         granted = float(self.epsilons_for(1, start=step)[0])
         found = budget_measurement(mechanism, granted if epsilon is None else epsilon, step)
         if found.epsilon > granted:
@@ -81,7 +81,7 @@ class BudgetPlan(Plan):
 
     @property
     def identity(self) -> list[Any]:
-        """With the accounting method."""
+        """Data that identify the plan, with the accounting method."""
         return [self.horizon, self.epsilons.tolist(), self.terms, self.accounting.document()]
 
     def require_mechanism(self, mechanism: Any) -> None:
@@ -95,19 +95,19 @@ class BudgetPlan(Plan):
         accounting_blocks.charge(epsilons, last=last)
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
-        """By what was spent, which may be less than the plan grants."""
+        """Scales of what was spent, which may be less than the plan grants."""
         return laplace_scales(epsilons)
 
     def leakage_to(
         self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
     ) -> LeakageSeries:
-        """Of any mechanisms with these epsilons."""
+        """Leakage of any mechanisms with these epsilons."""
         return temporal_leakage(adversary, self.epsilons_for(n_steps), accounting=accounting or self._chosen)
 
     def supremum_to(
         self, adversary: Adversaries, *, accounting: Accounting[Any, Any] | None = None
     ) -> LeakageSupremum | None:
-        """Of any mechanism with this epsilon."""
+        """Supremum of any mechanism with this epsilon."""
         if self.horizon is not None:
             return None
         return leakage_supremum(adversary, self.epsilons[0], accounting=accounting or self._chosen)

@@ -1,4 +1,4 @@
-"""What is published at one step of a plan: a mechanism, the number that it is called with, and what that spends."""
+"""Measurement of one step of a plan: a mechanism, the number that it is called with, and what that spends."""
 
 from __future__ import annotations
 

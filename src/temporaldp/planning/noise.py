@@ -134,7 +134,7 @@ def plan_noise(
 
 
 def _optimality(sought: _Calibration, plan: NoisePlan) -> Optimality:
-    """How little noise can hold the level at all by the plan's own accounting."""
+    """Lower bound of the noise that satisfies the level by the plan's own accounting."""
     worst = sought.worst_by_pairs if sought.by_pairs else sought.worst
     constant = sought.request.has_constant_matrices
     least = least_mean_noise(
@@ -163,7 +163,7 @@ def _verified(sought: _Calibration, plan: NoisePlan, by: Simulating) -> NoisePla
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Calibration:
-    """What is looked for: one kind of noise, as little of it as holds a level at a delta."""
+    """Search for the least noise of one kind that satisfies a level at a delta."""
 
     request: Request
     delta: float
@@ -183,7 +183,7 @@ class _Calibration:
         return planned_grid(self.request.alpha, pairwise=True)
 
     def leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
-        """By the public accounting; of scales that were looked at before, as it was."""
+        """Leakage by the public accounting; of scales that were tried before, from memory."""
         if scales.tobytes() not in self.evaluated:
             self.evaluated[scales.tobytes()] = self._leakage(scales)
         return self.evaluated[scales.tobytes()]
@@ -244,7 +244,7 @@ class _Calibration:
         return scale
 
     def promised(self, scale: float) -> float:
-        """What one release leaks by itself."""
+        """Leakage of one release by itself."""
         return epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta)
 
     def _method_by_pairs(self, coarser: int = 1) -> ApproximateDP:

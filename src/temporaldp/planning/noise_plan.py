@@ -77,7 +77,7 @@ class NoisePlan(Plan):
 
     @property
     def identity(self) -> list[Any]:
-        """With every scale."""
+        """Data that identify the plan, with every scale."""
         return [self.terms, self.epsilons.tolist(), self.scales.tolist()]
 
     def measurement(

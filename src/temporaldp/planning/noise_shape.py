@@ -1,4 +1,4 @@
-"""How noise at a delta is best spread over a known horizon: by derivatives of what one curve for all pairs leaks.
+"""Allocation of noise at a delta over a known horizon, by derivatives of the leakage of one curve for all pairs.
 
 The mean scale is minimised by sequential quadratic programming over the logarithms of scales, subject to the leakage of every
 step. Derivatives are differences: where one release changes, incoming leakage after it and before it changes until the release
@@ -86,7 +86,7 @@ class _Program:
         self.correction = np.stack([self._slack(one) for one in tighter]) - [self._slack(run.epsilons) for run in known]
 
     def slack(self, y: FloatArray) -> FloatArray:
-        """Of every step, the worst user."""
+        """Slack of every step for the worst user."""
         return np.asarray(np.min(self._slacks(self._runs(y)), axis=0))
 
     def slopes(self, y: FloatArray) -> FloatArray:

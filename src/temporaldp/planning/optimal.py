@@ -22,7 +22,7 @@ POWERS: dict[str, int] = {"mean_absolute_error": 1, "mean_squared_error": 2}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Measure:
-    """What a plan is judged by: the weighted mean over steps of ``1 / epsilon`` or ``1 / epsilon^2``.
+    """Objective of a plan: the weighted mean over steps of ``1 / epsilon`` or ``1 / epsilon^2``.
 
     For Laplace noise of sensitivity s, the expected absolute error of a count is s times the first, the expected squared error
     2 s^2 times the second.

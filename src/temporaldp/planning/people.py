@@ -44,7 +44,7 @@ class SharePlan:
 
     @property
     def sentence(self) -> str:
-        """What the plan does not promise, in words."""
+        """Limits of the plan, in words."""
         if not self.names:
             return f"no person leaks more than {self.alpha:g} nat{'' if self.alpha == 1.0 else 's'}"
         left = math.ceil(1e6 * (1.0 - self.share)) / 1e4

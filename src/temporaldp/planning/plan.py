@@ -54,7 +54,7 @@ class Optimality:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class Plan(Table):
-    """What budget plans and noise plans have in common.
+    """Base class of budget plans and noise plans.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Plan(Table):
 
     @property
     def epsilons(self) -> FloatArray:
-        """What each step leaks by itself, in nats, shape (T,); with an unknown horizon the one number of every step, (1,)."""
+        """Leakage of each step by itself, in nats, shape (T,); with an unknown horizon the one number of every step, (1,)."""
         return self.leakage.epsilons if isinstance(self.leakage, LeakageSeries) else read_only([self.leakage.epsilon])
 
     @property
@@ -126,7 +126,7 @@ class Plan(Table):
 
     @property
     def level(self) -> str:
-        """What is held, in words."""
+        """The level that is satisfied, in words."""
         return f"alpha = {self.alpha:g}" + (f", delta = {self.delta:g}" if self.delta else "")
 
     @property
@@ -160,7 +160,7 @@ class Plan(Table):
     @property
     @abstractmethod
     def description(self) -> str:
-        """How the plan was made, in words."""
+        """Description of the method, in words."""
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -169,14 +169,14 @@ class Plan(Table):
 
     @property
     def identity(self) -> list[Any]:
-        """What makes it another plan than others with the same level, as JSON values."""
+        """Data that distinguish the plan from others with the same level, as JSON values."""
         return [self.horizon, self.epsilons.tolist(), self.terms]
 
     @abstractmethod
     def measurement(
         self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
     ) -> Measurement:
-        """What a mechanism draws at a step (from 0), and what that spends; `epsilon` asks for another budget than the plan's.
+        """Measurement by a mechanism at a step (from 0); `epsilon` requests another budget than the plan's.
 
         Raises
         ------
@@ -204,7 +204,7 @@ class Plan(Table):
     def leakage_to(
         self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
     ) -> LeakageSeries:
-        """What the plan's first steps leak to an adversary, who need not be the one that it was made for; by its own method."""
+        """Leakage of the plan's first steps to an adversary, who may be another one than it was made for; by its own method."""
 
     @abstractmethod
     def supremum_to(

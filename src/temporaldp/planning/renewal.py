@@ -69,7 +69,7 @@ SAME = 1e-6
 def renewal_leakage(
     adversary: Adversaries, epsilons: ArrayLike, *, n_epochs: int = 3, accounting: Accounting[Any, Any] = EXACT
 ) -> RenewalLeakage:
-    """What leaks if a level is renewed: the same budgets in every epoch, and an account of its own for each.
+    """Leakage if a level is renewed: the same budgets in every epoch, and an account of its own for each.
 
     The values of an epoch's last steps say something about the next one's first ones: what both release adds up. Exact, or an
     upper bound with ``accounting=PaperBound()``, as `temporal_leakage`.
@@ -179,7 +179,7 @@ def _of_repeated(user: Adversary, one: FloatArray, accounting: Accounting[Any, A
 
 
 def _rounds(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) -> list[tuple[float, float]] | None:
-    """What may arrive at an epoch from the past and from the future so that no more leaves it, ever less; None if nothing."""
+    """Decreasing bounds of an epoch's incoming leakage, past and future, that it does not raise; None if there are none."""
     found = [(MOST_ARRIVING, MOST_ARRIVING)]
     for _ in range(MOST_ROUNDS):
         before, after = found[-1]

@@ -87,7 +87,7 @@ class Request:
 
     @property
     def n_shares(self) -> int:
-        """How many epsilons a plan has: one a step, or the one of every step."""
+        """Number of epsilons of a plan: one per step, or the one of every step."""
         return self.horizon or 1
 
     @property
@@ -108,7 +108,7 @@ class Request:
 
     @property
     def most_promised(self) -> float:
-        """What a release with a budget of one nat leaks by itself, at most: the largest distance of a metric."""
+        """Largest leakage of a release with a budget of one nat by itself: the largest distance of a metric."""
         return max(float(method.promised(method.of_epsilons(np.ones(1)))[0]) for method, _ in self.methods())
 
     @property
@@ -117,11 +117,11 @@ class Request:
         return 0.0 if self.horizon is None else max(method.unspent(self.horizon) for method, _ in self.methods())
 
     def series(self, epsilons: FloatArray) -> LeakageSeries:
-        """What budgets leak."""
+        """Leakage of budgets."""
         return temporal_leakage(self.population, epsilons, accounting=self.accounting)
 
     def supremum(self, epsilon: float) -> LeakageSupremum:
-        """What a budget leaks that every step spends."""
+        """Supremum of a budget that every step spends."""
         return leakage_supremum(self.population, epsilon, accounting=self.accounting)
 
     def sustainable_epsilon(self) -> float:

@@ -54,7 +54,7 @@ class Source:
         return level, min(1.0, delta * math.exp(spent) * (1.0 + 4.0 * ULP)) if delta else 0.0
 
     def with_learning_of(self, other: Source) -> Source:
-        """With what learning another correlation has cost too, unless both sources tell of one and the same."""
+        """Add the cost of learning another correlation, unless both sources are the same."""
         if not other.learning_epsilon or other.provenance == self.provenance:
             return self
         spent = math.nextafter(self.learning_epsilon + other.learning_epsilon, math.inf)

@@ -58,7 +58,7 @@ class Verification:
 
     @property
     def sentence(self) -> str:
-        """In words."""
+        """Description in words."""
         tried = f"{self.attempts} of {ATTEMPTS} attempts of {self.draws:,} draws" + (
             ", then the time was over" if self.out_of_time else ""
         )
@@ -72,7 +72,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Simulating:
-    """What a search by simulation may do; `failure` is the probability that draws deceive, or None for a share of delta."""
+    """Limits of a search by simulation; `failure` is the probability that draws deceive, or None for a share of delta."""
 
     failure: float | None = None
     draws: int = 1_000_000
@@ -161,7 +161,7 @@ def is_verified(
 
 
 def verified_series(certified: LeakageSeries, alpha: float) -> LeakageSeries:
-    """What is known of a release that was verified to leak alpha at most: at each step that, or less if it is certified.
+    """Series of a release that was verified to leak at most alpha: at each step alpha, or less if that is certified.
 
     What several steps leak together stays what is certified.
     """

@@ -65,7 +65,7 @@ class Section(BaseModel):
 
 
 class TableSettings(Section):
-    """How a table is read."""
+    """Settings for reading a table."""
 
     path: Path | None = Field(
         None, description="File, folder or pattern: CSV, Parquet, or text with a sequence a line."
@@ -184,7 +184,7 @@ class PrivacySettings(Section):
 
 
 class PlanSettings(Section):
-    """How budgets are chosen."""
+    """Settings for choosing budgets."""
 
     method: Literal["optimal", "upper_bound", "quantified", "uniform"] | None = Field(
         None, description="Planning method; optimal with a horizon, upper_bound without."
@@ -207,7 +207,7 @@ class VerificationSettings(Section):
 
 
 class ReleaseSettings(Section):
-    """What is published, and where its record is kept."""
+    """Settings of a release and its ledger."""
 
     plan: Path | None = Field(None, description="Plan file (from `temporaldp plan`), in place of alpha.")
     ledger: Place | None = Field(None, description="SQLite file or postgresql:// URL that stores every step.")

@@ -1,4 +1,4 @@
-"""Which times a ledger has, and which may come next."""
+"""Times of a ledger, and those that may come next."""
 
 from __future__ import annotations
 
@@ -128,6 +128,6 @@ class Calendar:
 
 
 def _value(one: Moment) -> Decimal:
-    """Of a moment that has an order."""
+    """Value of a moment that has an order."""
     assert isinstance(one.value, Decimal)
     return one.value

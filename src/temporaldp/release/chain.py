@@ -62,12 +62,12 @@ class LedgerRow(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What an error calls it."""
+        """Name in error messages."""
         return f"step {self.step} (time {self.time!r})"
 
     @property
     def signed(self) -> str:
-        """Everything that the hash covers, besides the hash before it, as canonical JSON."""
+        """Content that the hash covers, besides the hash before it, as canonical JSON."""
         return canonical(self[:-1])
 
 
@@ -102,12 +102,12 @@ class LedgerEvent(NamedTuple):
 
     @property
     def title(self) -> str:
-        """What an error calls it."""
+        """Name in error messages."""
         return f"event {self.number} ({self.kind}, {self.at})"
 
     @property
     def signed(self) -> str:
-        """Everything that the hash covers, besides the hash before it, as canonical JSON."""
+        """Content that the hash covers, besides the hash before it, as canonical JSON."""
         return canonical(["event", *self[:-1]])
 
     @property
@@ -118,7 +118,7 @@ class LedgerEvent(NamedTuple):
 
 
 class End(NamedTuple):
-    """How far a chain goes.
+    """End of a chain.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ LAYOUT = 5
 
 
 class Checkpoint(NamedTuple):
-    """How far a ledger was checked, and what was known then.
+    """Part of a ledger that was checked, and the state of its accountant then.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Checkpoint(NamedTuple):
         return End(*self[:3])
 
     def text(self, began: str, events: Sequence[LedgerEvent]) -> str:
-        """As it is kept, for a ledger whose first hash is `began`, and that has these events.
+        """Text of the checkpoint of a ledger whose first hash is `began`, and that has these events.
 
         The rows between them, which would show a change of an event, are not read: so it has a hash of them all.
         """
@@ -115,5 +115,5 @@ def _version() -> str:
 
 
 def _name(number: int) -> str:
-    """By which a checkpoint is kept, counted from the first one of its ledger."""
+    """Name of a checkpoint, counted from the first one of its ledger."""
     return f"checkpoint-{number % KEPT}"

@@ -71,7 +71,7 @@ class Database(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of the connections; nothing can be done any more."""
+        """Close the connections for good."""
 
     def require_open(self) -> None:
         """`LedgerError` once it was closed."""

@@ -33,7 +33,7 @@ def checked_every(every: object) -> Every:
 
 
 class Epochs(NamedTuple):
-    """Which epoch the next step of a release belongs to.
+    """Epoch of the next step of a release.
 
     A time belongs to the day, week, month or year in which the clock stands that it is written with. An epoch begins with the
     first step of a later one than the last step's.

@@ -66,7 +66,7 @@ def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
 
 
 def said_of(ledger: Ledger) -> dict[str, Any]:
-    """What the ledger is for, its head and its events."""
+    """Configuration of the ledger, its head and its events."""
     events = [_event(event) for event in ledger.events if event.kind in {ADOPT, RENEWAL, SOURCE}]
     return {**ledger.configuration, "unit": "nats", "head": ledger.head, "events": events}
 
@@ -76,7 +76,7 @@ def _event(event: LedgerEvent) -> dict[str, Any]:
 
 
 def _plain(text: str | None) -> Any:
-    """What was released, of plain types."""
+    """Output of a step as JSON values."""
     output = None if text is None else from_text(text)
     return output.tolist() if isinstance(output, np.ndarray | np.generic) else output
 

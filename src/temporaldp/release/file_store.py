@@ -103,7 +103,7 @@ class FileDatabase(Database):
                 writer.connection.driver_connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def back_up(self, place: Path) -> None:
-        """By SQLite's backup: one moment, while others write."""
+        """Copy the file by SQLite's backup: as of one moment, while others write."""
         if os.path.lexists(place):
             raise LedgerError(f"{place} exists; a backup never replaces a file: name another one")
         with self.reading() as connection, self._translated(), making(place) as temporary:

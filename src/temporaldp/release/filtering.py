@@ -55,7 +55,7 @@ class StepFilter:
         return {"correlation": digest, "from": self._correlation.source.provenance}
 
     def kept_state(self, ledger: Ledger) -> dict[str, Any]:
-        """What has to be known of the ledger's rows to go on from them, as JSON values."""
+        """State after the ledger's rows, as JSON values."""
         self._catch_up(ledger)
         state = self._state
         document = None
@@ -75,7 +75,7 @@ class StepFilter:
         self._state, self._known, self._unpublished = state, int(kept["known"]), int(kept["unpublished"])
 
     def next_step(self, ledger: Ledger, counts: IntArray, epsilon: float, total: int) -> dict[str, Any]:
-        """What to store beside the counts of the step after the ledger's, as JSON values. Changes no more than it must know."""
+        """Filtered counts to store with the step after the ledger's last one, as JSON values."""
         self._catch_up(ledger)
         step = self._released(len(ledger), counts, epsilon, float(total))
         found = _estimated(self._after(step), step)
@@ -107,7 +107,7 @@ class StepFilter:
 
 
 def stored(row: LedgerRow) -> dict[str, Any]:
-    """What stands beside the counts of a row.
+    """Filtered counts stored with a row.
 
     Raises
     ------

@@ -30,7 +30,7 @@ Mechanism = Callable[[Any, float], Any]
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a step would spend and leak.
+    """Forecast of the budget and the leakage of a step.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Guard(ABC):
         """Configuration of a ledger, as JSON values; `kept` is the configuration that the ledger has, or empty."""
 
     def position(self, n_steps: int, time: str | None) -> int:
-        """Which step of its plan the next one is, after so many: at this time, if it is known."""
+        """Position of the next step in the plan, after so many steps: at this time, if it is known."""
         return n_steps
 
     @abstractmethod
@@ -80,7 +80,7 @@ class Guard(ABC):
 
     @abstractmethod
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """What is drawn at the next step, at this position; refuses what the level does not allow."""
+        """Measurement of the next step, at this position; refuses what the level does not allow."""
 
     @abstractmethod
     def pass_over(self, step: int) -> Measurement:
@@ -113,7 +113,7 @@ class Guard(ABC):
         return laplace_scales(epsilons)
 
     def forecast(self, mechanism: Mechanism, start: int, times: list[str], left_out: set[str]) -> list[Forecast]:
-        """What the steps from `start` on would spend and leak, if some are left out. Changes nothing."""
+        """Budgets and leakage of the steps from `start` on, if some are left out. Changes nothing."""
         trial, found = copy(self), []
         trial.accountant = copy(self.accountant)
         for n_steps, time in enumerate(times, start=start):
@@ -134,7 +134,7 @@ class Guard(ABC):
 
     @abstractmethod
     def kept_state(self) -> dict[str, Any] | None:
-        """What has to be known of the steps so far, as JSON values; None where that is all of them."""
+        """State after the steps so far, as JSON values; None where all of them are needed."""
 
     @abstractmethod
     def leakage_after(self, epsilon: float) -> float | None:
@@ -188,7 +188,7 @@ class PlanGuard(Guard):
         self._plan.require_mechanism(mechanism)
 
     def charge(self, epsilon: float, *, last: bool) -> None:
-        """As the plan's steps are charged."""
+        """Charge the accountants of the blocks around the caller, as the plan does."""
         self._plan.charge([epsilon], last=last)
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
@@ -243,7 +243,7 @@ class AccountantGuard(Guard):
         return usual if is_admitted else min(usual, self.accountant.remaining(last=last))
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """As much as is asked for, if the accountant admits it."""
+        """Measurement with the requested budget, if the accountant admits it."""
         budget = self.next_epsilon(step, last=last) if epsilon is None else epsilon
         made = budget_measurement(mechanism, budget, step)
         self.accountant.check(made.epsilon, last=last)
@@ -269,7 +269,7 @@ class AccountantGuard(Guard):
         return account_of(self.accountant).kept_state()
 
     def leakage_after(self, epsilon: float) -> float:
-        """By the accountant."""
+        """Leakage by the accountant."""
         return self.accountant.total(epsilon)
 
     def _current_plan(self) -> BudgetPlan | None:

@@ -66,7 +66,7 @@ def _key(*, make: bool = False) -> bytes | None:
 
 
 def _name(key: bytes) -> str:
-    """By which a digest names the key that it was made with."""
+    """Name of the key in a digest."""
     return hashlib.sha256(key).hexdigest()[:8]
 
 

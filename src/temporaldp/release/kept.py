@@ -35,7 +35,7 @@ def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None
 
 
 def difference(kept: dict[str, Any], now: dict[str, Any]) -> str:
-    """In words, how two results of `correlations_of` with one salt differ."""
+    """Difference of two results of `correlations_of` with one salt, in words."""
     before, after = Counter(kept["users"]), Counter(now["users"])
     gone, new = (before - after).total(), (after - before).total()
     return f"{gone} of the ledger's {before.total()} are none of this release's {after.total()}, and {new} of those are new"
@@ -119,7 +119,7 @@ def expect_kept_reserve(accountant: TemporalAccountant, ledger: Ledger) -> None:
 
 
 def _name(kind: str, of: Any) -> str:
-    """By which something is kept that belongs to these JSON values."""
+    """Name of a kept text that belongs to these JSON values."""
     return f"{kind}-{digest(canonical(of))[:16]}"
 
 

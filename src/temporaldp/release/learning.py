@@ -153,7 +153,7 @@ def _drawn_once(
     epsilon: float,
     draw: Callable[[], IntArray],
 ) -> IntArray:
-    """What the ledger holds, drawn and stored in one transaction if it holds nothing yet."""
+    """Return the output that the ledger stores, drawn and stored in one transaction if there is none yet."""
     configuration = {
         "alpha": epsilon,
         "correlations": None,

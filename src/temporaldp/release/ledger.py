@@ -218,7 +218,7 @@ class Ledger:
 
     @property
     def epsilons(self) -> FloatArray:
-        """What each step spent, in nats, shape (T,)."""
+        """Budget of each step, in nats, shape (T,)."""
         return np.array([row.epsilon for row in self[:]], dtype=np.float64)
 
     @property
@@ -228,7 +228,7 @@ class Ledger:
 
     @property
     def outputs(self) -> tuple[Any, ...]:
-        """What was published, in order; None for a step that was not."""
+        """Outputs in order; None for a step that was not published."""
         return tuple(None if row.output is None else from_text(row.output) for row in self[:])
 
     def __len__(self) -> int:
@@ -282,7 +282,7 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file or the connections."""
+        """Close the file or the connections."""
         self.store.close()
 
     def back_up(self, place: str | os.PathLike[str]) -> None:

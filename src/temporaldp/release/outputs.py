@@ -45,7 +45,7 @@ def with_filtered(text: str, filtered: dict[str, Any]) -> str:
 
 
 def filtered_of(text: str) -> dict[str, Any] | None:
-    """What stands beside an output; None if nothing does."""
+    """JSON values stored beside an output; None if there are none."""
     found: dict[str, Any] | None = json.loads(text).get("filtered")
     return found
 
@@ -66,7 +66,7 @@ def from_text(text: str) -> Any:
 
 @collector_paused()
 def counts_of(texts: Sequence[str | None], n: int) -> NDArray[Any] | None:
-    """What many texts hold, stacked, shape (T, n), if that is n numbers of one type each; None where it is something else."""
+    """Stack the outputs of many texts, shape (T, n), if each is n numbers of one type; None otherwise."""
     known = [text for text in texts if text is not None]
     if not known or len(known) < len(texts):
         return None

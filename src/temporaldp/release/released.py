@@ -237,13 +237,13 @@ def _read_csv(path: Path) -> ReleasedHistograms:
 
 
 def _canonical(header: list[str]) -> dict[str, str]:
-    """How a file calls the columns: where it has no time and state, the first two are these under their own names."""
+    """Names of the columns in a file: without time and state, the first two columns are these under their own names."""
     own = header[:2] if not {"time", "state"} <= set(header) else ["time", "state"]
     return dict(zip(COLUMNS, (*own, "count", "epsilon"), strict=True))
 
 
 def _noise_said(rows: list[dict[str, str]], time: str) -> dict[str, Any]:
-    """What the columns delta, noise and scale of a CSV file say; nothing if there are none: its epsilons have delta = 0."""
+    """Contents of the columns delta, noise and scale of a CSV file; empty without them: its epsilons have delta = 0."""
     if not rows or "delta" not in rows[0]:
         return {}
     kinds = {(float(row["delta"]), row["noise"]) for row in rows}

@@ -88,7 +88,7 @@ class Renewal:
 
 
 def renewal_of(ledger: Ledger) -> Renewal | None:
-    """How a ledger's level is renewed; None where it is not.
+    """Renewal of a ledger's level; None where it is not renewed.
 
     Raises
     ------

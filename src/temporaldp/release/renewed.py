@@ -115,7 +115,7 @@ class RenewedGuard(PlanGuard):
         return None if state is None else {**state, "epochs": self._epochs[2:]}
 
     def leakage_after(self, epsilon: float) -> float:  # type: ignore[override]
-        """Of all epochs together."""
+        """Leakage of all epochs together."""
         return self.accountant.total(epsilon)
 
     def go_on(self, epsilon: float, time: str) -> None:
@@ -124,7 +124,7 @@ class RenewedGuard(PlanGuard):
         self._epochs = self._epochs.after(time)
 
     def _share_at(self, step: int) -> float:
-        """Of the plan's budget, at a step within its epoch: 1 unless another correlation was adopted after this epoch began."""
+        """Share of the plan's budget at a step within its epoch: 1 unless a correlation was adopted after this epoch began."""
         return self._share if step and self._epochs.began < self._shared_until else 1.0
 
 

@@ -18,7 +18,7 @@ ROUNDED = 1e-12
 
 
 class Table(Protocol):
-    """What shares a budget: a mechanism whose error falls as its budget grows."""
+    """A mechanism that shares a budget: its error falls as its budget grows."""
 
     @property
     def error_at_one(self) -> float:
@@ -28,7 +28,7 @@ class Table(Protocol):
         """Privacy loss of one call with that budget, in nats."""
 
     def __call__(self, snapshot: Any, epsilon: float) -> Any:
-        """What is published."""
+        """Return the output."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -94,7 +94,7 @@ class SharedBudget:
         )
 
     def __call__(self, snapshot: Mapping[str, Any], epsilon: float) -> dict[str, Any]:
-        """What each table publishes, by name; arrays as nested lists, which a ledger can keep.
+        """Return the output of each table by name; arrays as nested lists, which a ledger can store.
 
         Raises
         ------

@@ -47,7 +47,7 @@ class SharedCharge:
         return {"tables": tables} if tables else {}
 
     def __call__(self, snapshot: None, epsilon: float) -> dict[str, float]:
-        """What is charged."""
+        """Return the budget that is charged."""
         return {"charged": epsilon}
 
 
@@ -204,7 +204,7 @@ class SharedRelease:
         self.close()
 
     def close(self) -> None:
-        """Let go of the ledger."""
+        """Close the ledger."""
         self.stream.close()
 
     def release(self, snapshot: Any, *, time: object) -> Any:
@@ -244,11 +244,11 @@ class SharedRelease:
         self._take_in()
 
     def published(self, time: object) -> Any:
-        """What this table published at a time, as it was stored; KeyError where it was not."""
+        """Output of this table at a time, as it was stored; KeyError if it was not published then."""
         return from_text(self._row(time)["output"])
 
     def spent(self, time: object) -> float:
-        """What this table spent at a time when it was published, in nats; KeyError where it was not."""
+        """Budget that this table spent at a time, in nats; KeyError if it was not published then."""
         return float(self._row(time)["epsilon"])
 
     def input_differs(self, snapshot: Any, *, time: object) -> bool | None:
@@ -256,7 +256,7 @@ class SharedRelease:
         return input_digest.input_differs(self._row(time)["digest"], snapshot)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
-        """What publishing these times would spend and leak, where this table was not published; nothing is drawn or stored.
+        """Budgets and leakage of publishing these times, where this table was not published; nothing is drawn or stored.
 
         The leakage is that of all tables. Steps that another table's job has charged leak no more than they did. Errors as for
         `ContinualRelease.forecast`.
@@ -271,7 +271,7 @@ class SharedRelease:
         return found
 
     def _row(self, time: object) -> dict[str, Any]:
-        """What this table published at a time, and what it spent; KeyError where there is nothing."""
+        """Record of this table at a time; KeyError if there is none."""
         return self._published[self.stream.row(time).step]
 
     def _take_in(self) -> None:

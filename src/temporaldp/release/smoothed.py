@@ -75,7 +75,7 @@ class SmoothedHistograms(Table):
 
     @property
     def used(self) -> str:
-        """What went into it, in a sentence."""
+        """Data that were used, in a sentence."""
         return (
             f"{self.seen.capitalize()}, the public number of people, and a correlation; no protected data. "
             f"The correlation: {self.source.provenance}"
@@ -83,7 +83,7 @@ class SmoothedHistograms(Table):
 
     @property
     def fit(self) -> str:
-        """How well the chain fits the releases, in words."""
+        """Fit of the chain to the releases, in words."""
         if self.movement is None:
             return "the intervals of each step are widened by the prediction errors of the chain up to that step"
         if not np.isfinite(self.movement):
@@ -112,7 +112,7 @@ def smooth(
     total: ArrayLike,
     times: Sequence[str] | None = None,
 ) -> SmoothedHistograms:
-    """What released counts say about the true ones, given how values follow one another; at no privacy cost.
+    """Estimate the true counts from released ones and a public correlation; at no privacy cost.
 
     Counts of people who move independently by a chain are a linear state space (Theory, section 15): a Kalman filter
     forward and a smoother back, with the public total as an exact observation. How wrong the chain is is estimated from the
@@ -225,7 +225,7 @@ def _require_possible(released: ReleasedHistograms, totals: dict[str, float]) ->
 
 
 def step_release(counts: NDArray[np.int64], scale: float, noise: Noise, total: float) -> StepRelease:
-    """What is public about a step that was released."""
+    """Public data of a step that was released."""
     variance = noise_variance(scale, noise)
     # Beside that of normal noise, of which 95 % lie within 1.96 standard deviations. Discrete noise of a small scale has few
     # values, and its quantile jumps: hence no more than 1.25.

@@ -28,7 +28,7 @@ Written: TypeAlias = Callable[[Any, float, Any], tuple[str, str | None]]
 
 @dataclass(frozen=True, slots=True)
 class StepRequest:
-    """What is asked of the next step.
+    """Request for the next step.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class Store:
         return is_whole_file or self.heading() is not None or self._has_steps()
 
     def heading(self) -> Heading | None:
-        """What the release is for, and where its chain ends; None if there is no such release."""
+        """Configuration of the release and the end of its chain; None if there is no such release."""
         with self.database.asking() as connection:
             return Transaction(connection, self.release, lock=False).heading
 

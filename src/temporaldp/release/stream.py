@@ -169,7 +169,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
 
     @property
     def steps_left(self) -> int | None:
-        """How many steps the plan or the horizon has left; None if there is no end."""
+        """Number of steps that the plan or the horizon has left; None over an infinite horizon."""
         return None if self.guard.horizon is None else self.guard.horizon - len(self)
 
     def has(self, time: object) -> bool:
@@ -231,7 +231,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self.close()
 
     def close(self) -> None:
-        """Let go of the ledger."""
+        """Close the ledger."""
         self.ledger.close()
 
     def release(
@@ -301,7 +301,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
             raise InputError(f"time {str(time)!r} was published already, and cannot be passed over any more")
 
     def next_budget(self, *, last: bool = False, time: object | None = None) -> float:
-        """What the next step would spend if no epsilon is given, in nats.
+        """Budget of the next step if no epsilon is given, in nats.
 
         A level that is renewed by the calendar depends on its `time`; without one, it is in the epoch of the last step.
 
@@ -315,7 +315,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         return self.guard.next_epsilon(at, last=last)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
-        """What releasing these times would spend and leak, for those that the ledger does not have; nothing is drawn or stored.
+        """Budgets and leakage of releasing those of these times that the ledger does not have; nothing is drawn or stored.
 
         Raises
         ------
@@ -357,7 +357,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
             self._can_be_kept = state is not None and keep_checkpoint(self.ledger, writer, state)
 
     def _written(self, output: Any, epsilon: float, snapshot: Any) -> tuple[str, str | None]:
-        """What a row keeps of an output, with the filtered counts if there is a filter; and the digest of the snapshot."""
+        """Return the text of an output, with filtered counts if there is a filter, and the digest of the snapshot."""
         text = as_text(output)
         if self._filter is not None:
             total = int(np.sum(np.asarray(snapshot)))

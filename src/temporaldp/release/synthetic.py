@@ -45,7 +45,7 @@ class SyntheticTraces:
 
     @property
     def note(self) -> str:
-        """What they are, and what they preserve, in words."""
+        """Description of the traces and of what they preserve."""
         return (
             f"Synthetic traces, drawn from released counts and a public chain: no row is a person. Their counts are within "
             f"{self.count_gap:.2g} of the smoothed ones on average, and their moves from one step to the next within "

@@ -33,7 +33,7 @@ class Tables(NamedTuple):
 
 
 class Heading(NamedTuple):
-    """What a release is for, where its chain ends, and what a service created it with."""
+    """Configuration of a release, the end of its chain, and the definition that a service created it with."""
 
     configuration: str
     n_steps: int
@@ -113,7 +113,7 @@ def _insert(table: sa.Table) -> Any:
 
 
 class Transaction:
-    """What can be done with a release inside of a transaction; its heading is read once, when the transaction begins.
+    """Operations on a release within a transaction; its heading is read once, when the transaction begins.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who asks: the token of a request, and what it allows."""
+"""Access: the token of a request, and what it allows."""
 
 from __future__ import annotations
 

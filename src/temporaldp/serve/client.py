@@ -58,7 +58,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         with self._lock:
             self._connection.close()
 
@@ -71,7 +71,7 @@ class Client:
         return release
 
     def check(self, release: str, *, epsilon: float | None = None, last: bool = False) -> dict[str, Any]:
-        """What the next step would spend, and its noise, if it may spend `epsilon` (default: what every step can)."""
+        """Return the budget of the next step and its noise, if it may spend `epsilon` (default: what every step can)."""
         return self._post(f"/v1/releases/{release}/check", _given(epsilon=epsilon, last=last), None)
 
     def spend(
@@ -126,7 +126,7 @@ class Client:
         return self._post(f"/v1/releases/{release}/publish", body, key or uuid.uuid4().hex)
 
     def state(self, release: str, *, leakage: bool = False) -> dict[str, Any]:
-        """What a release is, what was spent, and what the next step may spend. Errors as for `spend`."""
+        """Return the definition of a release, what was spent, and what the next step may spend. Errors as for `spend`."""
         return self._get(f"/v1/releases/{release}", leakage="true" if leakage else None)
 
     def steps(self, release: str, *, start: int = 0, limit: int = 100) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What a release is created with: what is known of people, the level, and what is published."""
+"""Definition of a release: the correlation, the level, and what is published."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ class Definition(Strict):
 
     @property
     def promise(self) -> str:
-        """What decides about budgets: releases that differ in their names alone share what is computed for it."""
+        """Terms that decide about budgets: releases that differ in their names only share what is computed for them."""
         return self.model_copy(update={"name": None, "mechanism": PROMISED, "step": None}).text
 
     def adversary(self) -> Adversary:
-        """Who knows this.
+        """Adversary of the definition.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""What is sent and answered about releases."""
+"""Requests and answers about releases."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class Step(Strict):
 
 
 class State(Listed, Created):
-    """What a release is, and what was spent."""
+    """Definition of a release, and what was spent."""
 
     horizon: int | None
     bound: Literal["exact", "paper"]
@@ -127,7 +127,7 @@ class Intact(Strict):
 
 
 class Problem(Strict):
-    """What went wrong (RFC 9457). Nothing was spent or published, unless it states otherwise."""
+    """Problem document (RFC 9457). Nothing was spent or published, unless it states otherwise."""
 
     status: int
     title: str

@@ -1,4 +1,4 @@
-"""What is done for every request, whatever it asks for: who may ask, what browsers may do with the answer, log and metrics.
+"""Treatment of every request: refusals, headers for browsers, log and metrics.
 
 There are no cookies, so that a browser adds nothing to a foreign site's request that would give it rights. It is refused all
 the same: a page that runs on a user's own machine needs no token, and must not compute for others.

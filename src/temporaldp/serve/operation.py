@@ -1,4 +1,4 @@
-"""Of every server: whether it lives and can serve, its numbers, and the description of what can be asked for."""
+"""Routes of every server: health, readiness, metrics, and the description of the interface."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ async def read(
         bool, Query(description="Also count what leaked so far, which takes milliseconds a step.")
     ] = False,
 ) -> State:
-    """What a release is, what was spent, and what the next step may spend."""
+    """Return the definition of a release, what was spent, and what the next step may spend."""
 
     def act(found: ServedRelease) -> State:
         remaining, leaked = found.read(leakage=leakage)

@@ -79,7 +79,7 @@ class ServedGuard(AccountantGuard):
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
     ) -> int | None:
-        """By its key. Refuses a time that another request released, or that is too far ahead."""
+        """Recognise a request by its key; refuse a time that another request released, or that is too far ahead."""
         taken = next((row.step for row in others if request.key is not None and row.request_key == request.key), None)
         if taken is not None:
             return taken
@@ -96,7 +96,7 @@ class ServedGuard(AccountantGuard):
         return None
 
     def measurement(self, mechanism: Any, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """As much as is asked for, or what every step can spend; `LeakageBudgetError` if the level does not allow it."""
+        """Measurement with the requested budget, or that of every step; `LeakageBudgetError` if the level forbids it."""
         if self.horizon is not None and step >= self.horizon:
             raise SpentError(f"all {self.horizon} steps of the release have been taken; no further step is possible")
         if self.is_within_reserve(epsilon):

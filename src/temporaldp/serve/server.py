@@ -119,7 +119,7 @@ def _listening(address: str, port: int) -> socket.socket:
 
 
 def configuration(app: Any) -> uvicorn.Config:
-    """How an application is run."""
+    """Settings with which an application is run."""
     return uvicorn.Config(
         app,
         http=BoundedHeads,

@@ -22,7 +22,7 @@ from temporaldp.release.tables import tables
 
 
 class Role(IntEnum):
-    """What a token allows; each role what those before it do."""
+    """Permission of a token; each role includes those before it."""
 
     READ = 1
     SPEND = 2
@@ -31,13 +31,13 @@ class Role(IntEnum):
 
     @property
     def word(self) -> str:
-        """As it is written."""
+        """Name in small letters."""
         return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is known of a token, without its secret.
+    """A token, without its secret.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ from temporaldp.values import BoolArray, FloatArray, compared_by_value
 
 @dataclass(frozen=True, slots=True)
 class StepRelease:
-    """What is public about one step.
+    """Public data of one step.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class FilterState:
 
     @property
     def kept(self) -> BoolArray:
-        """Which models are not far worse than the best."""
+        """Mask of models that are not far worse than the best."""
         # Nats below the best model's density from which on a model is left out: it would count for less than 1e-13
         return np.asarray(self.fit > self.fit.max() - 30.0)
 
@@ -135,7 +135,7 @@ def averaged(belief: Belief, weights: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def estimates(mean: FloatArray, variance: FloatArray, steps: Sequence[StepRelease]) -> CountEstimate:
-    """What is published of steps: counts >= 0 that add up to the total, inside of their intervals; shape (T, n) each."""
+    """Published counts of steps: non-negative, adding up to the total, inside of their intervals; shape (T, n) each."""
     totals = np.array([step.total for step in steps])[:, None]
     # What is left of the noise in an estimate has the noise's tails: all of them where the release alone is believed.
     noise = np.array([np.inf if step.counts is None else step.variance for step in steps])[:, None]

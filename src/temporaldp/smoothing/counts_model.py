@@ -1,4 +1,4 @@
-"""How the counts of people who move by a public chain change from step to step, under several sizes of error of the chain.
+"""Model of counts of people who move by a public chain, under several sizes of error of the chain.
 
 Notation: K models, n states.
 

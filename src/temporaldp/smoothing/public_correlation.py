@@ -29,7 +29,7 @@ WHERE_FROM = (
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class PublicCorrelation:
-    """How values follow one another, from a source that is declared public or was paid for.
+    """A correlation from a source that is declared public or was paid for.
 
     What is published with it is post-processing and costs no privacy. A correlation that was learnt from the protected traces
     would publish something about them outside of the guarantee: there is no way to make one of these from it, short of a false
@@ -106,7 +106,7 @@ class PublicCorrelation:
 
     @classmethod
     def of(cls, adversary: Adversary, source: str | Source, *, initial: ArrayLike | None = None) -> PublicCorrelation:
-        """What an adversary knows: the forward correlation, or the constant backward one seen the other way round.
+        """Return an adversary's forward correlation, or the constant backward one reversed.
 
         Parameters
         ----------
@@ -152,7 +152,7 @@ class PublicCorrelation:
         return exactly_known(self.forward.at(transition))
 
     def reordered(self, states: tuple[str, ...]) -> PublicCorrelation:
-        """With its states in this order, which must name the same states."""
+        """Return the correlation with its states in this order, which must name the same states."""
         if set(states) != set(self.states):
             require_same_states(self.states, states, what="the released histograms")
         order = [self.states.index(state) for state in states]

@@ -1,4 +1,4 @@
-"""How far smoothed counts are from the true ones, for people who move by a public chain: simulated, no data needed."""
+"""Errors of smoothed counts for people who move by a public chain, by simulation: no data are needed."""
 
 from __future__ import annotations
 

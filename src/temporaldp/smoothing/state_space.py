@@ -58,7 +58,7 @@ def observe(expected: Belief, released: FloatArray, variance: float) -> Observed
 
 @dataclass(slots=True)
 class LaterReleases:
-    """What the releases after a step say about its counts, as the backward recursion goes on."""
+    """Evidence of the releases after a step about its counts, in the backward recursion."""
 
     u: FloatArray
     U: FloatArray
@@ -74,7 +74,7 @@ class LaterReleases:
         return Belief(filtered.mean + _times(V, self.u), V - V @ self.U @ V)
 
     def with_release(self, filtered: Belief, released: FloatArray, variance: float) -> LaterReleases:
-        """With the step's own release."""
+        """Add the step's own release."""
         kept = np.eye(released.size) - filtered.covariance / variance  # R F^-1
         u = (released - filtered.mean) / variance + _times(kept, self.u)
         return LaterReleases(u, _symmetric(kept / variance + kept @ self.U @ kept))

@@ -1,4 +1,4 @@
-"""Which alpha? What is promised, what leaks, and how far counts are from the truth, for a range of noise.
+"""Choice of alpha: guarantees, leakage and errors of counts, for a range of noise.
 
 Every step has the same noise. A plan (`plan_budget`, `plan_noise`) with the alpha that is chosen here has a little less.
 """
@@ -84,7 +84,7 @@ class NoiseAtLevel:
 
 @dataclass(frozen=True, slots=True)
 class Tradeoff:
-    """What noise costs and gives, from `tradeoff`.
+    """Guarantees, leakage and errors for a range of noise, from `tradeoff`.
 
     Parameters
     ----------
@@ -121,7 +121,7 @@ class Tradeoff:
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """Everything but the noise."""
+    """Parameters other than the noise."""
 
     adversary: Adversaries
     simulated: SimulatedCounts
@@ -131,7 +131,7 @@ class _Setting:
     noise: Noise
 
     def leakage(self, scale: float, n_steps: int) -> LeakageSeries:
-        """Of so many steps with this noise."""
+        """Leakage of so many steps with this noise."""
         if self.delta:
             profiles = [histogram_profile(self.noise, scale)] * n_steps
             return temporal_leakage(self.adversary, profiles, accounting=ApproximateDP(self.delta))
@@ -147,7 +147,7 @@ class _Setting:
         return TradeoffPoint(scale, *levels, *self.errors(scale))
 
     def errors(self, scale: float) -> tuple[float, float]:
-        """Of counts as released, and smoothed."""
+        """Errors of counts as released, and smoothed."""
         return mean_absolute_noise([scale], self.noise), self.simulated.smoothed_error(scale, self.noise)
 
     def point_at(self, alpha: float, budget: float) -> TradeoffPoint:
@@ -211,7 +211,7 @@ def tradeoff(
     largest_error: float | None = None,
     seed: int = 0,
 ) -> Tradeoff:
-    """What a range of noise promises, leaks and costs, from public knowledge alone.
+    """Compute guarantees, leakage and errors for a range of noise, from public knowledge alone.
 
     Errors are simulated: populations of `n_people` who move by the chain, noise, and the smoother of `smooth`. Where people do
     not move by the chain, smoothed counts are further from the truth than that, and their intervals say so.
@@ -306,7 +306,7 @@ def _scales(epsilons: ArrayLike | None, scales: Sequence[float] | None) -> list[
 
 
 def _at_level(setting: _Setting, points: Sequence[TradeoffPoint], n_steps: int) -> tuple[NoiseAtLevel, ...]:
-    """What the same levels cost for all values of so many steps together, whose epsilons add up."""
+    """Cost of the same levels for all states of so many steps together, whose epsilons add up."""
     scales = [HISTOGRAM_SENSITIVITY * n_steps / point.alpha for point in points]
     return tuple(NoiseAtLevel(scale, *setting.errors(scale)) for scale in scales)
 

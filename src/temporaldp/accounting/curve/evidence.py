@@ -76,7 +76,7 @@ class PrivacyCurve:
         return min(found, self.pure_epsilon)
 
     def gap(self, delta: float) -> float:
-        """How much of `epsilon(delta)` discretisation and rounding can be, at most, in nats."""
+        """Upper bound of the part of `epsilon(delta)` due to discretisation and rounding, in nats."""
         low = grid.epsilon_at(self.lower_deltas, self.grid, checked_delta(delta), up=False)
         found = self.epsilon(delta)
         return 0.0 if found == low else max(found - low, 0.0)
@@ -224,7 +224,7 @@ class LeakageCurves(Evidence):
         return found if self.pairs is None else np.minimum(found, self.pairs.epsilons(direction))
 
     def gaps(self, direction: Direction = "temporal") -> FloatArray:
-        """How much discretisation and rounding add to the one curve for all pairs, at most, shape (T,), in nats."""
+        """Upper bounds of what discretisation and rounding add to the one curve for all pairs, shape (T,), in nats."""
         high, low = self._by_one(direction), self.lower.epsilons(direction)
         with np.errstate(invalid="ignore"):
             return np.where(high == low, 0.0, np.maximum(high - low, 0.0))

@@ -148,7 +148,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     @property
     def sentence(self) -> str:
-        """How leakage was computed."""
+        """Description of the computation, for reports."""
         kept = (
             "one privacy curve for each pair of states"
             if self.pairwise
@@ -168,7 +168,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """With the grid that the releases ask for, pair by pair where that is asked for or affordable."""
+        """Choose the grid by the releases, and a curve for each pair where that is requested or affordable."""
         known = tuple(release_from(one) for one in releases)
         h = chosen_grid(known, self.delta, self.grid)
         single = ApproximateDP(self.delta, pairwise=False, grid=h, beyond=self.beyond)
@@ -352,7 +352,7 @@ class CurveSteps:
         return one is other or grid.raised_by(one, other) <= 0.0
 
     def raised(self, arrived: FloatArray) -> FloatArray:
-        """By what is cut off at the end of a curve, a billionth of delta."""
+        """Add what is cut off at the end of a curve, a billionth of delta."""
         return arrived if arrived is NOTHING else np.minimum(arrived + TAIL * self._curves.delta, 1.0)
 
 
@@ -373,6 +373,6 @@ def _limits(curves: Curves, past: Arrivals | None, future: Arrivals | None) -> l
 
 
 def _pure_epsilons(releases: Sequence[Mechanisms]) -> FloatArray | None:
-    """What the releases promise without a delta; None where one promises nothing."""
+    """Pure epsilons of the releases; None where one of them has none."""
     pure = np.array([math.fsum(mechanism.pure_epsilon for mechanism in release) for release in releases])
     return None if (pure > LARGEST).any() else pure

@@ -86,7 +86,7 @@ class PairCurves:
         return self._cut(found)
 
     def composed(self, first: FloatArray, second: FloatArray) -> FloatArray:
-        """What two independent outputs say together."""
+        """Compose the curves of two independent outputs."""
         if first.ndim == 1 or second.ndim == 1:
             return second if first.ndim == 1 else first
         m, infinite = self._masses_of(second)

@@ -146,7 +146,7 @@ def proved_value(p, q, g, y, basis, rest, size):
 
 @kernel
 def move_in_box(t, d):
-    """How far t may move along d between 0 and 1: (distance, kind, value, other value, line) of what blocks."""
+    """Return how far, from 0 to 1, t may move along d, and what blocks it: (distance, kind, state, other state, line)."""
     far, what, which = np.inf, LOW, -1
     for k in range(t.size):
         way = np.inf
@@ -161,7 +161,7 @@ def move_in_box(t, d):
 
 @kernel
 def move_on_lines(t, d, basis, leaving, ends, first, sizes, blocking):
-    """How far the vertex moves until a line that stays tight ends, and the pair's next one begins; what blocks it first."""
+    """Return the distance to the end of a line that stays tight, where the pair's next one begins, and what blocks first."""
     kind, one, other, line, _, _ = basis
     for r in range(t.size):
         if kind[r] != LINE or r == leaving:
@@ -182,7 +182,7 @@ def move_on_lines(t, d, basis, leaving, ends, first, sizes, blocking):
 
 @kernel
 def move_under_curves(t, d, basis, lines, current, blocking):
-    """How far the vertex moves until it meets the curve of a pair; what blocks it first. From the right, by Newton's steps."""
+    """Return the distance to the curve of a pair, and what blocks first; from the right, by Newton's steps."""
     kind, one, other, line, _, _ = basis
     slope, height, ends, first, sizes = lines
     far, what, which, than, at = blocking

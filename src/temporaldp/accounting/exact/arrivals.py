@@ -46,7 +46,7 @@ STEP_WORK = 64
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class Releases:
-    """What the output of each step can say for each state: log of its largest and smallest factor.
+    """Largest and smallest likelihood factor of each step's output for each state, in logarithms.
 
     `lift` and `drop` have shape (T, n), or (T, 1) where all states are alike: epsilon and 0 for plain differential privacy.
     """
@@ -72,7 +72,7 @@ class Releases:
 
     @property
     def attained(self) -> FloatArray:
-        """What the outputs of each step by itself attain, shape (T,): the width, rounded down where it was rounded up."""
+        """Leakage that the outputs of each step by itself attain, shape (T,): the width, rounded down."""
         return self.width if self.is_plain else self.width * (1.0 - 8.0 * U)
 
     @property
@@ -125,7 +125,7 @@ class Largest:
 
     @classmethod
     def alone(cls, releases: Releases) -> Largest:
-        """What each step leaks by itself."""
+        """Leakage of each step by itself."""
         return cls(releases.attained.copy(), releases.width.copy(), releases.widest)
 
     @classmethod

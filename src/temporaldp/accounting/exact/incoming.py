@@ -116,7 +116,7 @@ class Transitions:
 
 @dataclass(frozen=True, eq=False)
 class OnlineProblem:
-    """What stays the same at every spend of one user.
+    """Data of one user that no spend changes.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class OnlineProblem:
             object.__setattr__(self, name, value)
 
     def adopted(self, step: int, adversary: Adversary) -> OnlineProblem:
-        """With the matrices of another adversary from a step on; the level stays."""
+        """Return the problem with the matrices of another adversary from a step on; the level stays."""
         if adversary.directions == self.adversary.current.directions:
             return self
         return OnlineProblem(self.adversary.changed(step, adversary), self.alpha, self.horizon)
@@ -238,7 +238,7 @@ class Incoming:
 
     @classmethod
     def at_start(cls, problem: OnlineProblem, side: Transitions | None, step: int = 0) -> Self:
-        """Nothing arrives from no steps."""
+        """Return the incoming leakage of no steps: none."""
         into = np.array([0 if side is None else side.number(step)])
         m = len(problem.pairs[0])
         return cls(into, np.zeros(0), np.zeros(0), np.zeros(m), np.zeros(m), np.ones(m, bool))
@@ -275,12 +275,12 @@ class Incoming:
         return moved._computed(problem, side, np.arange(len(self.rho)), True)
 
     def closer(self, problem: OnlineProblem, side: Transitions | None, which: IntArray) -> Self:
-        """With the incoming leakage about some pairs computed to rounding."""
+        """Compute the incoming leakage about some pairs to rounding."""
         which = which[~self.close[which]]
         return self._computed(problem, side, which, True) if side is not None and which.size else self
 
     def closest(self, problem: OnlineProblem, side: Transitions | None, later: FloatArray) -> Self:
-        """With those pairs computed to rounding that may have the largest sum with incoming leakage from later steps."""
+        """Compute those pairs to rounding that may have the largest sum with incoming leakage from later steps."""
         now = self
         while True:
             total = now.leakage + later

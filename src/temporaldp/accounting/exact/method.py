@@ -279,7 +279,7 @@ class Exact(Accounting[Releases, Any]):
         return Limits(past, future, both, numbers[worst.worst], worst.certified)
 
     def unspent(self, horizon: int) -> float:
-        """As much as a filter gives away, and as much again."""
+        """Share of alpha that plans leave unspent: twice what a filter leaves."""
         return 2.0 * SLACK
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
@@ -312,13 +312,13 @@ class Exact(Accounting[Releases, Any]):
         return leakage_within(past, future, release, alpha)
 
     def odometer(self, user: Adversary) -> Odometer:
-        """By rollouts that are continued from step to step; of plain privacy only."""
+        """Odometer of rollouts that are continued from step to step; for plain privacy only."""
         return ExactOdometer.at_start(user)
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[Sequence[Filter], float]:
-        """By the signs of rollouts; of plain privacy only."""
+        """Filters by the signs of rollouts; for plain privacy only."""
         kept, shares = reserve, SMALLER_RESERVES if reserve is None else SMALLER_RESERVES[:1]
         if kept is None:
             kept = 0.0 if horizon is not None else self.sustainable_epsilon(users, alpha)

@@ -66,7 +66,7 @@ SAME = 1e-12
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ExactFilter(Filter):
-    """What a level allows one user by the exact leakage; a spend returns another filter.
+    """Filter of one user by the exact leakage; a spend returns another filter.
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ class ExactFilter(Filter):
         return cls(problem, tail, 0, past, np.zeros(0, np.int64), nothing)
 
     def adopted(self, adversary: Adversary) -> Self:
-        """With another correlation from the next step on; no reserve is kept until it is asked for (`with_reserve`).
+        """Return the filter with another correlation from the next step on; without a reserve until `with_reserve`.
 
         The steps so far keep their matrices; what arrived from them, and their rollouts, are taken over.
         """
@@ -344,7 +344,7 @@ class ExactOdometer(Odometer):
         return trial.worst()
 
     def adopted(self, adversary: Adversary) -> Self:
-        """With another correlation from the next step on; the steps so far keep their matrices."""
+        """Return the odometer with another correlation from the next step on; steps so far keep their matrices."""
         problem = self.problem.adopted(self.n_steps, adversary)
         past = self.past.adopted(problem, problem.backward, self.n_steps)
         return replace(copy(self), problem=problem, past=past, memory=_memory(problem))

@@ -1,4 +1,4 @@
-"""What a reserve leaks: the same budget at every step that follows, over an infinite horizon or until the matrices end.
+"""Leakage of a reserve: the same budget at every step that follows, over an infinite horizon or until the matrices end.
 
 Notation
 --------

@@ -135,6 +135,6 @@ class IntervalSteps:
         )
 
     def raised(self, arrived: IntervalArrival) -> IntervalArrival:
-        """By more than searches can differ."""
+        """Raise it by more than searches can differ."""
         steps = tuple(Before(one.transition, one.epsilon, one.spread * self._raised) for one in arrived.steps)
         return IntervalArrival(arrived.pairs * self._raised, steps)

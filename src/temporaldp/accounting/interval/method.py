@@ -74,7 +74,7 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """With the distances in the order of the users' states."""
+        """Reorder the distances as the users' states."""
         return self if self._given is None else IntervalBound(checked_distances(self._given, users[0].states))
 
     @property

@@ -75,7 +75,7 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """In the order of the users' states; the exact leakage of a box, unless releases come one after the other."""
+        """Reorder the distances as the users' states; exact for boxes, unless releases come one after the other."""
         distances = checked_distances(self._given, users[0].states)
         if users[0].is_uncertain:
             return IntervalBound(distances)
@@ -152,7 +152,7 @@ class MetricSteps:
         return bool((one <= other).all())
 
     def raised(self, arrived: FloatArray) -> FloatArray:
-        """By what a step that has settled may still change."""
+        """Raise it by what a settled step may still change."""
         apart = off_diagonal(len(arrived))
         # Share of the largest entry, and so much for every state, by which a metric is raised: more than a lifting rounds
         return arrived + (8e-14 * float(arrived.max()) + (2.0**-50) * (len(arrived) + 8)) * apart

@@ -64,7 +64,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """With the distances in the order of the users' states."""
+        """Reorder the distances as the users' states."""
         method = super().applied(users, releases, online=online)
         return method if self._given is None else PaperBound(checked_distances(self._given, users[0].states))
 
@@ -79,7 +79,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return self.of_epsilons(budgets(releases) if boxes is None else widths(*boxes))
 
     def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
-        """What each promises for the two values furthest apart."""
+        """Epsilon of each for the two states furthest apart."""
         return epsilons * self.largest_distance
 
     def promised(self, releases: FloatArray) -> FloatArray:
@@ -112,18 +112,18 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return horizon * SPARE
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
-        """By the paper's Algorithm 2, without its loop; less what roundings at every step may take."""
+        """Sustainable budget by the paper's Algorithm 2 without its loop, less what roundings at every step may take."""
         largest = largest_reserve([PaperSteps(user) for user in users], alpha).epsilon
         return largest / self.largest_distance * (1.0 - 4.0 * ULP)
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[float, float]:
-        """By the recursion, as far back as it changes."""
+        """Odometer by the recursion, as far back as it changes."""
         return StepwiseOdometer(PaperSteps(user, self.largest_distance))
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[list[PaperFilter], float]:
-        """In closed form."""
+        """Filters in closed form."""
         distance = self.largest_distance
         steps = [PaperSteps(user, distance) for user in users]
         if reserve is not None:

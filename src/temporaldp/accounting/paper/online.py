@@ -88,7 +88,7 @@ def _losses(correlation: Correlation) -> list[TransitionLoss]:
 
 @dataclass(frozen=True, slots=True)
 class PaperFilter(Filter):
-    """What a level still allows one user by the paper's bound; a spend gives another one.
+    """Filter of one user by the paper's bound; a spend returns another filter.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ class PaperFilter(Filter):
 
 @dataclass(frozen=True, slots=True)
 class PaperReserve:
-    """What is kept for later steps.
+    """Reserve for later steps.
 
     Parameters
     ----------

@@ -149,7 +149,7 @@ class QuiltSteps:
         )
 
     def raised(self, arrived: QuiltArrival) -> QuiltArrival:
-        """By more than sums of epsilons round."""
+        """Raise it by more than sums of epsilons round."""
         return QuiltArrival(_raise(arrived.whole), tuple((_raise(cost), product) for cost, product in arrived.quilts))
 
 

@@ -63,7 +63,7 @@ class MarkovQuilt(StepwiseAccounting[QuiltArrival]):
         return Leakage(found.backward, found.forward, found.temporal, evidence)
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[QuiltArrival, ...]:
-        """As at every step; an empty tuple at once where some pair has no quilt of finite ratio at any distance."""
+        """Incoming leakage of every step; an empty tuple where some pair has no quilt of finite ratio at any distance."""
         matrix = constant_matrix(user, side)
         if matrix is not None and float(release[0]) > 0.0 and not has_quilts(matrix):
             return ()

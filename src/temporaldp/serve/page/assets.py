@@ -73,6 +73,6 @@ def _closed(module: str) -> str:
 
 
 def _digest(content: str) -> str:
-    """What allows exactly this content in a content security policy."""
+    """Source expression that allows exactly this content in a content security policy."""
     digest = hashlib.sha256(content.encode("utf-8")).digest()
     return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

@@ -199,7 +199,7 @@ def _sticky(names: list[str], stays: float) -> TransitionMatrix:
 
 
 def _shown(adversary: Adversary, series: LeakageSeries, delta: float) -> dict[str, Any]:
-    """What every answer about leakage has: the matrices, the curves, and sentences about the largest leakage."""
+    """Common part of answers about leakage: matrices, curves, and sentences about the largest leakage."""
     known = {side: getattr(adversary, side) for side in ("backward", "forward")}
     return {
         "matrices": {side: matrix.dense().tolist() if matrix else None for side, matrix in known.items()},
