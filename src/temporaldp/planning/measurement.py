@@ -14,7 +14,7 @@ from temporaldp.values import FloatArray
 
 @runtime_checkable
 class AccountedMechanism(Protocol):
-    """A mechanism that knows what it spends when it is asked for a budget."""
+    """A mechanism that reports what it spends for a requested budget."""
 
     def epsilon_spent(self, epsilon: float) -> float:
         """Privacy loss of one call with that budget, in nats."""

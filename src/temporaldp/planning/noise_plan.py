@@ -112,7 +112,7 @@ class NoisePlan(Plan):
     def leakage_to(
         self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
     ) -> LeakageSeries:
-        """Of this noise, by the accounting and on the grid by which the plan was made.
+        """Leakage of this noise, by the accounting and on the grid by which the plan was made.
 
         Where that does not show that the level of a verified plan is held, the draws by which it was verified are made again.
         """
@@ -128,7 +128,7 @@ class NoisePlan(Plan):
     def supremum_to(
         self, adversary: Adversaries, *, accounting: Accounting[Any, Any] | None = None
     ) -> LeakageSupremum | None:
-        """Of this noise, by the accounting and on the grid by which the plan was made."""
+        """Supremum of this noise, by the accounting and on the grid by which the plan was made."""
         if self.horizon is not None:
             return None
         profile = histogram_profile(self.noise, float(self.scales[0]))

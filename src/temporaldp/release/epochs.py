@@ -115,7 +115,7 @@ def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None) 
 
 
 def require_enough_steps(every: Every, most: int, step: str | None) -> None:
-    """`InputError` where a plan is too short for a whole epoch of the calendar, if one knows how long a step is."""
+    """Refuse a plan that is too short for a whole epoch of the calendar, if the length of a step is known."""
     longest = None if step is None or every == STEPS else longest_in_steps(step, PERIODS[every][0])
     if longest is not None and longest > most:
         raise InputError(

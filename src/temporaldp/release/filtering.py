@@ -39,7 +39,7 @@ class StepFilter:
     ----------
     correlation : PublicCorrelation
     guard : Guard
-        Knows the scale of each step's noise.
+        Source of the scale of each step's noise.
     """
 
     def __init__(self, correlation: PublicCorrelation, guard: Guard) -> None:

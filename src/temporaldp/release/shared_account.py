@@ -88,7 +88,7 @@ class SharedRelease:
     ledger, accountant, step
         As for `ContinualRelease`, the same for all jobs.
     states : mapping of str to sequences of str, optional
-        The states of every table that is a histogram. The ledger then knows them, and a job need name nothing but its table
+        The states of every table that is a histogram. The ledger then stores them, and a job names its table only
         (`SharedRelease.of`).
 
     Attributes

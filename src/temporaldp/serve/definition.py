@@ -30,7 +30,7 @@ FewRows = Annotated[Rows, Field(max_length=4)]  # bounds take much longer to cou
 
 
 class Strict(BaseModel):
-    """Knows all of its fields, and takes no number for a text or the other way round."""
+    """Base of strict models: unknown fields are refused, and numbers are not taken for text or the other way round."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 

@@ -36,7 +36,7 @@ class WorstMember:
     Parameters
     ----------
     adversary : Adversary
-        Who knows these matrices.
+        Adversary with these matrices.
     leakage : LeakageSeries
         Their exact leakage.
     """
