@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -18,13 +19,17 @@ from temporaldp import (
     TemporalAccountant,
     Trajectories,
     TransitionMatrix,
+    load_plan,
     plan_budget,
     release_histograms,
+    save_plan,
     temporal_leakage,
 )
 from temporaldp.correlation import Periodic
+from temporaldp.correlation.moments import labels_between
 from temporaldp.errors import SpentError
-from temporaldp.files.moments import labels_between
+from temporaldp.planning import Source
+from temporaldp.planning.clock import Clock
 
 NIGHT = TransitionMatrix([[0.95, 0.05], [0.05, 0.95]])
 DAY = TransitionMatrix([[0.55, 0.45], [0.45, 0.55]])
@@ -32,6 +37,7 @@ CLOCK = Periodic([DAY, DAY, NIGHT, NIGHT, NIGHT, NIGHT])
 ADVERSARY = Adversary(CLOCK, CLOCK)
 HOURS = [f"2024-03-01T{hour:02d}:00" for hour in range(8)]
 EPSILON = 0.3
+CLOCKED = Source(("0", "1"), "3600 seconds", has_phases=True, clock=Clock(HOURS[0], "3600 seconds", 6))
 
 
 def traces(hours):
@@ -139,7 +145,32 @@ def test_an_audit_of_a_clock_needs_every_step(tmp_path):
     made = temporaldp("plan", "--history", history, "--alpha", 1, "--horizon", 48, "-o", plan, *clock)
     assert made.returncode == 0, made.stderr
     released = temporaldp("release", written("whole.csv", full), "--plan", plan, "-o", tmp_path / "out.csv")
+    assert released.returncode == 0 and "phase" not in released.stderr
+    later = written("later.csv", full[7:])
+    for more in ([], ["--ledger", tmp_path / "release.db"]):
+        message = refused("release", later, "--plan", plan, "-o", tmp_path / "later-out.csv", *more)
+        assert "at phase 0 of the clock" in message and "correlation.phase=7" in message
+    known = load_plan(plan)
+    save_plan(replace(known, source=replace(known.source, clock=None)), plan)  # as for matrices of a file
+    released = temporaldp("release", later, "--plan", plan, "-o", tmp_path / "unchecked.csv")
     assert released.returncode == 0 and "phase that it was made for" in " ".join(released.stderr.split())
+
+
+def test_a_plan_file_has_the_clock_of_its_steps(tmp_path):
+    plan = replace(plan_budget(ADVERSARY, alpha=3.0, horizon=6), source=CLOCKED)
+    save_plan(plan, tmp_path / "plan.json")
+    loaded = load_plan(tmp_path / "plan.json")
+    assert loaded.source == CLOCKED
+    hours = HOURS[:6]
+    assert len(release_histograms(traces(hours[2:6]), loaded, start=2).times) == 4
+    with pytest.raises(InputError, match=r"step 1 of the plan at phase 0 .* is at phase 2"):
+        release_histograms(traces(hours[2:6]), loaded)
+    with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=tmp_path / "one.db", plan=loaded) as stream:
+        with pytest.raises(InputError, match="is at phase 1"):
+            stream.release([4, 2], time=hours[1])
+        stream.release([4, 2], time=hours[0])
+        stream.skip(time=hours[1])
+        stream.release([4, 2], time=hours[2])
 
 
 # A level that is renewed under a clock

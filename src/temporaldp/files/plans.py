@@ -17,7 +17,7 @@ from temporaldp.files.atomic import brief, replacing, require_file
 from temporaldp.planning import BudgetPlan, NoisePlan, Plan
 from temporaldp.values import REPLACE_ONE, FloatArray
 
-FORMAT = "temporaldp.plan/5"
+FORMAT = "temporaldp.plan/6"
 
 KINDS: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
 """By the word in the file."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from temporaldp.correlation.states import printable, state_names
+from temporaldp.planning.clock import Clock
 from temporaldp.values import ULP
 
 
@@ -28,6 +29,8 @@ class Source:
         What learning the correlation with differential privacy has cost, in nats; 0 unless it was learnt so.
     has_phases : bool
         Whether matrices vary from step to step, as with a clock: each budget of a plan with a horizon is that of its step.
+    clock : Clock or None
+        The clock and the phase of the first step, where they are known.
     """
 
     states: tuple[str, ...] | None = None
@@ -36,6 +39,7 @@ class Source:
     warning: str | None = None
     learning_epsilon: float = 0.0
     has_phases: bool = False
+    clock: Clock | None = None
 
     def __post_init__(self) -> None:
         state_names(self.states or ())

@@ -26,8 +26,8 @@ from temporaldp.correlation.origin import together
 from temporaldp.correlation.states import in_order, listed
 from temporaldp.errors import InputError, StateError
 from temporaldp.files import load_correlation, load_matrix, read_counts, read_traces
-from temporaldp.files.moments import JITTER, steps_between
 from temporaldp.planning import Source
+from temporaldp.planning.clock import Clock
 from temporaldp.progress import progressed
 from temporaldp.report import Provenance
 from temporaldp.studies import LeakageUncertainty, leakage_uncertainty
@@ -58,6 +58,8 @@ class Inputs:
         The traces that the correlation was estimated from.
     stays : tuple of float, optional
         The range by which the correlation was stated.
+    clock : Clock or None
+        The clock of an estimated periodic correlation.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -67,6 +69,7 @@ class Inputs:
     scarcity: str | None = None
     learnt_from: Traces | None = None
     stays: tuple[float, float] | None = None
+    clock: Clock | None = None
 
     @property
     def everyone(self) -> Adversary | tuple[Adversary, ...]:
@@ -84,7 +87,7 @@ class Inputs:
         """Description of the correlation for a plan."""
         how = self.provenance
         has_phases = not Population.of(self.adversaries).is_constant
-        return Source(self.states, self.step, how.sentence, how.warning, how.epsilon, has_phases)
+        return Source(self.states, self.step, how.sentence, how.warning, how.epsilon, has_phases, self.clock)
 
     def n_steps(self, horizon: int | None) -> int:
         """Return the horizon, or the number of steps of the data if no horizon is given."""
@@ -199,32 +202,14 @@ def _estimated(past: Traces, settings: Settings, data: Traces | None) -> Inputs:
     known, provenance = settings.correlation, _provenance(settings)
     if known.period is None:
         return Inputs(_learnt(past, known), provenance, data, past.step, scarcity(past), learnt_from=past)
-    phase = known.phase
+    clock, phase = Clock(past.times[0], past.step, known.period), known.phase
     if phase is None and data is not None and data is not past:
-        phase = phase_at(data.times[0], past, known.period)
-    clock = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
+        phase = clock.phase_at(data.times[0])
+    made = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
     if known.directions != "both":
-        clock = Adversary(**{known.directions: getattr(clock, known.directions)})
-    return Inputs((clock,), provenance, data, past.step, scarcity(past), learnt_from=past)
-
-
-def phase_at(time: str, past: Traces, period: int) -> int | None:
-    """Return the phase of a time on the clock that begins with a history; None where the distance is unknown.
-
-    Raises
-    ------
-    InputError
-        The time lies between two steps of the clock.
-    """
-    between = None if past.step is None else steps_between(past.step, past.times[0], time)
-    if between is None:
-        return None
-    if abs(between - round(between)) > JITTER:
-        raise InputError(
-            f"time {time!r} lies {between:.4g} steps of {past.step} after the first time of the history, {past.times[0]!r}: "
-            "expected a whole number of steps. Give the phase (--set correlation.phase=N), or traces on the same grid"
-        )
-    return round(between) % period
+        made = Adversary(**{known.directions: getattr(made, known.directions)})
+    clock = replace(clock, phase=phase or 0)
+    return Inputs((made,), provenance, data, past.step, scarcity(past), learnt_from=past, clock=clock)
 
 
 def _stated(traces: TracesSettings, stays: tuple[float, float], states: tuple[str, ...] | None) -> Inputs:

@@ -14,7 +14,8 @@ from temporaldp.errors import InputError, OutputError
 from temporaldp.files import load_plan
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
-from temporaldp.project.inputs import Inputs, gather, phase_at, read, read_data
+from temporaldp.planning.clock import Clock
+from temporaldp.project.inputs import Inputs, gather, read, read_data
 from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger, NoisyHistogram
 from temporaldp.release.database import file_of
@@ -166,8 +167,9 @@ def _with_phase(settings: Settings) -> Settings:
         store.close()
     if not begun:
         return settings
+    past = read(settings.history_table)
     with Ledger(settings.release.ledger) as ledger:
-        phase = phase_at(ledger[0].time, read(settings.history_table), known.period)
+        phase = Clock(past.times[0], past.step, known.period).phase_at(ledger[0].time)
     return settings.model_copy(update={"correlation": known.model_copy(update={"phase": phase})})
 
 
@@ -188,9 +190,11 @@ def loaded_plan(settings: Settings) -> Plan | None:
 def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     """Return the setup of a plan that satisfies the level by itself."""
     recipe, source = recipe_of("temporaldp release", settings, plan.source), plan.source
-    if source.has_phases and plan.horizon is not None:
+    data, clock = read_data(settings.traces, source.states), source.clock
+    unchecked = clock is None or clock.phase_at(data.times[0]) is None
+    if source.has_phases and plan.horizon is not None and unchecked:
         source = replace(source, warning=f"{source.warning}; {PHASES}" if source.warning else PHASES)
-    return ReleaseSetup(plan, None, read_data(settings.traces, source.states), source, recipe)
+    return ReleaseSetup(plan, None, data, source, recipe)
 
 
 def _require_renewable(planned: Plan | None, settings: Settings) -> None:

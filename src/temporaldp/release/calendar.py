@@ -6,8 +6,7 @@ from bisect import bisect_left
 from decimal import Decimal
 from itertools import pairwise
 
-from temporaldp.errors import InputError, LateDataError
-from temporaldp.files.moments import (
+from temporaldp.correlation.moments import (
     JITTER,
     NUMBER,
     Moment,
@@ -18,6 +17,7 @@ from temporaldp.files.moments import (
     shortfall,
     steps_between,
 )
+from temporaldp.errors import InputError, LateDataError
 from temporaldp.release.ledger import Ledger
 
 

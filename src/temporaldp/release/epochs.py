@@ -8,8 +8,8 @@ from datetime import datetime
 from itertools import accumulate
 from typing import Literal, NamedTuple, TypeAlias, cast, get_args
 
+from temporaldp.correlation.moments import by_the_clock, longest_in_steps, steps_between
 from temporaldp.errors import InputError, SpentError
-from temporaldp.files.moments import by_the_clock, longest_in_steps, steps_between
 
 Every: TypeAlias = Literal["steps", "daily", "weekly", "monthly", "yearly"]
 

@@ -151,6 +151,13 @@ class PlanGuard(Guard):
         self.noise, self.horizon = plan.noise, plan.horizon
         self.has_phases = plan.source.has_phases and plan.horizon is not None
 
+    def position(self, n_steps: int, time: str | None) -> int:
+        """The next step; refused where its time is at another phase of a clock than the plan's step."""
+        clock = self._plan.source.clock
+        if self.has_phases and clock is not None and time is not None:
+            clock.require(time, n_steps)
+        return n_steps
+
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
         """The level, the digest of the plan, and the plan's terms."""
         return {

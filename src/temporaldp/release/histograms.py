@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from temporaldp.correlation.moments import steps_between
 from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.traces import Traces, as_traces
 from temporaldp.errors import BudgetError, InputError, LateDataError, SpentError
-from temporaldp.files.moments import steps_between
 from temporaldp.planning import Plan
 from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.filtering import stored, stored_estimate
@@ -73,6 +73,9 @@ def release_histograms(
     if states is not None:
         require_same_states(states, trajectories.states, what="the data (the plan was made for others)")
     require_same_step(step, trajectories.step, what="plan")
+    clock = None if plan.horizon is None else plan.source.clock
+    if clock is not None:
+        clock.require(trajectories.times[0], start)
     if plan.source.has_phases and plan.horizon is not None and not trajectories.consecutive.all():
         raise InputError(
             "expected data of every step: each budget of the plan is that of its step, as with a clock, and times are "

@@ -10,8 +10,8 @@ from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.paper.method import PaperBound
+from temporaldp.correlation.moments import by_the_clock
 from temporaldp.errors import BudgetError, InputError, LedgerMismatchError
-from temporaldp.files.moments import by_the_clock
 from temporaldp.planning import BudgetPlan, Plan
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import begun, is_new, take_in

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.correlation.moments import label_of
 from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputError, LedgerMismatchError
-from temporaldp.files.moments import label_of
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.release import input_digest
 from temporaldp.release.adopting import unspent_accountant

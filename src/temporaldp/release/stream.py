@@ -15,9 +15,9 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import budgets
+from temporaldp.correlation.moments import label_of
 from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerError
-from temporaldp.files.moments import label_of
 from temporaldp.planning import Plan
 from temporaldp.release import filtering, input_digest
 from temporaldp.release.chain import LedgerRow

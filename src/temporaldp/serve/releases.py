@@ -8,8 +8,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
+from temporaldp.correlation.moments import label_of
 from temporaldp.errors import LateDataError, LeakageBudgetError, SpentError
-from temporaldp.files.moments import label_of
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.histogram import granted_scale

@@ -23,8 +23,8 @@ import numpy as np
 
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
+from temporaldp.correlation.moments import is_near
 from temporaldp.errors import InputError, SpentError
-from temporaldp.files.moments import is_near
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import take_in
 from temporaldp.release.calendar import Calendar
