@@ -43,9 +43,12 @@ test-years: $(READY)  ## three years of hourly steps, three adopted histories, 2
 test-random: $(READY)  ## the property tests on new random cases, ten times as many as usual
 	$(BIN)/python -m pytest -n auto -m "not spark and not browser" --hypothesis-profile=random tests
 
+JAVA_NEEDED = @command -v java > /dev/null || { echo "make $@ needs Java 17 or newer: apt-get install default-jre-headless" >&2; exit 1; }
+PYSPARK = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pyspark
+
 test-spark: $(READY)  ## traces on a real Spark with two workers; needs Java 17 or newer (Debian: default-jre-headless)
-	@command -v java > /dev/null || { echo "make test-spark needs Java 17 or newer: apt-get install default-jre-headless" >&2; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pyspark
+	$(JAVA_NEEDED)
+	$(PYSPARK)
 	$(BIN)/python -m pytest -m spark tests/cluster
 
 test-tumult: $(READY) $(TUMULT)/.ready  ## sessions of Tumult Analytics on Spark under a temporal accountant; needs Java
@@ -115,7 +118,9 @@ bench-delta: $(READY)  ## benchmarks/recorded/delta.md: what a delta gains and c
 bench-counts: $(READY)  ## benchmarks/recorded/counts.md: errors of smoothed counts, on real and simulated people (three minutes)
 	$(BIN)/python benchmarks/counts.py benchmarks/recorded/counts.md
 
-bench-scale: $(READY)  ## docs/how-to/scale.md: traces of 10^6 to 10^8 rows, and a cluster against one worker (a quarter of an hour)
+bench-scale: $(READY)  ## docs/how-to/scale.md: traces of 10^6 to 10^8 rows, and a cluster against one worker (a quarter of an hour; needs Java)
+	$(JAVA_NEEDED)
+	$(PYSPARK)
 	$(BIN)/python benchmarks/scale.py docs/how-to/scale.md $(ROWS)
 
 bench-startup: $(READY)  ## how long the package and the command line take to start (two minutes)

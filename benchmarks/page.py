@@ -50,12 +50,12 @@ def of_matrix(n, concentration, stays=0.0):
 
 
 CASES = {
-    "the sample, 5 values, 47 steps": "#horizon=47",
-    "10 values that stay with 0.9, 100 steps": sticky(10, 0.9) + "&horizon=100",
-    "10 values, rows of Dirichlet(1), 100 steps": of_matrix(10, 1.0) + "&horizon=100",
-    "10 values, rows of Dirichlet(0.3), 100 steps": of_matrix(10, 0.3) + "&horizon=100",
-    "10 values, 0.9 on the diagonal and Dirichlet(1), 100 steps": of_matrix(10, 1.0, 0.9) + "&horizon=100",
-    "20 values, rows of Dirichlet(1), 100 steps": of_matrix(20, 1.0) + "&horizon=100",
+    "the sample, 5 states, 47 steps": "#horizon=47",
+    "10 states that stay with 0.9, 100 steps": sticky(10, 0.9) + "&horizon=100",
+    "10 states, rows of Dirichlet(1), 100 steps": of_matrix(10, 1.0) + "&horizon=100",
+    "10 states, rows of Dirichlet(0.3), 100 steps": of_matrix(10, 0.3) + "&horizon=100",
+    "10 states, 0.9 on the diagonal and Dirichlet(1), 100 steps": of_matrix(10, 1.0, 0.9) + "&horizon=100",
+    "20 states, rows of Dirichlet(1), 100 steps": of_matrix(20, 1.0) + "&horizon=100",
 }
 
 

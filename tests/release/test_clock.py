@@ -161,6 +161,8 @@ def test_a_plan_file_has_the_clock_of_its_steps(tmp_path):
     save_plan(plan, tmp_path / "plan.json")
     loaded = load_plan(tmp_path / "plan.json")
     assert loaded.source == CLOCKED
+    two_later = Periodic([NIGHT, NIGHT, NIGHT, NIGHT, DAY, DAY])
+    assert loaded.leakage_to(Adversary(two_later, two_later), 6).worst > 2.2 * 3.0  # what the refusals below prevent
     hours = HOURS[:6]
     assert len(release_histograms(traces(hours[2:6]), loaded, start=2).times) == 4
     with pytest.raises(InputError, match=r"step 1 of the plan at phase 0 .* is at phase 2"):

@@ -1,4 +1,4 @@
-"""The clock of a plan whose matrices repeat: which phase a time has."""
+"""The clock of a plan whose matrices repeat, and the phase of a time on it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from temporaldp.correlation.moments import JITTER, steps_between
 from temporaldp.errors import InputError
+from temporaldp.values import whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,9 @@ class Clock:
     step: str | None
     period: int
     phase: int = 0
+
+    def __post_init__(self) -> None:
+        whole_number(self.period, "the period of a clock", least=2)
 
     def phase_at(self, time: str) -> int | None:
         """Return the phase of a time; None where its distance from the start is unknown.

@@ -110,6 +110,16 @@ class Plan(Table):
         return len(self.leakage) if isinstance(self.leakage, LeakageSeries) else None
 
     @property
+    def has_phases(self) -> bool:
+        """Whether each budget is that of its step, so that no step may be left out, as with a clock and a horizon."""
+        return self.source.has_phases and self.horizon is not None
+
+    def require_phase(self, time: str, step: int) -> None:
+        """Refuse a time at another phase of a known clock than a step of the plan (from 0), by `InputError`."""
+        if self.has_phases and self.source.clock is not None:
+            self.source.clock.require(time, step)
+
+    @property
     def epsilons(self) -> FloatArray:
         """Leakage of each step by itself, in nats, shape (T,); with an unknown horizon the one number of every step, (1,)."""
         return self.leakage.epsilons if isinstance(self.leakage, LeakageSeries) else read_only([self.leakage.epsilon])

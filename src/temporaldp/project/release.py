@@ -191,8 +191,7 @@ def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     """Return the setup of a plan that satisfies the level by itself."""
     recipe, source = recipe_of("temporaldp release", settings, plan.source), plan.source
     data, clock = read_data(settings.traces, source.states), source.clock
-    unchecked = clock is None or clock.phase_at(data.times[0]) is None
-    if source.has_phases and plan.horizon is not None and unchecked:
+    if plan.has_phases and (clock is None or clock.phase_at(data.times[0]) is None):
         source = replace(source, warning=f"{source.warning}; {PHASES}" if source.warning else PHASES)
     return ReleaseSetup(plan, None, data, source, recipe)
 

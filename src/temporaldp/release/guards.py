@@ -149,13 +149,12 @@ class PlanGuard(Guard):
         self.alpha, self.accounting, self.delta = plan.alpha, plan.accounting, plan.delta
         self.promise = self.alpha
         self.noise, self.horizon = plan.noise, plan.horizon
-        self.has_phases = plan.source.has_phases and plan.horizon is not None
+        self.has_phases = plan.has_phases
 
     def position(self, n_steps: int, time: str | None) -> int:
         """The next step; refused where its time is at another phase of a clock than the plan's step."""
-        clock = self._plan.source.clock
-        if self.has_phases and clock is not None and time is not None:
-            clock.require(time, n_steps)
+        if time is not None:
+            self._plan.require_phase(time, n_steps)
         return n_steps
 
     def identity(self, kept: dict[str, Any]) -> dict[str, Any]:

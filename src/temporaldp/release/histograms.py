@@ -56,8 +56,8 @@ def release_histograms(
     StateError
         The plan was made for other states. Nothing was drawn.
     InputError
-        There is no plan, it was made for steps of another length, or a time comes before one that the ledger has. Nothing was
-        drawn.
+        There is no plan, it was made for steps of another length or another phase of a clock, or a time comes before one that
+        the ledger has. Nothing was drawn.
     LedgerError
         The ledger cannot be read or written. Steps before the one that failed are stored: running again goes on after them.
     """
@@ -73,10 +73,8 @@ def release_histograms(
     if states is not None:
         require_same_states(states, trajectories.states, what="the data (the plan was made for others)")
     require_same_step(step, trajectories.step, what="plan")
-    clock = None if plan.horizon is None else plan.source.clock
-    if clock is not None:
-        clock.require(trajectories.times[0], start)
-    if plan.source.has_phases and plan.horizon is not None and not trajectories.consecutive.all():
+    plan.require_phase(trajectories.times[0], start)
+    if plan.has_phases and not trajectories.consecutive.all():
         raise InputError(
             "expected data of every step: each budget of the plan is that of its step, as with a clock, and times are "
             "missing. Put events on a grid (every='15min'), or release with a ledger, which passes over missing steps"

@@ -309,6 +309,8 @@ class ContinualRelease(Generic[Snapshot, Output]):
         ------
         BudgetError
             The plan or the horizon is over, or no budget is sustainable and there is neither plan nor horizon.
+        InputError
+            The time is at another phase of a clock than the next step of the plan.
         """
         self._steps.require_more()
         at = self.guard.position(len(self.ledger), None if time is None else label_of(time))
