@@ -90,7 +90,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 
 picture: demo  ## the pictures in the README and in docs/, but for those of the page
-	cp $(DEMO)/smoothed.png docs/pictures/
+	cp $(DEMO)/smoothed.svg docs/pictures/
 	$(BIN)/python benchmarks/topic_pictures.py docs/pictures
 
 bench: $(READY)  ## benchmarks/recorded/performance.md: profiles, series, memory, linear-programming solvers (half an hour)

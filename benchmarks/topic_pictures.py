@@ -114,8 +114,8 @@ def sample_figures() -> dict[str, Any]:
     paper = tdp.temporal_leakage(adversary, spent, accounting=tdp.PaperBound())
     plans = tdp.compare_plans(adversary, alpha=1.0, horizon=sample.n_times)
     figures = {
-        "audit.png": leakage_figure(tdp.temporal_leakage(adversary, spent), times, paper=paper),
-        "comparison.png": comparison_figure(plans, times),
+        "audit.svg": leakage_figure(tdp.temporal_leakage(adversary, spent), times, paper=paper),
+        "comparison.svg": comparison_figure(plans, times),
     }
     for figure in figures.values():
         name_step(figure, "5 min")
@@ -124,7 +124,7 @@ def sample_figures() -> dict[str, Any]:
 
 def main(folder: Path) -> None:
     for name, figure in (
-        {"steps.png": steps(), "stickiness.png": stickiness(), "correlated-noise.png": correlated_noise()}
+        {"steps.svg": steps(), "stickiness.svg": stickiness(), "correlated-noise.svg": correlated_noise()}
         | sample_figures()
     ).items():
         save_figure(figure, folder / name)

@@ -33,7 +33,7 @@ from temporaldp import (
     load_sample,
     temporal_leakage,
 )
-from temporaldp.accounting.metric.evidence import PairwiseLeakage
+from temporaldp.accounting.pairwise import PairwiseLeakage
 from temporaldp.correlation import smoothed_correlation, strongest_correlation
 from temporaldp.errors import StateError
 from temporaldp.kernels.lifting import closed, lifted, no_trees, off_diagonal

@@ -19,7 +19,7 @@ def test_the_demo_makes_every_file_and_picture(tmp_path):
     assert result.returncode == 0, result.stderr
     made = {path.name: path.stat().st_size for path in folder.iterdir()}
     named = "audit", "witness", "plan", "budgets", "comparison", "matrix", "released", "smoothed"
-    pictures = {f"{name}.png" for name in named}
+    pictures = {f"{name}.svg" for name in named}
     others = {"plan.json", "released.parquet", "report.html", "backward.csv", "smoothed.csv"}
     assert set(made) == pictures | others | {"correlation.json"}
     assert all(made[name] > 10_000 for name in pictures)

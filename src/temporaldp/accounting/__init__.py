@@ -7,8 +7,8 @@ from temporaldp.accounting.exact.evidence import ExactLeakage, Observation
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.methods import accounting_from
-from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.metric.method import MetricPrivacy
+from temporaldp.accounting.pairwise import PairwiseLeakage
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting, Attained, Evidence
 from temporaldp.accounting.quilt.evidence import QuiltLeakage

@@ -20,6 +20,16 @@ LEAST_SHARE = 1e-9
 """Share of alpha below which a sustainable budget counts as none."""
 
 
+def bisected(holds: Callable[[float], bool], low: float, high: float, close: float) -> float:
+    """The largest number found from `low`, which holds, up to `high`, by at most 60 halvings; `close` is relative."""
+    for _ in range(60):
+        if high - low <= close * high:
+            break
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
 def largest(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:
     """The largest number up to `high` with ``worst <= ceiling``, to 1e-8; `low` has it, and worst increases.
 

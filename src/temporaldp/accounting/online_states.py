@@ -7,7 +7,7 @@ Filters never change, so that copies of an account share them; odometers do, as 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 
+from temporaldp.accounting.monotone_search import bisected
 from temporaldp.accounting.protocol import Accounting, Filter, Odometer
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, LeakageBudgetError
@@ -147,7 +148,7 @@ class Filters(OnlineStates[Filter]):
         whole = self.with_reserve(most)
         if whole is not None:
             return whole
-        found = _halved(lambda reserve: self.with_reserve(reserve) is not None, most, 1e-7)
+        found = bisected(lambda reserve: self.with_reserve(reserve) is not None, 0.0, most, 1e-7)
         return self.with_reserve(found) or self
 
     def admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
@@ -165,22 +166,10 @@ class Filters(OnlineStates[Filter]):
         if steps == 1:
             return self.largest(last)
         most = max(self.largest(either) for either in (False, last))
-        low = _halved(lambda epsilon: self.admits([epsilon] * steps, last), most, 1e-12)
+        low = bisected(lambda epsilon: self.admits([epsilon] * steps, last), 0.0, most, 1e-12)
         # Just inside the level, room grows from step to step; exactly on it, the roundings given away would.
         # Share of alpha that a promise for several steps keeps, for the roundings of each of them
         return max(low - steps * 64.0 * ROUNDOFF * self.alpha, 0.0)
-
-
-def _halved(holds: Callable[[float], bool], high: float, close: float) -> float:
-    """Return the largest number found from 0 up to `high`, not tried itself, that holds."""
-    low = 0.0
-    # Halvings of the bracket for a budget of several steps: the last digits of a double
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-        if high - low <= close * high:
-            break
-    return low
 
 
 def filters_at_start(

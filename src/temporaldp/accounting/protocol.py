@@ -86,6 +86,9 @@ class Evidence:
         """Number of steps."""
         raise NotImplementedError
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} steps, {len(self.states)} states)"
+
     def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
         """Leakage of every ordered pair of states at a step, shape (n, n): row = the state, column = the one compared with."""
         raise NotImplementedError

@@ -264,11 +264,8 @@ class LeakageSeries(Table):
 
 def _frozen(values: FloatArray) -> FloatArray:
     """Return a read-only copy; an array that is read-only already is kept, so that users share theirs."""
-    if isinstance(values, np.ndarray) and values.dtype == np.float64 and not values.flags.writeable:
-        owner = values if values.base is None else values.base
-        if isinstance(owner, np.ndarray) and owner.base is None and not owner.flags.writeable:
-            return values
-    return read_only(values)
+    is_frozen = isinstance(values, np.ndarray) and values.base is None and not values.flags.writeable
+    return values if is_frozen and values.dtype == np.float64 else read_only(values)
 
 
 def temporal_leakage(

@@ -20,6 +20,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, Self, TypeVar
 
+from temporaldp.accounting.monotone_search import bisected
 from temporaldp.accounting.protocol import Filter, Odometer, Side
 from temporaldp.values import LARGEST
 
@@ -193,13 +194,7 @@ class StepwiseFilter(Filter, Generic[Arrived]):
         low, high = (self.reserve if self.admits(self.reserve, last) else 0.0), max(self.alpha, self.reserve)
         while high < LARGEST and self.admits(high, last):  # a metric may set all values less than 1 apart
             low, high = high, min(2.0 * high, LARGEST)
-        # Halvings of the bracket for a budget, at most, and its relative width at which they end
-        for _ in range(60):
-            if high - low <= 1e-10 * high:
-                break
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if self.admits(middle, last) else (low, middle)
-        return low
+        return bisected(lambda epsilon: self.admits(epsilon, last), low, high, 1e-10)
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
         """Whether a budget may be spent next. A step that publishes nothing always may.

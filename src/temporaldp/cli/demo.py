@@ -126,14 +126,14 @@ def demo(
     with working("drawing", writes=True):
         write_report(evidence, output / "report.html", title=title)
         for figure_name, figure in (
-            ("audit.png", leakage_figure(found.series, protected.times, paper=found.paper)),
-            ("witness.png", witness_figure(found.series.witness(audited.explained_step), protected.times)),
-            ("plan.png", leakage_figure(planned, protected.times, alpha=ALPHA)),
-            ("budgets.png", budget_figure(planned, protected.times)),
-            ("comparison.png", comparison_figure(compared, protected.times)),
-            ("matrix.png", matrix_figure(adversary.backward, backward=True)),
-            ("released.png", release_figure(released, truth)),
-            ("smoothed.png", release_figure(released, truth, smoothed=smoothed)),
+            ("audit.svg", leakage_figure(found.series, protected.times, paper=found.paper)),
+            ("witness.svg", witness_figure(found.series.witness(audited.explained_step), protected.times)),
+            ("plan.svg", leakage_figure(planned, protected.times, alpha=ALPHA)),
+            ("budgets.svg", budget_figure(planned, protected.times)),
+            ("comparison.svg", comparison_figure(compared, protected.times)),
+            ("matrix.svg", matrix_figure(adversary.backward, backward=True)),
+            ("released.svg", release_figure(released, truth)),
+            ("smoothed.svg", release_figure(released, truth, smoothed=smoothed)),
         ):
             name_step(figure, STEP)
             save_figure(figure, output / figure_name)

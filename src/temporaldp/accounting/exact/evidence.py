@@ -84,9 +84,6 @@ class ExactLeakage(Evidence):
     def __len__(self) -> int:
         return len(self.releases)
 
-    def __repr__(self) -> str:
-        return f"ExactLeakage({len(self)} steps, {len(self.states)} states)"
-
     @property
     def pairs(self) -> dict[str, tuple[IntArray, IntArray]]:
         """For each of "backward", "forward" and "temporal", the positions of the two states, arrays of shape (T,)."""

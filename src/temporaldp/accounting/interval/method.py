@@ -11,15 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSteps, Transition, unraised_arrival
-from temporaldp.accounting.metric.evidence import PairwiseLeakage
 from temporaldp.accounting.monotone_search import largest_in_few_tries
-from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, budgets, constant_matrix
+from temporaldp.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
+from temporaldp.accounting.protocol import Accounting, Side, budgets, constant_matrix
 from temporaldp.accounting.stepwise import Steps
-from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary
 from temporaldp.kernels.interval import LARGEST_SPREAD
 from temporaldp.kernels.lifting import off_diagonal
@@ -40,7 +37,7 @@ MOST_STEPS = 400
 """Steps upwards after which a supremum is reported as the paper's bound, or as infinite."""
 
 
-class IntervalBound(StepwiseAccounting[IntervalArrival]):
+class IntervalBound(PairwiseAccounting[IntervalArrival]):
     """An upper bound for every matrix of a set, also where it changes within the set at every step.
 
     `Exact()` stands for it where an adversary has an `IntervalMatrix` (Theory, section 12). Releases are numbers
@@ -56,20 +53,13 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
     name = "interval"
     takes_sets = True
 
-    def __init__(self, distances: ArrayLike | None = None) -> None:
-        self._given = distances
-        self._paper = PaperBound(distances)
-        self.distances, self.largest_distance = self._paper.distances, self._paper.largest_distance
+    supremum_factor = 1.0 + 3.0 * AHEAD * SETTLED
 
     sentence = (
         "Leakage is an upper bound for every matrix within the intervals, also if it changes at every step: TPL(t) is the "
         "largest entry of b(t) + f(t), plus epsilon(t), where b(t) and f(t) bound the incoming leakage of each pair of "
         "states from earlier and from later releases."
     )
-
-    def document(self) -> dict[str, Any]:
-        """The name, and the distances if there are some."""
-        return self._paper.document() | {"method": self.name}
 
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
@@ -89,11 +79,7 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
 
     def steps(self, user: Adversary) -> IntervalSteps:
         """Its transitions."""
-        return IntervalSteps(user, self.largest_distance)
-
-    def promised(self, releases: FloatArray) -> FloatArray:
-        """For the two values furthest apart."""
-        return self._paper.of_epsilons(releases)
+        return IntervalSteps(user, self._paper.largest_distance)
 
     def is_still(self, steps: Steps[float, IntervalArrival], before: IntervalArrival, after: IntervalArrival) -> bool:
         """Whether one step hardly changed incoming leakage, which only approaches its limit."""
@@ -118,29 +104,16 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
         found = unraised_arrival(through, own, spread + ahead + SETTLED * spread)
         return found if found is not None and steps.never_more(after, found) else None
 
-    def leakage(
+    def evidence(
         self,
-        user: Adversary,
+        states: tuple[str, ...],
         past: tuple[IntervalArrival, ...],
         releases: FloatArray,
         future: tuple[IntervalArrival, ...],
-    ) -> Leakage:
-        """The largest entry of each sum; never above the paper's bound, by one ulp neither."""
-        (paper,) = self._paper.series([user], self.promised(releases))
-        if user.states is None:  # nothing is known of how values follow one another: each release stands alone
-            return paper
-        found = super().leakage(user, past, releases, future)
-        pairs = PairwiseLeakage(
-            user.states,
-            self.promised(releases).copy(),
-            off_diagonal(len(user.states)),
-            tuple(one.pairs for one in past),
-            tuple(one.pairs for one in future),
-        )
-        past_only, future_only, both = (
-            np.minimum(getattr(found, direction), getattr(paper, direction)) for direction in DIRECTIONS
-        )
-        return Leakage(past_only, future_only, both, pairs)
+    ) -> PairwiseLeakage:
+        """Return the incoming leakage of every pair, beside the epsilon of the two states furthest apart."""
+        before, after = (tuple(one.pairs for one in arrived) for arrived in (past, future))
+        return PairwiseLeakage(states, self.promised(releases), off_diagonal(len(states)), before, after)
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[IntervalArrival, ...]:
         """A claim that no step raises, close to the smallest such one; an empty tuple where none is found."""
@@ -164,25 +137,6 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
             found = lower
         return (_with_room(transition, epsilon, found),)
 
-    def supremum_leakage(
-        self,
-        user: Adversary,
-        past: tuple[IntervalArrival, ...],
-        release: FloatArray,
-        future: tuple[IntervalArrival, ...],
-    ) -> Limits:
-        """The largest entry of each sum; never above the paper's bound."""
-        found, paper = (
-            super().supremum_leakage(user, past, release, future),
-            self._paper.limits([user], self.promised(release)),
-        )
-        past_only, future_only, both = (
-            # By which suprema are raised, so that no series, which may stop so much above where it settles, exceeds them
-            min(getattr(found, direction) * (1.0 + 3.0 * AHEAD * SETTLED), getattr(paper, direction))
-            for direction in DIRECTIONS
-        )
-        return Limits(past_only, future_only, both)
-
     def unspent(self, horizon: int) -> float:
         """Half of what a sustainable budget leaves."""
         return 0.5 * UNSPENT
@@ -196,8 +150,8 @@ class IntervalBound(StepwiseAccounting[IntervalArrival]):
 
         ceiling = alpha * (1.0 - UNSPENT)
         # Share of alpha below which no sustainable budget is sought
-        least = max(known * (1.0 - UNSPENT), 1e-6 * alpha / self.largest_distance)
-        found = largest_in_few_tries(worst, least, alpha / self.largest_distance, ceiling)
+        least = max(known * (1.0 - UNSPENT), 1e-6 * alpha / self._paper.largest_distance)
+        found = largest_in_few_tries(worst, least, alpha / self._paper.largest_distance, ceiling)
         return found or (known if known > least else 0.0)
 
 

@@ -10,7 +10,7 @@ b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,8 @@ from numpy.typing import ArrayLike
 
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
-from temporaldp.accounting.metric.evidence import PairwiseLeakage
-from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Leakage, Limits, Side, constant_known_matrix
-from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
+from temporaldp.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
+from temporaldp.accounting.protocol import SIDES, Accounting, Limits, Side, constant_known_matrix
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.kernels.lifting import Trees, lifted, no_trees, off_diagonal
@@ -29,7 +27,7 @@ from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.values import FloatArray, compared_by_value
 
 
-class MetricPrivacy(StepwiseAccounting[FloatArray]):
+class MetricPrivacy(PairwiseAccounting[FloatArray]):
     """Metric privacy (geo-indistinguishability): a release with budget e changes the odds of i against j by at most e D(i, j).
 
     One number for each pair of states is carried, an upper bound (Theory, section 8; the lifting of Chatzikokolakis et
@@ -51,10 +49,10 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
     name = "metric"
     takes_sets = True
 
+    distances: FloatArray
+
     def __init__(self, distances: ArrayLike) -> None:
-        self._given = distances
-        self.distances: FloatArray = checked_distances(distances, None)
-        self._paper = PaperBound(self.distances)
+        super().__init__(distances)
 
     sentence = (
         "Leakage is an upper bound by the distances D between states: TPL(t) is the largest entry of b(t) + epsilon(t) D "
@@ -62,10 +60,6 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         "where b(t) = K_B(b(t-1) + epsilon(t-1) D) and f(t) = K_F(f(t+1) + epsilon(t+1) D) are the incoming leakages of "
         "each pair of states and K_B and K_F the liftings of the transition matrices."
     )
-
-    def document(self) -> dict[str, Any]:
-        """The name and the distances, in the order of the states."""
-        return {"method": self.name, "distances": self.distances.tolist()}
 
     @property
     def for_epsilons(self) -> Exact:
@@ -82,23 +76,15 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
         box = None if online and (distances + np.eye(len(distances)) != 1.0).any() else box_of(distances)
         return MetricPrivacy(distances) if box is None else Exact(distances)
 
-    def promised(self, releases: FloatArray) -> FloatArray:
-        """For the two values furthest apart."""
-        return self._paper.of_epsilons(releases)
-
-    def leakage(
-        self, user: Adversary, past: tuple[FloatArray, ...], releases: FloatArray, future: tuple[FloatArray, ...]
-    ) -> Leakage:
-        """The largest entry of each sum; never above the paper's bound, by one ulp neither."""
-        (paper,) = self._paper.series([user], self.promised(releases))
-        if user.states is None:  # nothing is known of how values follow one another: each release stands alone
-            return paper
-        pairs = PairwiseLeakage(user.states, releases, self.distances, past, future)
-        backward, forward, temporal = (
-            np.minimum(getattr(paper, direction), [pairs.metric(t, direction).max() for t in range(len(releases))])
-            for direction in DIRECTIONS
-        )
-        return Leakage(backward, forward, temporal, pairs)
+    def evidence(
+        self,
+        states: tuple[str, ...],
+        past: tuple[FloatArray, ...],
+        releases: FloatArray,
+        future: tuple[FloatArray, ...],
+    ) -> PairwiseLeakage:
+        """Return the metrics of every step."""
+        return PairwiseLeakage(states, releases, self.distances, past, future)
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[FloatArray, ...]:
         """Incoming leakage that no step raises; `InputError` for interval matrices."""
@@ -108,18 +94,13 @@ class MetricPrivacy(StepwiseAccounting[FloatArray]):
     def supremum_leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
     ) -> Limits:
-        """The largest entry of each sum; never above the paper's bound."""
-        found, paper = (
-            super().supremum_leakage(user, past, release, future),
-            self._paper.limits([user], self.promised(release)),
-        )
-        backward, forward, temporal = (min(getattr(paper, way), getattr(found, way)) for way in DIRECTIONS)
+        """The largest entry of each sum, with the metrics that prove it."""
+        found = super().supremum_leakage(user, past, release, future)
         certificates = (
             one[0] + release[0] * self.distances if one and getattr(user, side) else None
             for side, one in zip(SIDES, (past, future), strict=True)
         )
-        evidence = None if user.states is None else MetricLimits(*certificates)
-        return Limits(backward, forward, temporal, evidence=evidence)
+        return found if user.states is None else replace(found, evidence=MetricLimits(*certificates))
 
     def steps(self, user: Adversary) -> MetricSteps:
         """Its liftings."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
+
+import numpy as np
 
 from temporaldp.accounting.protocol import Leakage, Side, constant_matrix
 from temporaldp.accounting.quilt.arrivals import QuiltArrival, QuiltSteps, has_quilts
 from temporaldp.accounting.quilt.evidence import QuiltLeakage
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary
+from temporaldp.kernels.lifting import off_diagonal
 from temporaldp.values import FloatArray
 
 
@@ -59,8 +63,9 @@ class MarkovQuilt(StepwiseAccounting[QuiltArrival]):
         found = super().leakage(user, past, releases, future)
         if user.states is None:
             return found
-        evidence = QuiltLeakage(user.states, releases, past, future, user)
-        return Leakage(found.backward, found.forward, found.temporal, evidence)
+        before, after = (tuple(np.asarray(one.pairs) for one in arrived) for arrived in (past, future))
+        apart = off_diagonal(len(user.states))
+        return replace(found, evidence=QuiltLeakage(user.states, releases, apart, before, after, user))
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[QuiltArrival, ...]:
         """Incoming leakage of every step; an empty tuple where some pair has no quilt of finite ratio at any distance."""
