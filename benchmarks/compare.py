@@ -22,7 +22,7 @@ import temporaldp as tdp
 
 EPSILON, STEPS, DELTA, GAUSSIAN_SCALE = 0.1, 47, 1e-6, 10.0
 SCALE = tdp.release.HISTOGRAM_SENSITIVITY / EPSILON
-"""Of the Laplace noise: replacing one person's value moves two counts by one each."""
+"""Of the Laplace noise: replacing one person's state moves two counts by one each."""
 
 HERE = Path(__file__).parent
 
@@ -106,7 +106,7 @@ def authors(adversary: tdp.Adversary) -> Answer:
 
 
 STEP, WHOLE = "one step by itself: event level", "all values of a person together: user level"
-NO_TIME = "that a person's value at one step tells about those at others"
+NO_TIME = "that a person's state at one step tells about those at others"
 NO_SHARE = "how little of it any single value can give away; it is at most this"
 
 

@@ -28,14 +28,14 @@ HEAD = f"""# Published systems: leakage over time under their promises
 - The page is computed from the records alone (`make deployments`). They are those of the OpenDP Differential Privacy Deployments Registry
   (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence), all pending or draft: its authors' readings of the sources that they name.
 
-Leakage about a step is the largest change of the odds between two values of one person at that step by all releases, in nats: 4.5 nats are a factor of 90.
-For independent steps (a value stays with probability 0.5) it is the promise of the step by itself.
+Leakage about a step is the largest change of the odds between two states of one person at that step by all releases, in nats: 4.5 nats are a factor of 90.
+For independent steps (the state stays the same with probability 0.5) it is the promise of the step by itself.
 """
 
 OVERVIEW = f"""
 ## All records
 
-Leakage about one step ({INFINITE_HORIZON}) for two values, of which one contributes, that stay with the probability at the head of a
+Leakage about one step ({INFINITE_HORIZON}) for two states, of which one contributes, that stay with the probability at the head of a
 column. `temporaldp deployment FOLDER` prints this table and the reasons in full.
 
 | record | unit | promise of a step | 0.7 | 0.9 | 0.99 | |
@@ -46,7 +46,7 @@ column. `temporaldp deployment FOLDER` prints this table and the reasons in full
 NUMBERS = f"""
 ## Seven cases
 
-A value stays with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: factor by which the releases change the odds between two values.
+The state stays the same with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: factor by which the releases change the odds between two states.
 *both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for every correlation. *promise for one step's
 leakage*: the promise of a step under which the supremum would be the present leakage of one step by itself.
 
@@ -58,7 +58,7 @@ ASSUMPTIONS = """Assumptions of all cases (a step is a month in the last one; th
 
 """
 
-OF_ALL = ("At one of the two values", "Values form", "One step is")
+OF_ALL = ("At one of the two states", "States form", "One step is")
 """How the assumptions begin that all cases share but for the word for a step."""
 
 STATED = re.compile(r"The horizon is|The secret is .*: present, absent\.")

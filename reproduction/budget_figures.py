@@ -107,7 +107,7 @@ def figure_8(horizons: tuple[int, ...] = HORIZONS, degrees: tuple[float, ...] = 
 
     Closed form: the mean of 1/epsilon_t. Sampled: NumPy's Laplace draws with a fixed seed, because the paper's noise is
     continuous and OpenDP's takes no seed. Each count has sensitivity 1, as in the paper; a histogram under replacement of
-    one person's value has sensitivity 2, which doubles every number here.
+    one person's state has sensitivity 2, which doubles every number here.
     """
     rng = np.random.default_rng(SEED)
     places = [("a", float(T), STRONG, T) for T in horizons] + [("b", s, s, HORIZON) for s in degrees]
@@ -135,7 +135,7 @@ def figure_8(horizons: tuple[int, ...] = HORIZONS, degrees: tuple[float, ...] = 
     )
     notes = (
         f"n = {N_STATES} and, for (b), T = {HORIZON} are ours: the text does not give them.",
-        "Lap(1/epsilon) is the paper's noise: sensitivity 1. Under replacement of one person's value every number doubles.",
+        "Lap(1/epsilon) is the paper's noise: sensitivity 1. Under replacement of one person's state every number doubles.",
         "There is no second curve for the exact leakage: for these matrices it equals the paper's bound, and so does the "
         "optimal plan.",
     )

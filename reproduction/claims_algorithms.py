@@ -64,7 +64,7 @@ def corollary_2() -> Finding:
         rows, place = matrix.dense(), {state: k for k, state in enumerate(matrix.states)}
         for witness in matrix.leakage_profile().witnesses:
             columns = [place[state] for state in witness.evidence]
-            held &= bool((rows[place[witness.value], columns] > rows[place[witness.other_value], columns]).all())
+            held &= bool((rows[place[witness.state], columns] > rows[place[witness.other_state], columns]).all())
             checked += 1
     return Finding(
         f"Held for all {checked} pairs and sets of columns that are worst at some level, over 20 random matrices of 6 "

@@ -81,7 +81,7 @@ def noise_scale() -> Finding:
         f"epsilon = {EPSILON}: noise of scale {mechanism.scale(2 * EPSILON):.4g} on every count spends {spent:.4g} by "
         f"OpenDP's privacy map; a budget of {EPSILON} needs scale {mechanism.scale(EPSILON):.4g}.",
         disagrees(same(spent, 2 * EPSILON)),
-        "The paper's neighbours differ in one person's value: one count falls by 1 and another rises by 1, so the "
+        "The paper's neighbours differ in one person's state: one count falls by 1 and another rises by 1, so the "
         "histogram's L1 sensitivity, by the paper's own Theorem 1, is 2. Lap(1/epsilon) gives 2 epsilon; every noise "
         "in Section VI doubles.",
     )

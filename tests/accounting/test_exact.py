@@ -262,7 +262,7 @@ def observation_of(series, t):
     """The pair of values that step t tells apart best, and which values each other step's output speaks for."""
     witness = series.witness(t)
     named = series.evidence.states
-    pair = named.index(witness.value), named.index(witness.other_value)
+    pair = named.index(witness.state), named.index(witness.other_state)
     return pair, {"backward": witness.high[:t], "forward": witness.high[t + 1 :][::-1]}
 
 

@@ -193,7 +193,7 @@ def test_each_member_has_details(rng):
             here, there = member.evidence.witness(step), alone.witness(step)
             assert here.leakage == pytest.approx(there.leakage, rel=1e-12)
             if step == 5:  # at either end all pairs are alike to those who know one direction
-                assert (here.value, here.other_value) == (there.value, there.other_value)
+                assert (here.state, here.other_state) == (there.state, there.other_state)
                 assert (here.high == there.high).all()
 
 

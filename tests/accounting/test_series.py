@@ -307,7 +307,7 @@ def test_each_of_many_users_is_accounted_for_as_if_alone(rng):
         np.testing.assert_allclose(getattr(together.attained, field), np.max(attained, axis=0), rtol=1e-12)
     assert 0.0 < together.gap < 1e-12
     assert together.worst_pair() == together.worst_member.worst_pair(together.worst_time)
-    assert together.witness().value == together.worst_pair()[0]
+    assert together.witness().state == together.worst_pair()[0]
     assert together.window(1, 4) == pytest.approx(max(one.window(1, 4) for one in alone), rel=1e-12)
 
 

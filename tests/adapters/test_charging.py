@@ -32,7 +32,7 @@ def geometric(scale, reach=60):
 
 
 def test_a_replaced_row_of_a_histogram_costs_two_moves_and_no_less():
-    """Two counts with noise that hides a row more or less at 0.5: every output, where one person's value is replaced."""
+    """Two counts with noise that hides a row more or less at 0.5: every output, where one person's state is replaced."""
     noise, epsilon = geometric(2.0), 0.5
     outputs = list(itertools.product(range(-40, 41), repeat=2))
     before, after = (1, 0), (0, 1)
@@ -131,7 +131,7 @@ def test_a_delta_goes_to_an_accountant_at_a_delta():
 
 def test_a_metric_that_counts_less_is_refused():
     accountant = TemporalAccountant(Adversary(WALK, WALK), accounting=MetricPrivacy([[0.0, 0.5], [0.5, 0.0]]))
-    with pytest.raises(InputError, match="may tell any two values apart"):
+    with pytest.raises(InputError, match="may tell any two states apart"):
         charge(accountant, 0.1)
     assert len(accountant) == 0
     with pytest.raises(InputError, match="expected a TemporalAccountant"):

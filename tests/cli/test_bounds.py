@@ -72,7 +72,7 @@ def test_audit_as_json_has_both_sides_the_observation_and_the_paper():
     assert found["paper"]["supremum"]["temporal"] == pytest.approx(1.0503, abs=1e-4)
     seen = series.witness()
     assert found["witness"]["time"] == found["worst_time"] == seen.time == 25
-    assert (found["witness"]["value"], found["witness"]["other_value"]) == ("W", "N3")
+    assert (found["witness"]["state"], found["witness"]["other_state"]) == ("W", "N3")
     assert [set(high) for high in found["witness"]["high"]] == [set(seen.counts_high(step)) for step in range(47)]
 
 

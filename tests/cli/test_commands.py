@@ -61,7 +61,7 @@ def test_audit_for_people():
     assert "0.6632, 6.6 times epsilon" in result.stdout
     assert "step 26 of 47, time s25" in result.stdout
     assert "a person in W was in" in " ".join(result.stdout.split())
-    assert "replace one person's value" in result.stdout
+    assert "replace one person's state" in result.stdout
     narrow = temporaldp("audit", SAMPLE, "--epsilon", "0.1", columns="60")
     assert max(map(len, narrow.stdout.splitlines()[:12])) <= 60
 

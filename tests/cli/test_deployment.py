@@ -145,7 +145,7 @@ def test_the_registry(folder):
         (("--stays", "often"), "FROM:TO"),
         (("--stays", "nan:nan"), "finite number"),
         (("--stays", "0.5:0.9:1"), "FROM:TO"),
-        (("--states", "home"), "at least 2 values"),
+        (("--states", "home"), "at least 2 states"),
         (("--states", "home,home"), "home"),
         (("--horizon", "0"), "greater than or equal to 1"),
         (("--set", "deployment.since=yesterday"), "valid date"),

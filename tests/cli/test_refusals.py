@@ -117,7 +117,7 @@ def test_a_level_that_cannot_be_held_has_its_own_code(tmp_path):
     message = refused(
         "plan", "--set", "correlation.backward=m.csv", "--alpha", "1", "-o", "p.json", cwd=tmp_path, code=3
     )
-    assert "several closed classes of values" in message
+    assert "several closed classes of states" in message
     by_paper = ("plan", "--set", "correlation.backward=m.csv", "--alpha", "1", "--bound", "paper", "-o", "p.json")
     assert "'home' from 'work' with certainty" in refused(*by_paper, cwd=tmp_path, code=3)
 

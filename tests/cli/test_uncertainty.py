@@ -32,7 +32,7 @@ def test_a_range_that_somebody_states_needs_no_data(tmp_path):
     assert found["accounting"] == {"method": "interval"}
     assert found["attained"] is None
     assert found["worst_leakage"] <= found["paper"]["worst_leakage"]
-    assert found["correlation"].startswith("Stated: a value stays with probability 0.7 to 0.9")
+    assert found["correlation"].startswith("Stated: the state stays the same with probability 0.7 to 0.9")
     assert found["warning"] is None
     assert figure.stat().st_size > 1000
 
@@ -69,7 +69,7 @@ def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
     written = temporaldp("report", *options, "-o", page)
     assert written.returncode == 0, written.stderr
     told = " ".join(page.read_text().split())
-    assert "95 % confidence if values form a Markov chain" in told
+    assert "95 % confidence if states form a Markov chain" in told
     assert "of resampled people" in told
 
 
@@ -79,7 +79,7 @@ def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     for place in (learnt, again):
         result = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 2, "--ledger", ledger, "-o", place)
         assert result.returncode == 0, result.stderr
-        assert "2 nats, for all values of a person together" in result.stdout
+        assert "2 nats, for all states of a person together" in result.stdout
     assert learnt.read_bytes() == again.read_bytes()
     refusal = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 1, "--ledger", ledger, "-o", again)
     assert refusal.returncode == 4
@@ -89,7 +89,7 @@ def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     assert audit["learning_epsilon"] == 2.0
     told = temporaldp("ledger", "verify", ledger)
     assert told.returncode == 0, told.stderr
-    assert "2-differential privacy for all values of a person together" in " ".join(told.stdout.split())
+    assert "2-differential privacy for all states of a person together" in " ".join(told.stdout.split())
 
 
 @pytest.mark.long

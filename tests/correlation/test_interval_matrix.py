@@ -41,7 +41,7 @@ def test_sticky_holds_every_matrix_that_stays_as_stated():
     assert not interval.contains(
         TransitionMatrix([[0.69, 0.31, 0.0], [0.0, 0.95, 0.05], [0.1, 0.1, 0.8]], ["a", "b", "c"])
     )
-    assert interval.origin.sentence.startswith("Stated: a value stays with probability 0.7 to 0.95")
+    assert interval.origin.sentence.startswith("Stated: the state stays the same with probability 0.7 to 0.95")
 
 
 def test_the_same_set_in_another_order():

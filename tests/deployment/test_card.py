@@ -112,7 +112,7 @@ def test_in_words(load):
     assert "4.5 nats about one day" in told
     assert "at the user level (all steps of a person), for every correlation: at most 10 nats" in told
     assert "With a promise of epsilon = 0.1157 for each day" in told  # 0.11573: what is granted is rounded down
-    assert "both values are contributed, a change is a removal and an addition" in told
+    assert "both states are contributed, a change is a removal and an addition" in told
 
 
 @pytest.mark.parametrize(("prior", "leakage"), [(0.5, 4.499), (0.1, 2.0), (0.9, 0.3)])
@@ -264,7 +264,7 @@ def test_units_by_default(load):
 @pytest.mark.parametrize(
     ("asked", "error", "says"),
     [
-        ({"states": ("a",)}, StateError, "at least 2 values"),
+        ({"states": ("a",)}, StateError, "at least 2 states"),
         ({"stays": (0.9, 0.5)}, InputError, "smallest <= largest"),
         ({"stays": 0.9}, InputError, "two probabilities"),
         ({"at": 0.2}, InputError, "within the range"),

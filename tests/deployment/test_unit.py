@@ -83,7 +83,7 @@ def test_distances_of_all_units():
     [
         (
             lambda: PrivacyUnit.binary_count().distances(("a", "b", "c")),
-            "expected two values for --unit binary-count, got 3",
+            "expected two states for --unit binary-count, got 3",
         ),
         (lambda: PrivacyUnit.add_or_remove(absent="gone").distances(("a", "b")), "got 'gone'"),
         (lambda: PrivacyUnit.at_most(0, of=PrivacyUnit.binary_count()), "at least 1"),

@@ -243,11 +243,11 @@ def test_tied_ratios_make_one_vertex():
 def test_witness_names_the_pair_and_the_set():
     matrix = TransitionMatrix([[0.5, 0.4, 0.1], [0.1, 0.1, 0.8], [0.3, 0.3, 0.4]], states=["home", "work", "shop"])
     witness = matrix.leakage_profile().witness(0.5)
-    assert {witness.value, witness.other_value} == {"home", "work"}
+    assert {witness.state, witness.other_state} == {"home", "work"}
     rows = dict(zip(matrix.states, matrix.dense(), strict=True))
     members = [matrix.states.index(state) for state in witness.evidence]
-    assert witness.probability == pytest.approx(rows[witness.value][members].sum())
-    assert witness.other_probability == pytest.approx(rows[witness.other_value][members].sum())
+    assert witness.probability == pytest.approx(rows[witness.state][members].sum())
+    assert witness.other_probability == pytest.approx(rows[witness.other_state][members].sum())
 
 
 @given(matrices(), alphas)

@@ -54,7 +54,7 @@ def test_a_witness_is_what_its_vertex_says():
     matrix = random_correlation(40, rng=3)
     profile = matrix.leakage_profile()
     for (d, q), witness in zip(profile.vertices, profile.witnesses, strict=True):
-        value, other = int(witness.value), int(witness.other_value)
+        value, other = int(witness.state), int(witness.other_state)
         columns = [int(name) for name in witness.evidence]
         assert math.fsum(matrix.dense()[value, columns]) == q == witness.probability
         assert math.fsum(matrix.dense()[other, columns]) == d == witness.other_probability

@@ -70,7 +70,7 @@ def test_what_cannot_be_simulated_is_refused():
     ):
         with pytest.raises(InputError, match="cannot be simulated"):
             require_simulated((mechanism,), 3)
-    with pytest.raises(StateError, match="about 2 values"):
+    with pytest.raises(StateError, match="about 2 states"):
         require_simulated((OutputTable(np.eye(2)),), 3)
     with pytest.raises(InputError, match="one mechanism a step"):
         require_simulated((MADE[0][0], MADE[0][0]), 3)

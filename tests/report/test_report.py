@@ -76,8 +76,8 @@ def text_of(page):
 def test_the_page_of_an_audit_says_what_leaks(audited):
     page = text_of(render_report(audited))
     assert "spends 0.1 at each step leaks up to 0.6632 nats about one step, 6.6 times as much" in page
-    assert "differ in the value of one person at one step (replace one)" in page
-    assert "odds between two values by at most a factor of 1.941 (the factor is e^0.6632)" in page
+    assert "differ in the state of one person at one step (replace one)" in page
+    assert "odds between two states by at most a factor of 1.941 (the factor is e^0.6632)" in page
     assert "4.7-differential privacy" in page
     assert "Estimated from other traces (past.csv)" in page
     assert "Warning" not in page

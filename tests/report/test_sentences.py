@@ -61,7 +61,7 @@ def test_levels_are_never_understated():
     assert sentences.satisfied(1.0) == "1-DP_T"
     assert sentences.satisfied(1.0000001) == "1.001-DP_T"
     assert sentences.satisfied(0.5, 1e-6) == "(0.5, 1e-06)-DP_T"
-    assert sentences.guarantee_line(1.0, 0.0) == "at most 1 nat about any step (1-DP_T), replace one person's value"
+    assert sentences.guarantee_line(1.0, 0.0) == "at most 1 nat about any step (1-DP_T), replace one person's state"
     assert "at most 1 nat at delta 1e-06 about any step ((1, 1e-06)-DP_T)" in sentences.guarantee_line(1.0, 1e-6)
 
 
@@ -92,7 +92,7 @@ def test_certainty_is_not_excluded_where_nothing_is_left_of_it():
 
 def test_the_cost_of_learning_and_the_total_are_rounded_up():
     words = sentences.learning_cost(2.00001, 3.00001, 1e-6)
-    assert words == "2.001 nats for all values of a person together; with the release, 3.001 nats at delta 1e-06 in all"
+    assert words == "2.001 nats for all states of a person together; with the release, 3.001 nats at delta 1e-06 in all"
 
 
 def test_upper_bounds_name_their_method():

@@ -105,7 +105,7 @@ def test_one_answer_has_all_about_a_leakage(ask):
     assert found["supremum"] == {"temporal": tdp.leakage_supremum(adversary(), 0.3).temporal, "certified": True}
     seen = series.evidence.witness(series.worst_time)
     assert (found["step"], found["high"]) == (series.worst_time, seen.high.tolist())
-    assert ["ab"[k] for k in found["pairs"][found["step"]]] == [seen.value, seen.other_value]
+    assert ["ab"[k] for k in found["pairs"][found["step"]]] == [seen.state, seen.other_state]
     assert found["meaning"] == f"{sentences.odds(series.worst, 0.0)}. {sentences.posteriors(series.worst, 0.0)}"
     other = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.3, "step": 0}).json
     assert (other["step"], other["high"]) == (0, series.evidence.witness(0).high.tolist())

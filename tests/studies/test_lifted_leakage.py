@@ -130,7 +130,7 @@ def test_a_release_of_values_goes_on_under_a_longer_memory(tmp_path):
 )
 def test_probabilities_that_are_no_chain_are_refused(given, error, message):
     if error is None:
-        assert LiftedChain.of_words(given).memory == "the last value"
+        assert LiftedChain.of_words(given).memory == "the last state"
         return
     with pytest.raises(error, match=message):
         LiftedChain.of_words(given)

@@ -35,7 +35,7 @@ class TemporalAccountant:
     adversary : Adversary, or an iterable or mapping of them
         Several: everyone is accounted for, and the worst one named.
     alpha : float, > 0, optional
-        Level to hold, in nats, under replacement of one person's value.
+        Level to hold, in nats, under replacement of one person's state.
     horizon : int, optional
         Number of steps T, where it is known; implied by matrices that vary with time. The last step need not leave anything.
     reserve : float, >= 0, optional
@@ -226,7 +226,7 @@ class TemporalAccountant:
         releases : float >= 0, mechanism, event of dp-accounting, or list or array of them
             The privacy loss of the next release on its own (replacement of one value), in nats; 0: nothing is published. At a
             delta also a mechanism, or a tuple of several that are published at one step. A list has one entry per step. Noise
-            of a dp-accounting event is relative to the largest contribution of one user; replacing a value removes one
+            of a dp-accounting event is relative to the largest contribution of one user; replacing a state removes one
             contribution and adds another, which moves a result twice as far.
         last : bool
             No step follows: what is reserved for later ones may be used.

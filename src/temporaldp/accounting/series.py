@@ -47,7 +47,7 @@ class LeakageSeries(Table):
     Parameters
     ----------
     epsilons : array, shape (T,)
-        What each release promises on its own; under a metric, for the two values furthest apart.
+        What each release promises on its own; under a metric, for the two states furthest apart.
     backward, forward, temporal : array, shape (T,)
         BPL, FPL and TPL: leakage at a step from it and the past, from it and the future, and from everything. With several
         users, each is the largest over the users at that step (so that in general
@@ -166,7 +166,7 @@ class LeakageSeries(Table):
 
     @property
     def user_level(self) -> float:
-        """Leakage about all of a user's values together: the sum of all epsilons (Corollary 1), whatever the correlation.
+        """Leakage about all of a user's states together: the sum of all epsilons (Corollary 1), whatever the correlation.
 
         Under approximate DP, the epsilon of the composition of all releases.
         """
@@ -176,7 +176,7 @@ class LeakageSeries(Table):
         return self._composed(None if known is None else known.user_level)
 
     def window(self, start: int | None, stop: int | None) -> float:
-        """Leakage about all values in steps ``start:stop`` together, by Theorem 2, in nats; exact where the series is.
+        """Leakage about all states in steps ``start:stop`` together, by Theorem 2, in nats; exact where the series is.
 
         Under approximate DP, the same releases are composed where pure epsilons are added.
 

@@ -31,7 +31,7 @@ class LeakageSupremum:
     Parameters
     ----------
     epsilon : float
-        Budget of every step; under a metric, for the two values furthest apart.
+        Budget of every step; under a metric, for the two states furthest apart.
     backward, forward, temporal : float
         Upper bounds for every step of every horizon; if `accounting` is exact, they are approached as the horizon grows. With
         several users, each is the largest over the users.

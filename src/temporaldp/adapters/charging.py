@@ -42,7 +42,7 @@ def over_moves(promised: Promise, moves: int) -> Promise:
     """
     if isinstance(moves, bool) or not isinstance(moves, int) or moves < 1:
         raise InputError(
-            f"expected moves = 1 if neighbouring data sets of the library replace a value, or at least 2 if they add or remove "
+            f"expected moves = 1 if neighbouring data sets of the library replace a state, or at least 2 if they add or remove "
             f"a row, got {moves!r}"
         )
     if moves == 1:

@@ -25,7 +25,7 @@ def diffprivlib(accountant: TemporalAccountant, *, moves: int = ADD_THEN_REMOVE)
     ----------
     accountant : TemporalAccountant
     moves : int
-        How many of diffprivlib's own moves between neighbours replace one person's value. Its documentation does not settle
+        How many of diffprivlib's own moves between neighbours replace one person's state. Its documentation does not settle
         it for all of its functions: `tools.histogram` is about a row more or less, `tools.mean` about a replaced one. 2,
         the default, is enough for both; 1 is for those who only use the second kind.
 

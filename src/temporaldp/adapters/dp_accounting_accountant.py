@@ -17,7 +17,7 @@ def dp_accounting(accountant: TemporalAccountant) -> Any:
 
     ``compose(event)`` is one step, ``compose(event, count)`` so many steps after another, all of them or none; several events
     about the data of one step are one ``ComposedDpEvent``. Noise counts as for `temporal_leakage`: an event
-    describes the sensitivity to one contribution of a person, and replacing a value has twice that sensitivity.
+    describes the sensitivity to one contribution of a person, and replacing a state has twice that sensitivity.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ def loss_distribution(distribution: Any, *, neighboring_relation: Any) -> LossDi
     """Return a privacy loss distribution of dp-accounting as the mechanism of one step.
 
     The distribution itself does not state its neighbouring relation. One that was made for adding or removing a contribution is
-    too small here, where a value is replaced: one contribution leaves and another one comes. The Gaussian noise of
+    too small here, where a state is replaced: one contribution leaves and another one comes. The Gaussian noise of
     ``GaussianDpEvent(10)`` has the distribution ``from_gaussian_mechanism(10, neighboring_relation=NeighborRel.REPLACE_ONE)``,
     with twice the sensitivity.
 

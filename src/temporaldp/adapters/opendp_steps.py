@@ -24,7 +24,7 @@ ROWS = {
 def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) -> Any:
     """Return an OpenDP measurement or Context whose answers are charged to a temporal accountant before they are released.
 
-    Every call of a measurement is a step, and spends the output of its privacy map for data that differ in one person's value.
+    Every call of a measurement is a step, and spends the output of its privacy map for data that differ in one person's state.
     A Context is a single step: its whole budget is charged here, once. Its queries are then answered as usual; a query whose
     privacy map exceeds the charge for one replaced value is refused before it is answered.
 
@@ -34,7 +34,7 @@ def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) ->
     accountant : TemporalAccountant
         A pure epsilon is accepted by any accountant; (epsilon, delta) and rho by one under approximate DP.
     d_in : optional
-        How far apart data are that differ in the value of one person at one step, in the measurement's or Context's own
+        How far apart data are that differ in the state of one person at one step, in the measurement's or Context's own
         metric. Default for datasets where a person has one row: 2 under the symmetric and the insert-delete distance, since
         one row goes and another comes; 1 under the change-one and the Hamming distance. For a Context whose unit is more
         than one row, as many times that. All other metrics need it: a histogram under the L1 distance is 2 away.
@@ -122,7 +122,7 @@ def _distance(metric: Any, unit: Any, d_in: Any) -> Any:
     rows = ROWS.get(str(metric).partition("(")[0])
     if rows is None:
         raise InputError(
-            f"expected d_in, how far data with one person's value replaced are apart under {metric}: 2 for a histogram under "
+            f"expected d_in, how far data with one person's state replaced are apart under {metric}: 2 for a histogram under "
             "the L1 distance, the width of the bounds for a number under the absolute distance"
         )
     return rows * unit

@@ -23,7 +23,7 @@ def tumult(session: Any, accountant: TemporalAccountant, budget: Any, *, moves: 
     budget : tmlt.analytics.PrivacyBudget
         What the session was made with. All of it must be left.
     moves : int
-        How many of the session's protected changes replace one person's value. 2 for `AddOneRow` and `AddRowsWithID`: what
+        How many of the session's protected changes replace one person's state. 2 for `AddOneRow` and `AddRowsWithID`: what
         was goes, and what is comes. 1 for `AddMaxRows(2)`, where a person has one row.
 
     Returns

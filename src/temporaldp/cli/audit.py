@@ -272,8 +272,8 @@ def _witness(series: LeakageSeries) -> dict[str, Any] | None:
     seen = series.witness()
     return {
         "time": seen.time,
-        "value": seen.value,
-        "other_value": seen.other_value,
+        "state": seen.state,
+        "other_state": seen.other_state,
         "high": [seen.counts_high(step) for step in range(len(seen))],
         "leakage": seen.leakage,
     }
@@ -332,7 +332,7 @@ def show_audit(inputs: Inputs, found: Audit, evidence: Evidence) -> None:
     shown = [(name, value) for name, value, applies in rows if applies]
     data = inputs.trajectories
     people = "" if data is None else f"{data.n_users} people, "
-    title = f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's value)"
+    title = f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's state)"
     if inputs.scarcity is not None:
         facts(title, shown[:4])
         return

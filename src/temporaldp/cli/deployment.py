@@ -38,12 +38,14 @@ def deployment(
     ],
     states: Annotated[
         str | None,
-        o.option("--states", help="The secret: values of a step (default: present,absent).", metavar="A,B"),
+        o.option("--states", help="The secret: states of a step (default: present,absent).", metavar="A,B"),
     ] = None,
     stays: Annotated[
         str | None,
         o.option(
-            "--stays", help="Probability that a value stays from step to step (default: 0.5:0.99).", metavar="FROM:TO"
+            "--stays",
+            help="Probability that the state stays the same from step to step (default: 0.5:0.99).",
+            metavar="FROM:TO",
         ),
     ] = None,
     correlation: Annotated[
@@ -60,12 +62,12 @@ def deployment(
     unit: Annotated[
         str | None,
         o.option(
-            "--unit", help="What a change of value is in units of the promise.", metavar="replace-one|add-or-remove|..."
+            "--unit", help="What a change of state is in units of the promise.", metavar="replace-one|add-or-remove|..."
         ),
     ] = None,
     tables: Annotated[
         str | None,
-        o.option("--tables", help="Tables that the value enters; their epsilons add up.", metavar="NAME=E,..."),
+        o.option("--tables", help="Tables that the state enters; their epsilons add up.", metavar="NAME=E,..."),
     ] = None,
     delta: o.DeltaOption = None,
     output: Annotated[
@@ -82,7 +84,7 @@ def deployment(
     """Compute what the guarantee of a published system is worth over time, from its record.
 
     Options and the section [deployment] of the project file give what a record does not: the secret, the correlation, the
-    number of steps, and how the unit of the guarantee maps to a change of value. The card lists every assumption.
+    number of steps, and how the unit of the guarantee maps to a change of state. The card lists every assumption.
     """
     options = {
         "deployment.states": states,
@@ -143,7 +145,7 @@ def show_card(card: DeploymentCard) -> None:
         _sentences("Result", card.sentences)
     else:
         _sentences("Leakage over time", card.sentences)
-        title = f"{INFINITE_HORIZON.capitalize()}, by the probability that a value stays"
+        title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
         rows = [
             {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
             for p, leakage in zip(card.stays, card.lasting, strict=True)
@@ -189,7 +191,7 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
 
 def _show_folder(lines: list[DeploymentCard], unread: list[tuple[str, str]]) -> None:
     points = sorted({p for line in lines for p in line.stays})
-    title = f"Leakage about one step (nats): {INFINITE_HORIZON}, by the probability that a value stays"
+    title = f"Leakage about one step (nats): {INFINITE_HORIZON}, by the probability that the state stays the same"
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for name, most in (("record", 26), ("promise", 30)):
         table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=most)

@@ -17,7 +17,7 @@ from temporaldp.report.sentences import number
 def learn(
     traces: o.TracesArgument = None,
     epsilon: Annotated[
-        float | None, o.option("--epsilon", help="Epsilon for all values of a user together, in nats.", metavar="E")
+        float | None, o.option("--epsilon", help="Epsilon for all states of a user together, in nats.", metavar="E")
     ] = None,
     output: Annotated[
         Path | None, o.option("--output", "-o", help="Where to write the correlation (.json).", metavar="FILE")
@@ -77,7 +77,7 @@ def show_learnt(adversary: Adversary) -> None:
             rows.append((direction, f"intervals {number(float(widths.min()))} to {number(float(widths.max()))} wide"))
     assert isinstance(adversary.backward, IntervalMatrix)
     origin = adversary.backward.origin
-    rows.append(("spent", f"{number(origin.epsilon, up=True)} nats, for all values of a person together"))
+    rows.append(("spent", f"{number(origin.epsilon, up=True)} nats, for all states of a person together"))
     rows.append(("how", origin.sentence))
     facts("Correlation learnt with differential privacy", rows)
     if narrowest > 0.5:

@@ -276,7 +276,7 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     if "accounting" not in known:
         cost = number(known["alpha"], up=True)
         return [
-            ("guarantee", f"{cost}-differential privacy for all values of a person together"),
+            ("guarantee", f"{cost}-differential privacy for all states of a person together"),
             ("of", "a correlation"),
         ]
     renewal = renewal_of(ledger)

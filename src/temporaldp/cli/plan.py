@@ -206,7 +206,7 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
         ),
         *learning_facts(made.source, made.alpha, made.delta),
     ]
-    facts(f"Plan for {made.level} (nats, replace one person's value)", rows)
+    facts(f"Plan for {made.level} (nats, replace one person's state)", rows)
     if isinstance(made.leakage, LeakageSeries):
         steps_table(made.leakage, inputs.times(len(made.leakage)), granted=True)
         naive = mean_absolute_noise(laplace_scales([made.alpha / len(made.leakage)]))

@@ -150,4 +150,4 @@ def _show(found: LeakageDistribution, level: float | None, whose: str, plans: di
         rows.append((f"budget of each step (alpha = {plans['alpha']:g})", number(plans["budget"], down=True)))
         rows.append(("people above alpha", plans["sentence"]))
     horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
-    facts(f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's value)", rows)
+    facts(f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's state)", rows)

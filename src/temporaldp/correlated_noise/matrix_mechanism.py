@@ -34,7 +34,7 @@ LEAST_SCALE = 1e-50
 class MatrixMechanism(SequenceMechanism):
     """Counts of T steps by ``C x + noise``: x holds a histogram a step, and the noise is independent Gaussian.
 
-    With C the identity this is fresh noise at every step. Other matrices spread the value of one step over several outputs, so
+    With C the identity this is fresh noise at every step. Other matrices spread the state of one step over several outputs, so
     that running counts have less error at the same event-level guarantee (Li et al., VLDB Journal 2015; Denisov et al., NeurIPS
     2022). `temporal_leakage` with ``ApproximateDP(delta)`` gives an upper bound of the leakage of every step by couplings of
     paths (Theory, section 23).
@@ -142,7 +142,7 @@ class MatrixMechanism(SequenceMechanism):
     def sensitivity(self) -> float:
         """Most that C x moves when one number of x moves by 1, in L2 norm: the largest norm of a column.
 
-        Replacing one person's value at one step moves two counts, and C x by sqrt(2) times as much.
+        Replacing one person's state at one step moves two counts, and C x by sqrt(2) times as much.
         """
         return float(np.linalg.norm(self.matrix, axis=0).max())
 

@@ -38,12 +38,12 @@ class Adversary:
     Parameters
     ----------
     backward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
-        ``Pr(l[t-1] | l[t])``: row = the value now, column = the value before. A sequence has one matrix per
+        ``Pr(l[t-1] | l[t])``: row = the state now, column = the state before. A sequence has one matrix per
         transition: element k (from 0) relates time k + 1 (rows) to time k (columns), so T - 1 of them serve T steps.
         With `Periodic` it depends on the clock, for any number of steps. With an `IntervalMatrix` leakage is an
         upper bound for every matrix of the set. None: past releases add no leakage.
     forward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
-        ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. Element k relates time k (rows) to
+        ``Pr(l[t+1] | l[t])``: row = the state now, column = the state after. Element k relates time k (rows) to
         time k + 1 (columns). None: later releases add no leakage.
     name : str, optional
         Name of the targeted user, for reports.

@@ -46,7 +46,7 @@ def clopper_pearson(
 def intervals_of_counts(counts: NDArray[np.int64], *, risk: float) -> tuple[FloatArray, FloatArray]:
     """Bounds of every entry of a transition matrix from counts of transitions, shape (n, n) each.
 
-    All hold together but with probability `risk` at most (Bonferroni over the entries), if the transitions from a value are
+    All hold together but with probability `risk` at most (Bonferroni over the entries), if the transitions from a state are
     independent given that value, as in a Markov chain. A row without transitions may be anything.
     """
     known = counts.astype(np.float64)

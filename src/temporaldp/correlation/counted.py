@@ -16,7 +16,7 @@ from temporaldp.errors import InputError
 
 
 class CountedTraces:
-    """Transitions from each value to each other, and how many people have each value at each time: what `read_counts` returns.
+    """Transitions from each state to each other, and how many people have each state at each time: what `read_counts` returns.
 
     Both are the exact counts of the people whom they are about, hence private.
 
@@ -93,7 +93,7 @@ class CountedTraces:
 
     @property
     def has_histogram(self) -> bool:
-        """Whether it is known how many people have each value at each time."""
+        """Whether it is known how many people have each state at each time."""
         return self._histogram is not None
 
     def histogram(self) -> IntArray:
@@ -106,7 +106,7 @@ class CountedTraces:
         """
         if self._histogram is None:
             raise InputError(
-                "expected a table with how many people have each value at each time (counts=..., or --set traces.counts=FILE)"
+                "expected a table with how many people have each state at each time (counts=..., or --set traces.counts=FILE)"
             )
         return self._histogram.copy()
 

@@ -16,7 +16,7 @@ JEFFREYS = 0.5
 """Dirichlet concentration of a cell that nothing is known about."""
 
 MOST_TRIES = 100
-"""Times that people are drawn anew until every value has a transition."""
+"""Times that people are drawn anew until every state has a transition."""
 
 
 def posterior_adversaries(

@@ -118,8 +118,8 @@ def estimate_adversaries(
         Which correlations the adversary knows.
     confidence : float, optional
         Between 0 and 1. Matrices are then `IntervalMatrix`: Clopper-Pearson intervals that hold for all entries of all
-        directions together with this confidence (Bonferroni), if the values form a Markov chain; as if the number of visits
-        to each value had been fixed (Theory, section 12). With adversaries per user or group, for each of them by
+        directions together with this confidence (Bonferroni), if the states form a Markov chain; as if the number of visits
+        to each state had been fixed (Theory, section 12). With adversaries per user or group, for each of them by
         itself. Takes no prior.
 
     Yields

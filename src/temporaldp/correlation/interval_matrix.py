@@ -270,7 +270,9 @@ def sticky(
     lower, upper = np.where(own, least, 0.0), np.where(own, most, 1.0 - least)
     if len(names) == 2:
         lower = np.where(own, least, 1.0 - most)
-    stated = Origin("stated", f"Stated: a value stays with probability {least:g} to {most:g}, and goes anywhere else.")
+    stated = Origin(
+        "stated", f"Stated: the state stays the same with probability {least:g} to {most:g}, and goes anywhere else."
+    )
     return IntervalMatrix(lower, upper, names, origin=stated)
 
 

@@ -1,9 +1,9 @@
-"""Chains with more memory than one value: words of the last values, or a value and how long it has lasted.
+"""Chains with more memory than one state: words of the last states, or a state and how long it has lasted.
 
 Notation
 --------
-u        a hidden state, of which outputs show the value only: a word of k values (order k), or a value and its age
-Pr(c|u)  the next value; with it the next hidden state is known
+u        a hidden state, of which outputs show the state only: a word of k states (order k), or a state and its age
+Pr(c|u)  the next state; with it the next hidden state is known
 pi       stationary distribution of the hidden states
 """
 
@@ -32,12 +32,12 @@ MOST_HIDDEN = 1_000
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiftedChain:
-    """A stationary chain of hidden states, of which a release shows the value only.
+    """A stationary chain of hidden states, of which a release shows the state only.
 
     Parameters
     ----------
     states : tuple of n names
-        Of the values.
+        Of the states that a release shows.
     labels : int array, shape (m,)
         The value of each hidden state.
     backward, forward : TransitionMatrix
@@ -61,13 +61,13 @@ class LiftedChain:
 
     @classmethod
     def of_words(cls, probabilities: ArrayLike, states: Iterable[object] | None = None) -> LiftedChain:
-        """Return the stationary chain of order k of known probabilities: the next value depends on the last k values.
+        """Return the stationary chain of order k of known probabilities: the next state depends on the last k states.
 
         Parameters
         ----------
         probabilities : array_like, shape (n, ..., n), with k + 1 axes
-            ``Pr(l[t+1] = c | l[t-1] = a, l[t] = b)`` at ``[a, b, c]`` for order 2: one axis for each of the last k values, the
-            oldest first, and the last one for the next value, along which they sum to 1. Also of words that never occur.
+            ``Pr(l[t+1] = c | l[t-1] = a, l[t] = b)`` at ``[a, b, c]`` for order 2: one axis for each of the last k states, the
+            oldest first, and the last one for the next state, along which they sum to 1. Also of words that never occur.
         states : sequence of n distinct names, optional
             Defaults to ``"0", "1", ...``.
 
@@ -76,7 +76,7 @@ class LiftedChain:
         MatrixError
             The shape is another one, some probabilities are none, or the chain has several closed classes.
         EstimationError
-            So many words would not fit in memory, or a value is left for good.
+            So many words would not fit in memory, or a state is left for good.
 
         Examples
         --------
@@ -93,29 +93,29 @@ class LiftedChain:
         n, order = (given.shape[-1], given.ndim - 1) if given.ndim else (0, 0)
         if order < 1 or set(given.shape) != {n}:
             raise MatrixError(
-                "expected an array of shape (n, ..., n), with an axis for each of the last values and one for the next value, "
+                "expected an array of shape (n, ..., n), with an axis for each of the last states and one for the next state, "
                 f"got shape {given.shape}"
             )
         known = state_names(range(n) if states is None else states)
         if len(known) != n:
-            raise StateError(f"expected {n} state names, one per value, got {len(known)}: {listed(known)}")
+            raise StateError(f"expected {n} state names, one per state, got {len(known)}: {listed(known)}")
         words = _Words.of(known, order)
         return _stationary(known, words.last, _moving(given.reshape(-1, n), words.following), words.names, words.memory)
 
     @property
     def adversary(self) -> Adversary:
-        """The adversary about the hidden states: its leakage is no less than that about the values, by every method.
+        """The adversary about the hidden states: its leakage is no less than about the states themselves, by every method.
 
-        Planning and accounting functions take the chain itself for it. A release also needs the values' names (``states=``).
+        Planning and accounting functions take the chain itself for it. A release also needs the states' names (``states=``).
         """
         return Adversary(self.backward, self.forward)
 
     def __repr__(self) -> str:
-        return f"LiftedChain({len(self.labels)} hidden states of {len(self.states)} values: {self.memory})"
+        return f"LiftedChain({len(self.labels)} hidden states of {len(self.states)} states: {self.memory})"
 
 
 def estimate_words(trajectories: Traces, *, order: int, prior: float = 1.0) -> LiftedChain:
-    """The stationary chain of order k that traces show: the next value depends on the last k values.
+    """The stationary chain of order k that traces show: the next state depends on the last k states.
 
     ``Pr(c | word) = (N[word, c] + prior P[last, c]) / (N[word] + prior)`` with the first-order estimate P: a word that is rare
     is taken to go on as its last value does.
@@ -130,14 +130,14 @@ def estimate_words(trajectories: Traces, *, order: int, prior: float = 1.0) -> L
     Raises
     ------
     EstimationError
-        So many words would not fit in memory (said before any is made), a value is never left, or the chain has several closed
+        So many words would not fit in memory (said before any is made), a state is never left, or the chain has several closed
         classes, so that none of its distributions stays.
 
     Examples
     --------
     >>> from temporaldp import load_sample
     >>> estimate_words(load_sample(), order=2)
-    LiftedChain(25 hidden states of 5 values: the last 2 values)
+    LiftedChain(25 hidden states of 5 states: the last 2 states)
     """
     words, n = _Words.of(trajectories.states, order), trajectories.n_states
     codes = codes_of(trajectories)
@@ -150,7 +150,7 @@ def estimate_words(trajectories: Traces, *, order: int, prior: float = 1.0) -> L
 
 
 class _Words(NamedTuple):
-    """All words of the last values: the last value of each, the words that may follow, their names, and what they remember."""
+    """All words of the last states: the last state of each, the words that may follow, their names, and what they remember."""
 
     last: IntArray
     following: IntArray
@@ -164,24 +164,24 @@ class _Words(NamedTuple):
             raise InputError(f"expected an order of at least 1, got {order}")
         if n**order > MOST_HIDDEN:
             raise EstimationError(
-                f"order {order} over {n} values has {n**order} words, more than {MOST_HIDDEN}: a matrix over them would not "
-                "fit; take a lower order, or group values into fewer"
+                f"order {order} over {n} states has {n**order} words, more than {MOST_HIDDEN}: a matrix over them would not "
+                "fit; take a lower order, or group states into fewer"
             )
         words = np.array(np.unravel_index(np.arange(n**order), (n,) * order)).T
         following = np.arange(n**order)[:, None] * n % n**order + np.arange(n)
         names = [" > ".join(states[k] for k in word) for word in words]
-        memory = "the last value" if order == 1 else f"the last {order} values"
+        memory = "the last state" if order == 1 else f"the last {order} states"
         return cls(words[:, -1], following, names, memory)
 
 
 def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float = 1.0) -> LiftedChain:
-    """The stationary semi-Markov chain that traces show: the next value depends on the value and on how long it has lasted.
+    """The stationary semi-Markov chain that traces show: the next state depends on the state and on how long it has lasted.
 
     Parameters
     ----------
     trajectories : Traces
     longest : int, >= 1
-        Steps from which on a value counts as old. Runs whose beginning was not observed are left out.
+        Steps from which on a state counts as old. Runs whose beginning was not observed are left out.
     prior : float, > 0
         As for `estimate_words`.
 
@@ -189,15 +189,15 @@ def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float
     --------
     >>> from temporaldp import load_sample
     >>> estimate_dwell_times(load_sample(), longest=3)
-    LiftedChain(15 hidden states of 5 values: the value and its age, up to 3 steps)
+    LiftedChain(15 hidden states of 5 states: the state and its age, up to 3 steps)
     """
     n = trajectories.n_states
     if longest < 1:
         raise InputError(f"expected a longest age of at least 1 step, got {longest}")
     if n * longest > MOST_HIDDEN:
         raise EstimationError(
-            f"{longest} ages of {n} values are {n * longest} hidden states, more than {MOST_HIDDEN}: a matrix over them would "
-            "not fit; take a shorter longest age, or group values into fewer"
+            f"{longest} ages of {n} states are {n * longest} hidden states, more than {MOST_HIDDEN}: a matrix over them would "
+            "not fit; take a shorter longest age, or group states into fewer"
         )
     codes = codes_of(trajectories)
     hidden = np.full(codes.shape, ABSENT)
@@ -213,7 +213,7 @@ def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float
     stays = labels * longest + np.minimum(ages + 1, longest - 1)
     following = np.where(labels[:, None] == np.arange(n), stays[:, None], np.arange(n) * longest)
     names = [f"{trajectories.states[k]}, {a + 1} steps" for k, a in zip(labels, ages, strict=True)]
-    what = f"the value and its age, up to {longest} steps"
+    what = f"the state and its age, up to {longest} steps"
     return _chain(trajectories, hidden, labels, following, names, prior, what)
 
 

@@ -23,7 +23,7 @@ class Origin:
     sentence : str
         Where the correlation comes from, in words, as printed in reports.
     epsilon : float
-        Privacy loss of learning it, for all values of a person together, in nats; 0 unless it was learnt.
+        Privacy loss of learning it, for all states of a person together, in nats; 0 unless it was learnt.
     spend : str
         Identifier of the spend: both directions that were learnt by one spend have the same.
 

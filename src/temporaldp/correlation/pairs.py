@@ -1,6 +1,6 @@
 """Pairs of successive values, for counts of transitions: their trajectories and their adversary.
 
-A table of transitions at a step depends on two values of a person. As a histogram of *pairs* (value before, value now)
+A table of transitions at a step depends on two states of a person. As a histogram of *pairs* (state before, state now)
 it depends on one pair, pairs follow one another as a Markov chain, and what leaks about a pair is no less than what
 leaks about either of its values (Theory, section 15): a release that satisfies alpha-DP_T for pairs satisfies it for values.
 """
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from temporaldp.correlation.trace_table import TraceTable
 
 ARROW = " > "
-"""Between the names of the two values."""
+"""Between the names of the two states."""
 
 
 def pair_states(states: Sequence[str]) -> tuple[str, ...]:
-    """Names of all pairs, the value before first: pair ``i n + j`` is from state i to state j."""
+    """Names of all pairs, the state before first: pair ``i n + j`` is from state i to state j."""
     return tuple(f"{before}{ARROW}{now}" for before in states for now in states)
 
 
@@ -64,7 +64,7 @@ def transition_trajectories(trajectories: Trajectories | TraceTable) -> Trajecto
 
 
 def pair_adversary(adversary: Adversary) -> Adversary:
-    """The adversary who knows how values follow one another, about pairs of them.
+    """The adversary who knows how states follow one another, about pairs of them.
 
     From (i, j) one goes forward to (j, k) with the probability of going from j to k, and back to (h, i) with that of
     coming from h to i. Matrices are sparse, of shape (n^2, n^2); sequences serve one step fewer.
@@ -105,7 +105,7 @@ def _each(correlation: Correlation, *, last: bool) -> TransitionMatrix | tuple[T
 
 def _not_lifted(matrix: object) -> InputError:
     return InputError(
-        f"expected a TransitionMatrix, or one for each transition, got {type(matrix).__name__}: pairs of values that follow an "
+        f"expected a TransitionMatrix, or one for each transition, got {type(matrix).__name__}: pairs of states that follow an "
         "interval matrix or a clock are not accounted for; give one of its matrices"
     )
 

@@ -63,14 +63,14 @@ class Refinement:
 
 
 def compared(name: str, groups: NDArray[np.int64], rows: IntArray, columns: IntArray, n: int) -> Refinement:
-    """The test whether the next value depends on the group beside the row.
+    """The test whether the next state depends on the group beside the row.
 
     Parameters
     ----------
     groups, rows, columns : int arrays, shape (m,)
         Of each transition.
     n : int
-        Number of values.
+        Number of states.
     """
     n_groups = int(groups.max(initial=0)) + 1
     fine = np.bincount((groups * n + rows) * n + columns, minlength=n_groups * n * n).reshape(n_groups, n, n)
@@ -118,7 +118,7 @@ def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Ref
 
 @dataclass(frozen=True, slots=True)
 class Weaknesses:
-    """Parts of a correlation with few data, by the names of values.
+    """Parts of a correlation with few data, by the names of states.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Weaknesses:
     unseen : tuple of str
         Values without a transition to a next value.
     thin : tuple of str
-        Values with fewer than five transitions for each value that can follow.
+        States with fewer than five transitions for each state that can follow.
     """
 
     groups: tuple[tuple[str, ...], ...]

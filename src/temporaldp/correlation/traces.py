@@ -16,7 +16,7 @@ IntArray: TypeAlias = NDArray[np.int64]
 class Traces(Protocol):
     """Two small tables: the number of transitions between each pair of states, and of people in each state at each time.
 
-    `Trajectories` holds every value in memory; a `TraceTable` asks a table of any size; `CountedTraces` were counted elsewhere.
+    `Trajectories` holds every state in memory; a `TraceTable` asks a table of any size; `CountedTraces` were counted elsewhere.
     """
 
     @property

@@ -32,7 +32,7 @@ class LeakageOverTime:
     promised : float
         Promise of a step about one privacy unit.
     alone : float
-        Leakage of one step by itself, between the two values that are furthest apart.
+        Leakage of one step by itself, between the two states that are furthest apart.
     delta : float
     at : float
         The probability of staying.
@@ -43,11 +43,11 @@ class LeakageOverTime:
     within : float
         Largest leakage about any step of the horizon.
     together : float
-        Leakage about all values of a person within the horizon (user level), for every correlation; inf if no bound is known.
+        Leakage about all states of a person within the horizon (user level), for every correlation; inf if no bound is known.
     held : Promise or None
         The largest promise found with which the supremum is at most `alone`.
     doubled : float or None
-        The supremum if both of two values contribute, where one is assumed not to; None elsewhere.
+        The supremum if both of two states contribute, where one is assumed not to; None elsewhere.
     any_noise : float or None
         The supremum for every mechanism with the promise, also if its noise is shared between steps: an upper bound; inf if
         none is known, None at a delta.
@@ -76,7 +76,7 @@ class DeploymentCard:
     deployment : Deployment
     question : Question
     promise : Promise
-        Promise of a step about this secret: that of the record, or of the tables that the value enters.
+        Promise of a step about this secret: that of the record, or of the tables that the state enters.
     period : str
         Length of a step, "" if the record does not state it.
     unit : PrivacyUnit
@@ -229,7 +229,7 @@ class DeploymentCard:
         return leaking(self.promise, unit, self.question.states, self.delta, fresh_noise=fresh)
 
     def _doubled(self, adversary: Adversary) -> float | None:
-        """The supremum if both values contribute; inf if no bound is known."""
+        """The supremum if both states contribute; inf if no bound is known."""
         if self.unit.name != "binary-count":
             return None
         both = PrivacyUnit.at_most(self.unit.contributions, of=PrivacyUnit.category_histogram())
@@ -264,7 +264,7 @@ def overview_of(deployment: Deployment, question: Question) -> DeploymentCard:
 
 
 def _with_states_of_the_matrix(question: Question) -> Question:
-    """The states of a given correlation are the values of the secret."""
+    """The states of a given correlation are the states of the secret."""
     if question.correlation is None:
         return question
     known = question.correlation.states

@@ -41,7 +41,7 @@ def answers(card: DeploymentCard) -> tuple[str, ...]:
         return (f"No number is given: {card.reason}",)
     whole = "for the tables of this secret" if card.unit.parts else f"for each unit ({card.deployment.record.unit})"
     at = f", which is {s.nats(found.promised)}{s.at_delta(found.delta)}" if found.delta else ""
-    apart = f" A change of value is more than one unit: one {step} leaks up to {s.nats(found.alone)}."
+    apart = f" A change of state is more than one unit: one {step} leaks up to {s.nats(found.alone)}."
     together = f"at most {s.nats(found.together)}" if math.isfinite(found.together) else "no bound at this delta"
     listed = [
         f"The promise of each {step} {whole} is {card.promise.sentence}{at}.{apart if found.alone > found.promised else ''} "
@@ -60,7 +60,7 @@ def answers(card: DeploymentCard) -> tuple[str, ...]:
     if found.doubled is not None:
         bound = f"at most {s.nats(found.doubled)}" if math.isfinite(found.doubled) else "not known to be bounded"
         listed.append(
-            f"If both values are contributed, a change is a removal and an addition, and the {s.INFINITE_HORIZON} is {bound}."
+            f"If both states are contributed, a change is a removal and an addition, and the {s.INFINITE_HORIZON} is {bound}."
         )
     listed.append(f"Over {card.horizon} {step}s, at the {s.USER_LEVEL}, for every correlation: {together}.")
     if found.held is None:
@@ -90,8 +90,8 @@ def chain(card: DeploymentCard, stays: float) -> str:
     """The chain, at the beginning of a sentence."""
     if card.question.correlation is not None:
         name = card.question.correlation_name or "the given matrices"
-        return f"Under the correlation of {name}, by which a value stays with probability {stays:.4g} on average"
-    return f"If a value stays from one {card.step} to the next with probability {stays:g}"
+        return f"Under the correlation of {name}, in which the state stays the same with probability {stays:.4g} on average"
+    return f"If the state stays the same from one {card.step} to the next with probability {stays:g}"
 
 
 def _settling(card: DeploymentCard, found: LeakageOverTime) -> str:
@@ -109,14 +109,14 @@ def assumptions(card: DeploymentCard) -> tuple[str, ...]:
         return ()
     n = len(asked.states)
     listed = [
-        f"The secret is which of {n} values a person has at a {step}: {', '.join(asked.states)}.",
+        f"The secret is which of {n} states a person has at a {step}: {', '.join(asked.states)}.",
         *card.unit.reasoning,
     ]
     if asked.correlation is None:
         spread = f"{asked.stays[0]:g}" + (f" to {asked.stays[1]:g}" if asked.stays[0] < asked.stays[1] else "")
-        others = "the other value" if n == 2 else f"each of the {n - 1} other values with equal probability"
+        others = "the other state" if n == 2 else f"each of the {n - 1} other states with equal probability"
         model = (
-            "Values form a stationary first-order Markov chain, the same at all steps, that stays with probability "
+            "States form a stationary first-order Markov chain, the same at all steps, that stays with probability "
             f"{spread} from one {step} to the next and otherwise moves to {others}."
         )
         if n == 2:
@@ -126,14 +126,14 @@ def assumptions(card: DeploymentCard) -> tuple[str, ...]:
             )
     else:
         name = asked.correlation_name or "the given correlation"
-        model = f"Values form a first-order Markov chain by the matrices of {name}."
+        model = f"States form a first-order Markov chain by the matrices of {name}."
     often = "by the record's privacy unit" if card.deployment.stated_unit.period else "by its release_type_details"
     noise = (
         f"The release of a {step} is computed from the data of that {step} alone, with noise that is fresh and independent of "
         "all other noise."
         if card.fresh_noise
         else f"Noise may be shared between {step}s: leakage is an upper bound for every mechanism whose outputs at all {step}s "
-        f"together satisfy the promise when the value of one {step} is replaced."
+        f"together satisfy the promise when the state of one {step} is replaced."
     )
     listed += [
         f"{model} {s.ADVERSARY}. {s.STRONGER_MODEL}",
@@ -177,5 +177,5 @@ def to_publisher(card: DeploymentCard) -> str:
         f"{chain(card, found.at)}, all {step}s together can leak {'' if math.isinf(leakage) else 'up to '}{s.nats(leakage)} "
         "about "
         f"one {step}, compared with {s.nats(found.alone)} for a {step} by itself. Please state beside the promise that it is "
-        f"about each {step} by itself, and the leakage for values that depend on each other from {step} to {step}.{hold}"
+        f"about each {step} by itself, and the leakage for states that depend on each other from {step} to {step}.{hold}"
     )

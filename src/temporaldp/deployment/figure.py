@@ -62,7 +62,7 @@ def _assumed(card: DeploymentCard) -> str:
     named = ", ".join(states[:4]) + (", ..." if len(states) > 4 else "")
     apart = "1 promised unit" if units == 1 else f"up to {units} promised units"
     return (
-        f"Assumptions: the secret is one of {len(states)} values of a {card.period} ({named}), which are {apart} apart "
+        f"Assumptions: the secret is one of {len(states)} states of a {card.period} ({named}), which are {apart} apart "
         f"({card.unit.name}) and form a first-order Markov chain."
     )
 
@@ -83,7 +83,7 @@ def _draw_curve(axes: Axes, card: DeploymentCard, found: LeakageOverTime) -> Non
             axes.annotate(number(leakage, up=True), (p, leakage), (-4, 6), **look)
     axes.set_ylim(0.0, 1.15 * max([found.alone, *(leakage for _, leakage in finite)]))
     axes.set(
-        xlabel=f"probability that a value stays from one {step} to the next (assumed)",
+        xlabel=f"probability that the state stays the same from one {step} to the next (assumed)",
         ylabel=f"leakage about one {step}:\n{INFINITE_HORIZON}\n(nats{at_delta(found.delta)})",
     )
     if unbounded:

@@ -1,4 +1,4 @@
-"""Leakage about one step's value under a promise for each step, a privacy unit and a chain."""
+"""Leakage about one step's state under a promise for each step, a privacy unit and a chain."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ HALVINGS = 14
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """Supremum of the leakage about one step's value over an infinite horizon, in nats.
+    """Supremum of the leakage about one step's state over an infinite horizon, in nats.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Leaking:
     delta : float
     fresh_noise : bool
         Whether the noise of each step is independent of all other noise. If not, leakage is an upper bound for every mechanism
-        whose outputs at all steps satisfy the promise when the value of one step is replaced; for delta = 0.
+        whose outputs at all steps satisfy the promise when the state of one step is replaced; for delta = 0.
     """
 
     promise: Promise
@@ -157,7 +157,7 @@ class Leaking:
         return self.promise.times(low) if low > 0.0 else None
 
     def together(self, horizon: int) -> float:
-        """Leakage about all values of a person within a horizon, by composition of the promise."""
+        """Leakage about all states of a person within a horizon, by composition of the promise."""
         return self.promise.together(self.units, horizon, self.delta)
 
     def _accounted(self, adversary: Adversary) -> tuple[Any, Accounting[Any, Any]]:

@@ -49,8 +49,8 @@ def render_card(card: DeploymentCard) -> str:
         picture = Picture.of(
             curve_figure(card),
             f"Line chart of the leakage over an infinite horizon against the probability of staying: {', '.join(ends)}.",
-            f"Leakage about one {card.step} over an infinite horizon, by the probability that a value stays from one "
-            f"{card.step} to the next; dotted, the leakage of one {card.step} by itself.",
+            f"Leakage about one {card.step} over an infinite horizon, by the probability that the state stays the same from "
+            f"one {card.step} to the next; dotted, the leakage of one {card.step} by itself.",
         )
     return rendered(
         "temporaldp.deployment", "card.html.j2", card=card, stated=stated_fields(card.deployment), picture=picture

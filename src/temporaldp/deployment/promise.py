@@ -50,7 +50,7 @@ class EpsilonPromise:
         if total >= 1.0:
             raise InputError(
                 f"expected a promise whose delta is below 1 for {units} units together, but by group privacy its delta is "
-                f"{total:.3g}; choose a --unit in which a change of value is one unit"
+                f"{total:.3g}; choose a --unit in which a change of state is one unit"
             )
         return PrivacyGuarantee(self.epsilon * units, total)
 

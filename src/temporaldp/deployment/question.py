@@ -1,4 +1,4 @@
-"""Assumptions that a record does not state: the secret, the chains, the number of steps, and the units of a change of value."""
+"""Assumptions that a record does not state: the secret, the chains, the number of steps, and the units of a change of state."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class Question:
     Parameters
     ----------
     states : tuple of str
-        The values of the secret of a step; 2 or more.
+        The states of the secret of a step; 2 or more.
     stays : tuple of two float
-        Range of the probability that a value stays from one step to the next; all other values are equally likely.
+        Range of the probability that the state stays the same from one step to the next; all other states are equally likely.
     correlation : Adversary, optional
         In place of `stays`: the correlation that the adversary knows.
     correlation_name : str
@@ -57,11 +57,11 @@ class Question:
     unit : str, optional
         "replace-one", "add-or-remove", "binary-count" or "category-histogram".
     absent : str, optional
-        The value without data.
+        The state without data.
     contributions : int, optional
         Largest number of promised units in a step.
     tables : mapping of str to float, optional
-        Epsilons of the tables that the value enters, in place of the record's; kept as pairs.
+        Epsilons of the tables that the state enters, in place of the record's; kept as pairs.
     delta : float, optional
         Delta of the accounting, where the promise is not pure.
     every : str, optional
@@ -89,7 +89,7 @@ class Question:
     def __post_init__(self) -> None:
         names = state_names(self.states)
         if len(names) < 2:
-            raise StateError(f"expected at least 2 values, such as home,away, got {', '.join(names) or 'none'}")
+            raise StateError(f"expected at least 2 states, such as home,away, got {', '.join(names) or 'none'}")
         object.__setattr__(self, "states", names)
         if self.tables is not None:
             object.__setattr__(self, "tables", tuple(dict(self.tables).items()))
@@ -208,7 +208,7 @@ class Question:
         }[period]
 
     def privacy_unit(self, deployment: Deployment) -> PrivacyUnit:
-        """Promised units of a change of value: as given, or by the record and the values."""
+        """Promised units of a change of state: as given, or by the record and the states."""
         name = self.unit
         if name is None:
             if self.absent is not None or (len(self.states) > 2 and "absent" in self.states):

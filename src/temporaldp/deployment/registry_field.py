@@ -28,7 +28,7 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
     chains: dict[str, Any] = {"order": 1}
     if asked.correlation is None:
         chains |= {
-            "form": "stays, otherwise moves to every other value with equal probability",
+            "form": "stays, otherwise moves to every other state with equal probability",
             "stays": list(asked.stays),
         }
     else:
@@ -37,9 +37,9 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
         "step": card.period,
         "steps": card.horizon,
         "secret": {
-            "values": list(asked.states),
+            "states": list(asked.states),
             "unit_of_change": card.unit.name,
-            "units_between_values": card.unit.most(asked.states),
+            "units_between_states": card.unit.most(asked.states),
             **({"tables": dict(card.unit.parts)} if card.unit.parts else {}),
         },
         "chains": chains,

@@ -39,7 +39,7 @@ PEOPLE = {
     "user", "person", "people", "individual", "member", "device", "household", "account", "client", "customer", "patient",
     "contributor", "editor", "visitor", "employee", "citizen", "participant", "subscriber", "student", "family",
 }  # fmt: skip
-"""Owners of a sequence of values."""
+"""Owners of a sequence of states."""
 
 EVENTS = {
     "event", "record", "birth", "trip", "visit", "query", "search", "pageview", "view", "click", "purchase", "transaction",

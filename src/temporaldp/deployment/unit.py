@@ -1,7 +1,7 @@
-"""Privacy units of a change of one step's value.
+"""Privacy units of a change of one step's state.
 
-A registry states a promise for a unit: the data whose presence or content may change. Leakage is about two *values* of a step.
-The number of units that separate the values is a distance, which the accounting takes as a `LikelihoodBox` or a metric.
+A registry states a promise for a unit: the data whose presence or content may change. Leakage is about two *states* of a step.
+The number of units that separate the states is a distance, which the accounting takes as a `LikelihoodBox` or a metric.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """Promised units of a change of one step's value; made by its named constructors.
+    """Promised units of a change of one step's state; made by its named constructors.
 
     Parameters
     ----------
@@ -30,13 +30,13 @@ class PrivacyUnit:
     reasoning : tuple of str
         Reasons for the sensitivity, one sentence each, as cards print them.
     between : int
-        Units between two values that both contribute: 1 or 2.
+        Units between two states that both contribute: 1 or 2.
     absent : str or None
-        The value that contributes nothing: one unit from every other value. None if there is none.
+        The state that contributes nothing: one unit from every other state. None if there is none.
     contributions : int
         Largest number of promised units in one step.
     parts : tuple of (str, float)
-        Epsilons of the tables that the value enters; empty for the whole promise of the record.
+        Epsilons of the tables that the state enters; empty for the whole promise of the record.
 
     Examples
     --------
@@ -61,29 +61,29 @@ class PrivacyUnit:
 
     @classmethod
     def replace_one(cls) -> PrivacyUnit:
-        """The promise is about replacing the value of one step: any two values are one unit apart.
+        """The promise is about replacing the state of one step: any two states are one unit apart.
 
         Neighbouring databases have the same number of rows, and differ in the content of one ("change-one distance",
         "bounded").
         """
         return cls(
             "replace-one",
-            ("The promise is about replacing the value of one step: any two values are one unit apart.",),
+            ("The promise is about replacing the state of one step: any two states are one unit apart.",),
         )
 
     @classmethod
     def add_or_remove(cls, *, absent: str = "absent") -> PrivacyUnit:
-        """The promise is about adding or removing the data of a step, and at the value `absent` there are none.
+        """The promise is about adding or removing the data of a step, and at the state `absent` there are none.
 
-        From `absent` to another value is one addition; from one other value to another is a removal and an addition. The
+        From `absent` to another state is one addition; from one other state to another is a removal and an addition. The
         likelihood of an output is within a factor ``e^epsilon`` of what it is without the data, whatever they are: a box
-        ``[e^-epsilon, e^epsilon]`` for each value, and ``[1, 1]`` for `absent`.
+        ``[e^-epsilon, e^epsilon]`` for each state, and ``[1, 1]`` for `absent`.
         """
         return cls(
             "add-or-remove",
             (
                 f"The promise is about adding or removing the data of a step; at {absent!r} there are none. {absent!r} is one "
-                "unit apart from every other value; two other values are two units apart (a removal and an addition).",
+                "unit apart from every other state; two other states are two units apart (a removal and an addition).",
             ),
             between=2,
             absent=absent,
@@ -91,31 +91,31 @@ class PrivacyUnit:
 
     @classmethod
     def binary_count(cls) -> PrivacyUnit:
-        """Two values, at one of which the person is counted: they are one unit apart.
+        """Two states, at one of which the person is counted: they are one unit apart.
 
-        A change of value changes the count by 1, an L1 sensitivity of 1, as adding or removing does. This is too low if both
-        values are counted; use `category_histogram` then.
+        A change of state changes the count by 1, an L1 sensitivity of 1, as adding or removing does. This is too low if both
+        states are counted; use `category_histogram` then.
         """
         return cls(
             "binary-count",
             (
-                "At one of the two values the person's data of the step are in the release, at the other they are not: the "
-                "values are one unit apart, for a promise about adding and removing and for one about replacing. (They are two "
+                "At one of the two states the person's data of the step are in the release, at the other they are not: the "
+                "states are one unit apart, for a promise about adding and removing and for one about replacing. (They are two "
                 "units apart if both are contributed and the promise is about adding and removing: --unit category-histogram.)",
             ),
         )
 
     @classmethod
     def category_histogram(cls) -> PrivacyUnit:
-        """Every value is a category that is counted, and the promise is about adding or removing: two units between any two.
+        """Every state is a category that is counted, and the promise is about adding or removing: two units between any two.
 
-        A change of value lowers one count by 1 and raises another by 1, an L1 sensitivity of 2; adding a person has 1.
+        A change of state lowers one count by 1 and raises another by 1, an L1 sensitivity of 2; adding a person has 1.
         """
         return cls(
             "category-histogram",
             (
-                "Every value is counted in a category of its own, and the promise is about adding or removing: a change of "
-                "value is a removal and an addition, so any two values are two units apart.",
+                "Every state is counted in a category of its own, and the promise is about adding or removing: a change of "
+                "state is a removal and an addition, so any two states are two units apart.",
             ),
             between=2,
         )
@@ -131,14 +131,14 @@ class PrivacyUnit:
 
     @classmethod
     def tables(cls, epsilons: Mapping[str, float], *, of: PrivacyUnit) -> PrivacyUnit:
-        """A value enters several tables of a step, each with its own epsilon; epsilons add up by sequential composition."""
+        """A state enters several tables of a step, each with its own epsilon; epsilons add up by sequential composition."""
         if not epsilons:
             raise InputError("expected at least one table with its epsilon, got none")
         parts = tuple((str(name), positive(value, f"the epsilon of {name}")) for name, value in epsilons.items())
         listing = " + ".join(f"{value:g} ({name})" for name, value in parts)
         total = f"{math.fsum(value for _, value in parts):.10g}"
         reason = (
-            f"The value enters these tables at a step and no others, and their epsilons add up: {listing} = {total}."
+            f"The state enters these tables at a step and no others, and their epsilons add up: {listing} = {total}."
         )
         return replace(of, parts=parts, reasoning=(*of.reasoning, reason))
 
@@ -148,24 +148,24 @@ class PrivacyUnit:
         return math.fsum(value for _, value in self.parts) if self.parts else None
 
     def distances(self, states: tuple[str, ...]) -> FloatArray:
-        """Privacy units between any two values, shape (n, n).
+        """Privacy units between any two states, shape (n, n).
 
         Raises
         ------
         InputError
-            The values do not fit the unit: `absent` is not among them, or a binary count has other than two.
+            The states do not fit the unit: `absent` is not among them, or a binary count has other than two.
         """
         n = len(states)
         if self.name == "binary-count" and n != 2:
             raise InputError(
-                f"expected two values for --unit binary-count, got {n} ({', '.join(states[:6])}); use --unit "
-                "category-histogram, or --unit add-or-remove if one value contributes nothing"
+                f"expected two states for --unit binary-count, got {n} ({', '.join(states[:6])}); use --unit "
+                "category-histogram, or --unit add-or-remove if one state contributes nothing"
             )
         found = np.full((n, n), float(self.between))
         if self.absent is not None:
             if self.absent not in states:
                 raise InputError(
-                    f"expected deployment.absent to be one of the values {', '.join(states[:6])}, got "
+                    f"expected deployment.absent to be one of the states {', '.join(states[:6])}, got "
                     f"{self.absent!r}; add it to --states"
                 )
             k = states.index(self.absent)
@@ -174,5 +174,5 @@ class PrivacyUnit:
         return found * self.contributions
 
     def most(self, states: tuple[str, ...]) -> int:
-        """Privacy units between the two values that are furthest apart."""
+        """Privacy units between the two states that are furthest apart."""
         return int(self.distances(states).max())

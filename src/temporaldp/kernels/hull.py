@@ -2,7 +2,7 @@
 
 Notation
 --------
-d    Pr(S | other_value), the abscissa
+d    Pr(S | other_state), the abscissa
 x    q - d, the ordinate. The shear (d, q) -> (d, q - d) maps hulls to hulls and slopes g to g - 1, and its differences do
      not cancel where rows are nearly equal.
 """

@@ -2,7 +2,7 @@
 
 Notation
 --------
-d, q    Pr(S | other_value) and Pr(S | value) of one vertex, 0 <= d < q <= 1
+d, q    Pr(S | other_state) and Pr(S | state) of one vertex, 0 <= d < q <= 1
 x       q - d, summed from the differences of the entries: it keeps its digits where rows are nearly equal
 c       1 - q, summed from the entries: it keeps its digits where q is nearly 1
 a       the leakage that comes in (alpha), nats; e the budget of one step (epsilon)

@@ -11,16 +11,16 @@ class Witness:
 
     Parameters
     ----------
-    value, other_value : str
+    state, other_state : str
         The states of the two rows.
     evidence : tuple of str
-        The set S of states at the other time that is more likely given `value`.
+        The set S of states at the other time that is more likely given `state`.
     probability, other_probability : float
-        ``Pr(S | value)`` and ``Pr(S | other_value)``, the q and d of the vertex.
+        ``Pr(S | state)`` and ``Pr(S | other_state)``, the q and d of the vertex.
     """
 
-    value: str
-    other_value: str
+    state: str
+    other_state: str
     evidence: tuple[str, ...]
     probability: float
     other_probability: float

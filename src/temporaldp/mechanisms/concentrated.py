@@ -25,7 +25,7 @@ HULL_POINTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ConcentratedGuarantee(Mechanism):
-    """Any mechanism of which only a guarantee is known: rho-zCDP under replacement of one person's value.
+    """Any mechanism of which only a guarantee is known: rho-zCDP under replacement of one person's state.
 
     Its Renyi divergences of every order a > 1 are at most ``rho a`` (Bun and Steinke, TCC 2016).
 

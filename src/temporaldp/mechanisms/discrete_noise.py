@@ -33,7 +33,7 @@ class DiscreteLaplaceNoise(Mechanism):
     scale : float, > 0
         In counts.
     sensitivity : int, >= 1
-        Largest change of each of `coordinates` counts when one person's value is replaced.
+        Largest change of each of `coordinates` counts when one person's state is replaced.
     coordinates : int, >= 1
         Number of counts that change. The defaults are those of a histogram.
     """
@@ -76,7 +76,7 @@ class DiscreteGaussianNoise(Mechanism):
     scale : float, > 0
         Nearly the standard deviation.
     sensitivity : int
-        The most that replacing one person's value moves each of `coordinates` counts.
+        The most that replacing one person's state moves each of `coordinates` counts.
     coordinates : int
         How many counts move. A histogram: 1 in 2 coordinates, the defaults.
 

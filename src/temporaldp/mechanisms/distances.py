@@ -18,7 +18,7 @@ from temporaldp.values import LARGEST, ULP, FloatArray
 def box_of(metric: FloatArray) -> LikelihoodBox | None:
     """The box whose log ratios are these distances, if there is one: then leakage under the metric has an exact value.
 
-    ``metric[i, j] = high[i] - low[j]`` for all i and j that differ. A metric of two values always is one.
+    ``metric[i, j] = high[i] - low[j]`` for all i and j that differ. A metric of two states always is one.
     """
     n = len(metric)
     low, high = np.zeros(n), np.zeros(n)
@@ -70,11 +70,11 @@ def checked_distances(metric: ArrayLike | Any, states: tuple[str, ...] | None) -
 
 
 def require_no_nearer(metric: FloatArray | None, what: str) -> None:
-    """Refuse a mechanism that may tell any two values apart by its whole epsilon, where a metric puts some nearer than 1."""
+    """Refuse a mechanism that may tell any two states apart by its whole epsilon, where a metric puts some nearer than 1."""
     nearest = 1.0 if metric is None else float(metric[~np.eye(len(metric), dtype=bool)].min())
     if nearest < 1.0:
         raise InputError(
-            f"{what} may tell any two values apart by the whole epsilon that it spends, but the metric puts two of them "
+            f"{what} may tell any two states apart by the whole epsilon that it spends, but the metric puts two of them "
             f"{nearest:g} apart, so that less would be counted: "
             + (f"multiply the metric by {math.ceil(1e6 / nearest) / 1e6:g} or more, " if nearest > 0.0 else "")
             + "leave it out, or give a mechanism whose guarantee is the metric's own"

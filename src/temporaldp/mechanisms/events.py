@@ -20,10 +20,10 @@ from temporaldp.values import FloatArray
 
 
 def epsilon_of(event: Any) -> float:
-    """Epsilon of one step with this event under replacement of one person's value, in nats; rounded up.
+    """Epsilon of one step with this event under replacement of one person's state, in nats; rounded up.
 
     An event's noise is relative to the largest *contribution* of one person (dp-accounting's own convention, whose accountants
-    refuse Laplace noise under replacement). Replacing a value takes one contribution away and adds another, so it moves a
+    refuse Laplace noise under replacement). Replacing a state takes one contribution away and adds another, so it moves a
     result twice as far: Laplace 2 / noise_multiplier, discrete Laplace 2 x noise_parameter x sensitivity. A histogram of one
     value a person has contribution 1. Randomised response is about replacement as it is: log(1 + k (1 - p) / p). Composed
     events are queries at the same step: their sum.
@@ -85,7 +85,7 @@ def release_from(given: Any) -> Mechanisms:
 def release_of(mechanism: Any) -> Mechanisms:
     """Return the release of one step: nothing, a mechanism, an event, or several of them.
 
-    Gaussian events are relative to the largest contribution of one person; replacing a value moves the result by two of them
+    Gaussian events are relative to the largest contribution of one person; replacing a state moves the result by two of them
     (as in dp-accounting under the same relation). Laplace events count by their pure epsilon alone: what they say of vectors
     is no more than that.
     """

@@ -16,11 +16,11 @@ from temporaldp.values import LARGEST, ROUNDOFF, FloatArray, compared_by_value
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class LikelihoodBox:
-    """A release whose output is up to ``e^high[k]`` and down to ``e^low[k]`` times as likely if a person's value is k.
+    """A release whose output is up to ``e^high[k]`` and down to ``e^low[k]`` times as likely if a person's state is k.
 
-    Each value's factor ranges over its interval by itself, as it does where every value has noise of its own: for such
+    Each state's factor ranges over its interval by itself, as it does where every state has noise of its own: for such
     a release the exact leakage is the release's own, not a worst case. Pure differential privacy with epsilon is ``low = 0,
-    high = epsilon`` for every value.
+    high = epsilon`` for every state.
 
     Parameters
     ----------
@@ -64,14 +64,14 @@ class LikelihoodBox:
             k, m = int(np.argmax(self.low)), int(np.argmin(self.high))
             raise InputError(
                 f"expected intervals with a common point, got low[{k}] = {self.low[k]:g} above high[{m}] = {self.high[m]:g}: "
-                "an output must be able to say nothing; shift low and high of a value by the same amount"
+                "an output must be able to say nothing; shift low and high of a state by the same amount"
             )
 
     @classmethod
     def laplace_counts(cls, scales: ArrayLike) -> LikelihoodBox:
         """A histogram with independent (discrete) Laplace noise on every count, each of a scale of its own.
 
-        ``scales`` has shape (n,), in counts, > 0; inf for a count that is not published. Replacing a value lowers one
+        ``scales`` has shape (n,), in counts, > 0; inf for a count that is not published. Replacing a state lowers one
         count by 1 and raises another by 1; a count k by itself changes the odds of its value by at most ``e^(1 /
         scale)`` either way.
         """
@@ -82,9 +82,9 @@ class LikelihoodBox:
 
     @classmethod
     def add_or_remove(cls, epsilon: float, n_states: int, *, absent: int) -> LikelihoodBox:
-        """A person may be absent: counts of the other values, each protected with epsilon against adding or removing a person.
+        """A person may be absent: counts of the other states, each protected with epsilon against adding or removing a person.
 
-        One noisy count for each value but ``absent`` (its position), Laplace noise of scale 1 / epsilon. Absent against present
+        One noisy count for each state but ``absent`` (its position), Laplace noise of scale 1 / epsilon. Absent against present
         costs epsilon, two present values 2 epsilon.
         """
         level = float(epsilon)
@@ -98,7 +98,7 @@ class LikelihoodBox:
 
     @property
     def epsilon(self) -> float:
-        """The largest log ratio between two different values: what the release promises by itself, in nats."""
+        """The largest log ratio between two different states: what the release promises by itself, in nats."""
         apart = self.high[:, None] - self.low[None, :]
         np.fill_diagonal(apart, 0.0)
         return float(apart.max())
@@ -121,7 +121,7 @@ def intervals(
     InputError
         There are distances too, by which a box must not be multiplied.
     StateError
-        A box has another number of values than the correlation has states.
+        A box has another number of states than the correlation has states.
     """
     given = [one for one in releases if isinstance(one, LikelihoodBox)]
     if not given:
@@ -150,7 +150,7 @@ def intervals(
 
 
 def widths(high: FloatArray, low: FloatArray) -> FloatArray:
-    """The largest log ratio between two different values at each step, shape (T,), rounded up; arguments as of `intervals`."""
+    """The largest log ratio between two different states at each step, shape (T,), rounded up; arguments as of `intervals`."""
     apart = high[:, :, None] - low[:, None, :]
     every = np.arange(high.shape[1])
     apart[:, every, every] = 0.0

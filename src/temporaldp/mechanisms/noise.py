@@ -20,7 +20,7 @@ class GaussianNoise(Mechanism):
     standard_deviation : float, > 0
         Of each coordinate's noise.
     sensitivity : float, > 0
-        The most that replacing one person's value moves the result, in L2 norm: sqrt(2) for a histogram, in which one count
+        The most that replacing one person's state moves the result, in L2 norm: sqrt(2) for a histogram, in which one count
         falls by 1 and another rises by 1. It has no default, because most tables of sensitivities are about adding or removing
         a person.
 
@@ -76,7 +76,7 @@ class LaplaceNoise(Mechanism):
     scale : float, > 0
         b, the mean absolute noise.
     sensitivity : float, > 0
-        The most that replacing one person's value moves each of `coordinates` numbers.
+        The most that replacing one person's state moves each of `coordinates` numbers.
     coordinates : int
         How many numbers move. A histogram: sensitivity 1 in 2 coordinates.
 

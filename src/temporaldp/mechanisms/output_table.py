@@ -1,4 +1,4 @@
-"""Mechanisms with few outputs, by the probability of each output for each value."""
+"""Mechanisms with few outputs, by the probability of each output for each state."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from temporaldp.values import FloatArray, compared_by_value, whole_number
 
 @dataclass(frozen=True, slots=True)
 class RandomizedResponse(Mechanism):
-    """Report of the true value or, with equal probability, one of the others.
+    """Report of the true state or, with equal probability, one of the others.
 
     Parameters
     ----------
     epsilon : float, > 0
-        The true value is e^epsilon times as likely as each other one.
-    n_values : int
-        How many values there are, at least 2.
+        The true state is e^epsilon times as likely as each other one.
+    n_states : int
+        Number of states, at least 2.
     """
 
     epsilon: float
-    n_values: int = 2
+    n_states: int = 2
 
     def __post_init__(self) -> None:
         require_positive(self, "epsilon")
-        whole_number(self.n_values, "n_values", least=2)
+        whole_number(self.n_states, "n_states", least=2)
 
     @property
     def pure_epsilon(self) -> float:
@@ -41,7 +41,7 @@ class RandomizedResponse(Mechanism):
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon."""
-        true = 1.0 / (1.0 + (self.n_values - 1) * math.exp(-self.epsilon))
+        true = 1.0 / (1.0 + (self.n_states - 1) * math.exp(-self.epsilon))
         gap = self.epsilon - losses
         return both_sides(true * -np.expm1(-np.maximum(gap, 0.0)), gap, self.epsilon)
 
@@ -54,7 +54,7 @@ class OutputTable(Mechanism):
     Parameters
     ----------
     probabilities : array_like, shape (n, m)
-        Element (x, o) is the probability of output o if the value is x. Rows sum to 1.
+        Element (x, o) is the probability of output o if the state is x. Rows sum to 1.
 
     Notes
     -----
@@ -85,9 +85,9 @@ class OutputTable(Mechanism):
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon."""
         low, up = np.zeros(losses.size), np.zeros(losses.size)
-        n_values = len(self.probabilities)
-        for value in range(n_values):
-            for other in range(n_values):
+        n_states = len(self.probabilities)
+        for value in range(n_states):
+            for other in range(n_states):
                 if value != other:
                     beneath, above = self.pair_bounds(value, other, losses)
                     np.maximum(up, above, out=up)
@@ -95,7 +95,7 @@ class OutputTable(Mechanism):
         return low, up
 
     def pair_bounds(self, value: int, other: int, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Delta at each epsilon of one ordered pair of values, from below and from above."""
+        """Delta at each epsilon of one ordered pair of states, from below and from above."""
         ratio = np.exp(np.minimum(losses, 700.0))[:, None]
         likely, rare = self.probabilities[value], self.probabilities[other]
         over = likely * (1.0 + ROUNDED) - ratio * (rare * (1.0 - ROUNDED))
@@ -108,7 +108,7 @@ def checked_table(probabilities: ArrayLike) -> FloatArray:
     try:
         table = np.array(probabilities, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError("expected a table of probabilities, one row per value and one column per output") from None
+        raise InputError("expected a table of probabilities, one row per state and one column per output") from None
     if table.ndim != 2 or table.shape[0] < 2:
         raise InputError(f"expected a table of shape (n, m) with n >= 2 values, got shape {table.shape}")
     if not ((table >= 0.0).all() and np.allclose(table.sum(axis=1), 1.0, rtol=0.0, atol=ROW_SUM_TOLERANCE)):
@@ -128,6 +128,6 @@ def require_values(releases: Iterable[Iterable[Mechanism]], n_states: int | None
     for mechanism in {id(one): one for release in releases for one in release}.values():
         if isinstance(mechanism, OutputTable) and n_states is not None and len(mechanism.probabilities) != n_states:
             raise StateError(
-                f"the table of outputs has {len(mechanism.probabilities)} rows, one per value, but the correlation has "
+                f"the table of outputs has {len(mechanism.probabilities)} rows, one per state, but the correlation has "
                 f"{n_states} states"
             )

@@ -1,6 +1,6 @@
-"""The mechanism protocol: a privacy profile, the delta of every epsilon, when one person's value is replaced.
+"""The mechanism protocol: a privacy profile, the delta of every epsilon, when one person's state is replaced.
 
-A profile is the largest hockey-stick divergence between the outputs for any two values, in both orders; it is equivalent to a
+A profile is the largest hockey-stick divergence between the outputs for any two states, in both orders; it is equivalent to a
 dominating pair of distributions, and to a privacy loss distribution (Zhu, Dong, Wang, AISTATS 2022). Exact to rounding;
 `bounds` gives both sides.
 """

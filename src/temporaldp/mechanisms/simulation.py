@@ -1,4 +1,4 @@
-"""Draws of a release, as the likelihood of every value that the release leaves."""
+"""Draws of a release, as the likelihood of every state that the release leaves."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from temporaldp.values import FloatArray, IntArray
 Values: TypeAlias = IntArray
 
 HISTOGRAM = 2
-"""Counts that move when one person's value is replaced."""
+"""Counts that move when one person's state is replaced."""
 
 
-def require_simulated(release: Mechanisms, n_values: int) -> None:
+def require_simulated(release: Mechanisms, n_states: int) -> None:
     """Refuse a release whose likelihoods do not follow from its parameters.
 
     Raises
@@ -27,7 +27,7 @@ def require_simulated(release: Mechanisms, n_values: int) -> None:
     InputError
         It is several mechanisms at one step, a bare guarantee, or noise on fewer numbers than there are values.
     StateError
-        A table for other values.
+        A table for other states.
     """
     if len(release) > 1:
         raise InputError(f"expected one mechanism a step to simulate, got {len(release)} at one step")
@@ -35,7 +35,7 @@ def require_simulated(release: Mechanisms, n_values: int) -> None:
         match mechanism:
             case GaussianNoise():
                 pass
-            case LaplaceNoise(coordinates=count) if count == HISTOGRAM or (count == 1 and n_values == 2):
+            case LaplaceNoise(coordinates=count) if count == HISTOGRAM or (count == 1 and n_states == 2):
                 pass
             case DiscreteLaplaceNoise(coordinates=count) | DiscreteGaussianNoise(coordinates=count) if (
                 count == HISTOGRAM
@@ -43,45 +43,45 @@ def require_simulated(release: Mechanisms, n_values: int) -> None:
                 pass
             case OutputTable() | RandomizedResponse():
                 rows = len(table_of(mechanism))
-                if rows != n_values:
-                    raise StateError(f"{mechanism!r:.60} is about {rows} values, the correlation has {n_values} states")
+                if rows != n_states:
+                    raise StateError(f"{mechanism!r:.60} is about {rows} states, the correlation has {n_states} states")
             case _:
                 raise InputError(
                     f"{mechanism!r:.80} cannot be simulated: expected noise on a histogram (coordinates=2), on one number that "
-                    "distinguishes two values, or a table of outputs; a guarantee alone does not determine outputs"
+                    "distinguishes two states, or a table of outputs; a guarantee alone does not determine outputs"
                 )
 
 
 def table_of(mechanism: OutputTable | RandomizedResponse) -> FloatArray:
-    """The probability of each output for each value, shape (n, m)."""
+    """The probability of each output for each state, shape (n, m)."""
     if isinstance(mechanism, OutputTable):
         return mechanism.probabilities
-    n = mechanism.n_values
+    n = mechanism.n_states
     weights = np.exp(mechanism.epsilon * (np.eye(n) - 1.0))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def drawn_likelihoods(release: Mechanisms, values: Values, n_values: int, rng: np.random.Generator) -> FloatArray:
-    """Log likelihood of every value, up to a constant, by one output for each of the true `values`; shape (count, n).
+def drawn_likelihoods(release: Mechanisms, values: Values, n_states: int, rng: np.random.Generator) -> FloatArray:
+    """Log likelihood of every state, up to a constant, by one output for each of the true `values`; shape (count, n).
 
     Histograms count n values. All other users' values are known, so that one user's indicator and the noise are observed.
-    `GaussianNoise` has the values at the corners of a simplex, each as far from the others as its sensitivity: the histogram,
+    `GaussianNoise` has the states at the corners of a simplex, each as far from the others as its sensitivity: the histogram,
     if that is sqrt(2).
     """
     count = len(values)
     if not release:
-        return np.zeros((count, n_values))
-    own = np.arange(n_values) == values[:, None]
+        return np.zeros((count, n_states))
+    own = np.arange(n_states) == values[:, None]
     mechanism: Any = release[0]
     match mechanism:
         case GaussianNoise(standard_deviation=sigma, sensitivity=apart):
             mu = apart / sigma
-            return np.asarray(rng.standard_normal((count, n_values)) * (mu / np.sqrt(2.0)) + own * (0.5 * mu * mu))
+            return np.asarray(rng.standard_normal((count, n_states)) * (mu / np.sqrt(2.0)) + own * (0.5 * mu * mu))
         case LaplaceNoise(scale=scale, sensitivity=apart, coordinates=1):
             seen = apart * values + rng.laplace(scale=scale, size=count)
             return np.stack((-np.abs(seen), -np.abs(seen - apart)), axis=1) / scale
         case LaplaceNoise(scale=scale, sensitivity=apart):
-            seen = apart * own + rng.laplace(scale=scale, size=(count, n_values))
+            seen = apart * own + rng.laplace(scale=scale, size=(count, n_states))
             return np.asarray((np.abs(seen) - np.abs(seen - apart)) / scale)
         case DiscreteLaplaceNoise(scale=scale, sensitivity=apart):
             seen = apart * own + drawn_noise("laplace", scale, own.shape, rng)

@@ -46,7 +46,7 @@ def plan_budget(
         Several: budgets that satisfy the level for each of them. "optimal" chooses them jointly; the other methods take the
         paper's minimum over users.
     alpha : float, > 0
-        Level that every step must satisfy, in nats; neighbouring data sets replace one person's value.
+        Level that every step must satisfy, in nats; neighbouring data sets replace one person's state.
     horizon : int, optional
         Number of steps T. Default: an infinite horizon.
     method : {"optimal", "upper_bound", "quantified", "uniform"}, optional

@@ -1,9 +1,9 @@
-"""The plan with the least noise by the exact leakage, as a program over a few pairs of values at each step.
+"""The plan with the least noise by the exact leakage, as a program over a few pairs of states at each step.
 
 Notation
 --------
 e        budgets, shape (T,); those of `spent` steps cannot change
-g        leakage of each item (a pair of values of one user at one step), shape (m,): ``e_t + K_B + K_F``
+g        leakage of each item (a pair of states of one user at one step), shape (m,): ``e_t + K_B + K_F``
 J        derivatives of g by e, shape (m, T), sparse: only steps within the chain's memory matter
 
 The interior-point method has the exact derivatives of the envelope theorem; the curvature of g is left out of the Newton
@@ -39,7 +39,7 @@ CLOSE = 2e-7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Constraints:
-    """Pairs of values of users at steps whose leakage must stay below the level."""
+    """Pairs of states of users at steps whose leakage must stay below the level."""
 
     user: IntArray
     t: IntArray

@@ -15,7 +15,7 @@ from temporaldp.values import FloatArray
 Noise: TypeAlias = Literal["gaussian", "laplace"]
 
 HISTOGRAM_SENSITIVITY = 2
-"""L1 sensitivity of a histogram when one person's value is replaced: one count falls by 1, another rises by 1."""
+"""L1 sensitivity of a histogram when one person's state is replaced: one count falls by 1, another rises by 1."""
 
 
 def checked_noise(noise: str) -> Noise:

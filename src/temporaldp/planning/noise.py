@@ -41,7 +41,7 @@ LARGEST_SCALE = 50_000.0
 """Counts. If so much noise does not hold the level, none is planned."""
 
 NEAR = 1e-3
-"""Relative distance at which a search with a curve for each pair of values ends, which takes seconds for each scale."""
+"""Relative distance at which a search with a curve for each pair of states ends, which takes seconds for each scale."""
 
 
 SMALLEST_SCALE = 0.05
@@ -71,7 +71,7 @@ def plan_noise(
     adversary : Adversary, or an iterable or mapping of them
         Several: noise that holds for each of them.
     alpha : float, > 0
-        Level to hold, in nats, under substitution of one person's value.
+        Level to hold, in nats, under substitution of one person's state.
     accounting : ApproximateDP
         The delta, and whether there is one privacy curve for all pairs of states or one for each. Default: one for each, where
         that takes minutes at most (``plan.accounting.pairwise``). The grid is the plan's own.
@@ -215,12 +215,12 @@ class _Calibration:
         return any(all(side.pairs is not None for side in sides) for sides in each)
 
     def temporal_by_pairs(self, scales: FloatArray) -> FloatArray:
-        """The leakage of every step with a curve for each pair of values, about each user."""
+        """The leakage of every step with a curve for each pair of states, about each user."""
         method, made = self._method_by_pairs(), self._releases(scales)
         return np.stack([method.temporal(user, made) for user in self.request.users])
 
     def worst_by_pairs(self, scales: FloatArray, coarser: int = 1) -> float:
-        """The worst leakage with a curve for each pair of values, on a grid that is `coarser` times as wide."""
+        """The worst leakage with a curve for each pair of states, on a grid that is `coarser` times as wide."""
         if self.request.horizon is None and coarser == 1:
             return self.leakage(scales).worst
         method, made = self._method_by_pairs(coarser), self._releases(scales)

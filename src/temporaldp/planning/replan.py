@@ -157,7 +157,7 @@ def _as_admitted(
     if rest == 1 or not standings:
         return start
     after = [user.between(len(accountant), rest) for user in request.users]
-    distance = standings[0].steps.distance  # the optimum is computed in nats between the values furthest apart
+    distance = standings[0].steps.distance  # the optimum is computed in nats between the states furthest apart
     found = optimise(
         after, request.alpha, by, [start * distance], lambda each: admitted(each / distance) * distance, standings
     )

@@ -139,13 +139,13 @@ class Request:
         )
         if method.is_exact:
             return PlanError(
-                f"no positive budget is sustainable at alpha = {self.alpha:g}: the correlation{who} has values that never lead "
-                "to a common one (several closed classes of values, or values that take turns), so that leakage about them "
+                f"no positive budget is sustainable at alpha = {self.alpha:g}: the correlation{who} has states that never lead "
+                "to a common one (several closed classes of states, or states that take turns), so that leakage about them "
                 f"adds up with every step, or alpha is too small for doubles. {otherwise}"
             )
         certain = [w for w in map(_certain, (adversary.backward, adversary.forward)) if w is not None]
         why = (
-            f"the correlation{who} distinguishes {certain[0].value!r} from {certain[0].other_value!r} with certainty (their "
+            f"the correlation{who} distinguishes {certain[0].state!r} from {certain[0].other_state!r} with certainty (their "
             "rows have no state in common), so by this bound leakage adds up with every step"
             if certain
             else f"the correlation{who} is so strong that no budget was found that lasts"

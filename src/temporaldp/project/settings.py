@@ -238,7 +238,7 @@ class ReportSettings(Section):
 class LearningSettings(Section):
     """Estimation of a correlation with differential privacy."""
 
-    epsilon: Positive | None = Field(None, description="Epsilon for all values of a user together, in nats.")
+    epsilon: Positive | None = Field(None, description="Epsilon for all states of a user together, in nats.")
     output: Path | None = Field(None, description="Where to write the correlation (.json).")
     ledger: Path | None = Field(None, description="Ledger of this spend: a stored result is never drawn again.")
     contributed: Count | None = Field(None, description="Largest number of transitions of each user, drawn at random.")
@@ -274,11 +274,9 @@ def _tables(value: Any) -> Any:
 class DeploymentSettings(Section):
     """Assumptions about a published system that its record does not state."""
 
-    states: Names | None = Field(
-        None, description="The secret: the values that a step can have; present, absent by default."
-    )
+    states: Names | None = Field(None, description="The secret: the states of a step; present, absent by default.")
     stays: Range | None = Field(
-        None, description="Probability that a value stays from step to step; 0.5:0.99 by default."
+        None, description="Probability that the state stays the same from step to step; 0.5:0.99 by default."
     )
     at: Number | None = Field(None, description="Probability of staying that the explanation in words is about.")
     correlation: Path | None = Field(
@@ -288,13 +286,13 @@ class DeploymentSettings(Section):
     since: date | None = Field(None, description="In place of a horizon: first day.")
     until: date | None = Field(None, description="Last day (with since); today by default.")
     unit: Literal["replace-one", "add-or-remove", "binary-count", "category-histogram"] | None = Field(
-        None, description="What a change of value is in units of the promise; derived from the record by default."
+        None, description="What a change of state is in units of the promise; derived from the record by default."
     )
-    absent: str | None = Field(None, description="The value at which a user contributes nothing (add-or-remove).")
+    absent: str | None = Field(None, description="The state at which a user contributes nothing (add-or-remove).")
     contributions: Count | None = Field(None, description="Largest number of promised units in a step.")
     tables: Annotated[dict[str, Positive], BeforeValidator(_tables)] | None = Field(
         None,
-        description="Epsilons of the tables that the value enters, in place of the record's: country=0.11,county=0.22.",
+        description="Epsilons of the tables that the state enters, in place of the record's: country=0.11,county=0.22.",
     )
     delta: Share | None = Field(None, description="Delta of the accounting, where the promise is not pure.")
     every: Literal["hour", "quarter-day", "day", "week", "month", "quarter", "year"] | None = Field(

@@ -13,7 +13,7 @@ def consistent_counts(noisy: ArrayLike, *, total: int) -> IntArray:
     """The non-negative integers with the given sum that are nearest to the noisy counts in Euclidean distance.
 
     Post-processing: it costs no privacy as long as `total` is public, which the number of people is when neighbouring
-    databases differ in one person's value. A common amount is taken from every count (or given), stopping at zero; what
+    databases differ in one person's state. A common amount is taken from every count (or given), stopping at zero; what
     division leaves over goes to the largest counts.
 
     Parameters

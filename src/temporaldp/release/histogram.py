@@ -28,8 +28,8 @@ LARGEST_COUNT = 2**53
 class DiscreteLaplaceHistogram:
     """Mechanism: exact discrete Laplace noise on every count of a histogram, as OpenDP draws it.
 
-    epsilon-DP under replacement of one person's value, which lowers one count by 1 and raises another: an L1 sensitivity of 2.
-    With groups, one count for each group and state: replacing the value, and even the group, changes two counts of the whole
+    epsilon-DP under replacement of one person's state, which lowers one count by 1 and raises another: an L1 sensitivity of 2.
+    With groups, one count for each group and state: replacing the state, and even the group, changes two counts of the whole
     table, so that groups do not share the budget. The noise comes from OpenDP's exact sampler, not from floating-point
     arithmetic, whose low bits leak; it has no seed.
 
@@ -98,7 +98,7 @@ class DiscreteLaplaceHistogram:
 class NoisyHistogram:
     """Mechanism: noise of a given scale, drawn exactly by OpenDP, on each count of a histogram; for plans under approximate DP.
 
-    What it leaks by itself under replacement of one person's value is `DiscreteGaussianNoise(scale)` or
+    What it leaks by itself under replacement of one person's state is `DiscreteGaussianNoise(scale)` or
     `DiscreteLaplaceNoise(scale)`.
 
     Parameters

@@ -33,7 +33,7 @@ def release_histograms(
 ) -> ReleasedHistograms:
     """Publish how many people are in each state at each step that has a budget, under a plan or by a continual release.
 
-    Exact discrete Laplace noise from OpenDP, or that of a noise plan; neighbouring databases differ in one person's value at a
+    Exact discrete Laplace noise from OpenDP, or that of a noise plan; neighbouring databases differ in one person's state at a
     step, so the L1 sensitivity of a histogram is 2. With a plan, calling it again draws and spends again. A continual release
     gives the same counts again for every step that its ledger has, and goes on with those that follow.
 

@@ -4,7 +4,7 @@ Notation
 --------
 l        transitions that each person contributes at most, drawn at random
 n        number of states; N the table of those transitions, shape (n, n)
-E        what is spent, for all values of a person together; scale 2 l / E: a person who is replaced takes away up to l
+E        what is spent, for all states of a person together; scale 2 l / E: a person who is replaced takes away up to l
          transitions and adds up to l, an L1 distance of 2 l
 Z        discrete Laplace noise on every cell of N
 """
@@ -43,7 +43,7 @@ SHARES_OF_NOISE = 0.5
 class TransitionHistogram:
     """Mechanism: exact discrete Laplace noise on a table of transitions, to which each person contributes at most l.
 
-    epsilon-DP for all values of a person together (user level), under replacement of the person.
+    epsilon-DP for all states of a person together (user level), under replacement of the person.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def learn_correlation(
     """Learn a correlation from protected traces with differential privacy, as intervals that hold sampling and noise.
 
     At most `contributed` transitions of each person, drawn at random, are counted, and exact discrete Laplace noise of scale
-    ``2 contributed / epsilon`` (OpenDP) is added to every cell of the table: epsilon-DP for all values of a person together,
+    ``2 contributed / epsilon`` (OpenDP) is added to every cell of the table: epsilon-DP for all states of a person together,
     under replacement of the person. So whatever correlation the adversary knows, a release that is alpha-DP_T is
     (alpha + epsilon)-DP_T together with everything that is published about the correlation (Theory, section 12).
 
@@ -89,7 +89,7 @@ def learn_correlation(
     contributed : int, >= 1
         l. Noise grows with it as counts do, so that as many as most people have is best: fewer only cost data.
     confidence : float
-        Between 0 and 1: that all entries of both matrices are in their intervals, if the values form a Markov chain.
+        Between 0 and 1: that all entries of both matrices are in their intervals, if the states form a Markov chain.
     ledger : path or str, optional
         A ledger of its own for this one spend (an SQLite file, made if there is none, or a PostgreSQL URL). What is stored
         there is given back and never drawn again.
@@ -198,7 +198,7 @@ def adversary_of(
     matrices = [noisy_intervals(table.astype(np.float64), scale, most, risk) for table in (noisy.T, noisy)]
     unsure = [trajectories.states[k] for low, high in matrices for k in np.flatnonzero((high - low).min(axis=1) > 0.5)]
     sentence = (
-        f"Learnt from the protected traces with {epsilon:g}-differential privacy for all values of a person together "
+        f"Learnt from the protected traces with {epsilon:g}-differential privacy for all states of a person together "
         f"({mechanism.contributed} transitions each, discrete Laplace noise of scale {scale:.4g}), "
         f"all {2 * n * n} entries at {confidence:.4g} confidence."
     )

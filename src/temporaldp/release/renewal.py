@@ -56,7 +56,7 @@ def require_renewable(
     if math.isinf(promise):
         raise PlanError(
             f"renewing this plan of {plan.horizon} steps has no finite bound: under this correlation the leakage of one "
-            "epoch about a value does not vanish within the next one, and accumulates without bound. Plan for an infinite "
+            "epoch about a state does not vanish within the next one, and accumulates without bound. Plan for an infinite "
             "horizon (without a horizon), or with longer epochs"
         )
     return promise

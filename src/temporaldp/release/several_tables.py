@@ -35,7 +35,7 @@ class Table(Protocol):
 class SharedBudget:
     """Mechanism: several tables of the same people at the same step, which share its budget so that their total error is least.
 
-    A person's value is all that the tables see of the person at the step: their epsilons add up. With error ``a_k / epsilon_k``
+    A person's state is all that the tables see of the person at the step: their epsilons add up. With error ``a_k / epsilon_k``
     for table k and an importance ``w_k``, ``sum w_k a_k / epsilon_k`` is least, for a given sum of the epsilons, where
     epsilon_k is proportional to ``sqrt(w_k a_k)`` (Cauchy and Schwarz).
 

@@ -73,7 +73,7 @@ def tables_of(ledger: Ledger) -> list[TableSpent]:
 class SharedRelease:
     """One table of several about the same people, each published by a job of its own, in one ledger.
 
-    Several tables may reveal the same value of a person. The accountant therefore counts leakage about the value in all tables
+    Several tables may reveal the same state of a person. The accountant therefore counts leakage about the state in all tables
     together (`independent_adversary`, or a joint matrix), and the first job that comes to a step charges it for all
     tables: each then has its share, whenever its job comes, also after later steps. A share that no job comes for is lost.
 

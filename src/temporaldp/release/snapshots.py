@@ -52,7 +52,7 @@ def release_snapshots(
     Parameters
     ----------
     mechanism : callable (snapshot, epsilon) -> output, or under a noise plan (snapshot, scale) -> output
-        epsilon-DP under replacement of one person's value in the snapshot, with fresh randomness at every call; this
+        epsilon-DP under replacement of one person's state in the snapshot, with fresh randomness at every call; this
         cannot be checked here. If it has a method ``epsilon_spent(epsilon)``, that is what counts as spent, otherwise the
         budget itself. Under a noise plan, a histogram with noise of the given scale; its attribute ``noise`` names the kind.
     snapshots : iterable of length T

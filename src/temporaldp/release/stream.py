@@ -44,7 +44,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
     Parameters
     ----------
     mechanism : callable (snapshot, epsilon) -> output, or under a noise plan (snapshot, scale) -> output
-        epsilon-DP under replacement of one person's value. If it has a method ``epsilon_spent(epsilon)``, that is what counts
+        epsilon-DP under replacement of one person's state. If it has a method ``epsilon_spent(epsilon)``, that is what counts
         as spent. Under a noise plan, a histogram with noise of that scale, such as a `NoisyHistogram`. Its output must be
         something JSON can keep, or a NumPy array.
     ledger : path or str

@@ -43,7 +43,7 @@ class Provenance:
     text : str
         In place of all this, the sentence: of a stated range, or of learning with differential privacy.
     epsilon : float
-        Cost of learning it for all values of a person together, in nats; 0 unless it was learnt with differential privacy.
+        Cost of learning it for all states of a person together, in nats; 0 unless it was learnt with differential privacy.
     confidence : float
         Confidence of intervals; 0 where one matrix was estimated.
     period : int
@@ -155,7 +155,7 @@ class TableLeakage:
     largest_budget : float
         Largest budget of a step, in nats.
     alone : float
-        Leakage of this table alone about a person's values in all tables, in nats; 0 if nothing was published.
+        Leakage of this table alone about a person's states in all tables, in nats; 0 if nothing was published.
     """
 
     name: str

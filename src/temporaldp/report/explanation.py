@@ -39,7 +39,7 @@ def guarantee(evidence: Evidence) -> list[str]:
     if tied > 1:
         where = f"reached at {tied} of {s.steps(len(series))}"
     listed = [
-        f"All {len(series)} releases together satisfy {s.satisfied(float(worst), series.delta)}: for any two values of one "
+        f"All {len(series)} releases together satisfy {s.satisfied(float(worst), series.delta)}: for any two states of one "
         f"person at any one step, {s.odds(float(worst), series.delta)} (the factor is e^{worst}). "
         + (
             "This is alpha-differential privacy under temporal correlations (Cao et al., ICDE 2017, Definition 8)"
@@ -49,7 +49,7 @@ def guarantee(evidence: Evidence) -> list[str]:
                 else "."
             )
         ),
-        "Neighbouring databases differ in the value of one person at one step (replace one). The number of people at each step "
+        "Neighbouring databases differ in the state of one person at one step (replace one). The number of people at each step "
         "is public.",
         f"{s.ADVERSARY}. The largest leakage is {where}" + (f", about {evidence.who}." if evidence.who else "."),
         f"At the {s.USER_LEVEL}, the releases satisfy "
@@ -98,7 +98,7 @@ def uncertainty(found: LeakageUncertainty) -> str:
     ]
     return (
         f"Given the traces, the largest leakage is {', '.join(parts)}, and at most {s.number(found.guaranteed, up=True)} at "
-        f"{level} confidence if values form a Markov chain; the worst matrices found within the intervals reach "
+        f"{level} confidence if states form a Markov chain; the worst matrices found within the intervals reach "
         f"{s.number(found.attained)}."
     )
 
@@ -109,7 +109,7 @@ def assumptions(evidence: Evidence) -> list[str]:
     known = " and ".join(directions) + " correlation" if directions else "no temporal correlation"
     n_steps, plan, provenance = len(evidence.leakage), evidence.plan, evidence.provenance
     listed = [
-        f"The values of each person form a first-order Markov chain; the adversary knows the {known}. {s.STRONGER_MODEL}",
+        f"The states of each person form a first-order Markov chain; the adversary knows the {known}. {s.STRONGER_MODEL}",
         "The correlation is that of one step of this release; it is weaker over longer steps and stronger over shorter ones.",
         "Each release by itself satisfies differential privacy with its stated epsilon, with fresh and independent randomness."
         + (f" {s.NOISE_FIXED}" if evidence.leakage.delta else ""),
@@ -195,13 +195,13 @@ def _before_and_after(evidence: Evidence) -> list[str]:
         matrix = getattr(evidence.worst_adversary, direction).at(min(step, seen.time))
         if matrix is None or matrix.is_set:
             continue
-        pair = [matrix.states.index(state) for state in (seen.value, seen.other_value)]
+        pair = [matrix.states.index(state) for state in (seen.state, seen.other_state)]
         likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[step]].sum()) for row in pair)
         if likely - unlikely <= TIED:
-            rows = f"the rows of {_state(seen.value)} and {_state(seen.other_value)} are equal"
+            rows = f"the rows of {_state(seen.state)} and {_state(seen.other_state)} are equal"
             listed.append(f"{direction.capitalize()}: no leakage in this direction, because {rows}.")
         else:
-            event = Witness(seen.value, seen.other_value, seen.counts_high(step), likely, unlikely)
+            event = Witness(seen.state, seen.other_state, seen.counts_high(step), likely, unlikely)
             listed.append(_likelier(event, direction, matrix))
     return listed
 
@@ -223,7 +223,7 @@ def witness(evidence: Evidence) -> str | None:
         f"{_named(seen.counts_high(run[0]), seen.states, 'and', 'every state but')} at {_steps_from_to(run)}"
         for run in shown
     )
-    leakage, state, other = s.number(seen.leakage, up=True), _state(seen.value), _state(seen.other_value)
+    leakage, state, other = s.number(seen.leakage, up=True), _state(seen.state), _state(seen.other_state)
     return (
         f"The most revealing observation about step {seen.time + 1}, in favour of {evidence.who or 'a person'} in {state} "
         f"rather than {other}: these counts are high, and all others low: {counts}"
@@ -241,8 +241,8 @@ def _likelier(event: Witness, direction: str, matrix: Matrix, share: str = "") -
     then, when = ("was", "one step before") if direction == "backward" else ("will be", "one step later")
     where = _named(event.evidence, matrix.states, "or", "any state but")
     return (
-        f"{direction.capitalize()}{share}: a person in {_state(event.value)} {then} in {where} {when} with probability "
-        f"{s.probability(event.probability)}, a person in {_state(event.other_value)} only with "
+        f"{direction.capitalize()}{share}: a person in {_state(event.state)} {then} in {where} {when} with probability "
+        f"{s.probability(event.probability)}, a person in {_state(event.other_state)} only with "
         f"{s.probability(event.other_probability)}."
     )
 

@@ -133,7 +133,7 @@ def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) ->
     axes.tick_params(axis="y", length=0)
     axes.set_title(
         f"High counts (filled) of the most revealing observation about step {at + 1} (framed):\n"
-        f"{_short(observation.value, 30)} rather than {_short(observation.other_value, 30)}",
+        f"{_short(observation.state, 30)} rather than {_short(observation.other_state, 30)}",
         fontsize=9,
         loc="left",
     )

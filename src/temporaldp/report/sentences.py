@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from temporaldp.release.renewal import Renewal
 
 TEMPLATES = {
-    "odds": "the releases change the odds between two values by at most a factor of {factor}",
+    "odds": "the releases change the odds between two states by at most a factor of {factor}",
     "odds_at_delta": (
         "any set of outputs is at most {factor} times as likely under one value as under another, plus a probability of {delta}"
     ),
     "posterior": "from {prior} % to at most {posterior}",
-    "posteriors": "The probability that an adversary assigns to one of two values increases {clauses}.",
-    "guess": "A guess between two equally likely values is correct with probability at most {right}.",
-    "no_guess": "Certainty is not excluded: a guess between two equally likely values may always be correct.",
+    "posteriors": "The probability that an adversary assigns to one of two states increases {clauses}.",
+    "guess": "A guess between two equally likely states is correct with probability at most {right}.",
+    "no_guess": "Certainty is not excluded: a guess between two equally likely states may always be correct.",
 }
 """Templates of `odds` and `posteriors`."""
 
@@ -41,12 +41,12 @@ LARGE = 13.0
 USER_LEVEL = "user level (all steps of a person)"
 INFINITE_HORIZON = "supremum over an infinite horizon"
 PAPER_BOUND = "the paper's upper bound"
-ADVERSARY = "The adversary knows the values of all other people at every step, and the correlation"
+ADVERSARY = "The adversary knows the states of all other people at every step, and the correlation"
 STRONGER_MODEL = "A stronger model (longer memory, correlation between people) can leak more."
 NOT_SUSTAINABLE = "no budget is sustainable under this correlation: later steps are refused (exit code 3)"
 NOISE_FIXED = "The amount of noise of every release is fixed before the first release."
 INFERENCE_ONLY = (
-    "The numbers bound what can be inferred about a person's values under an assumed correlation. They do not show that the "
+    "The numbers bound what can be inferred about a person's states under an assumed correlation. They do not show that the "
     "differential privacy of the deployment is broken: its guarantee for its privacy unit stands."
 )
 UNKNOWN_FIT = (
@@ -126,18 +126,18 @@ def factor(leakage: float) -> str:
 
 
 def posterior(prior: float, leakage: float) -> float:
-    """Largest posterior probability of one of two values, if odds change by at most ``e^leakage``."""
+    """Largest posterior probability of one of two states, if odds change by at most ``e^leakage``."""
     return 1.0 / (1.0 + (1.0 - prior) / prior * math.exp(-leakage))
 
 
 def odds(leakage: float, delta: float) -> str:
-    """Effect of a leakage on the odds between two values, as a clause."""
+    """Effect of a leakage on the odds between two states, as a clause."""
     kind = "odds_at_delta" if delta else "odds"
     return TEMPLATES[kind].format(factor=factor(leakage), delta=f"{delta:g}")
 
 
 def posteriors(leakage: float, delta: float) -> str:
-    """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two values."""
+    """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two states."""
     if delta:
         right = (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
         return TEMPLATES["no_guess" if 1.0 - right < CERTAIN else "guess"].format(right=percent(right))
@@ -158,7 +158,7 @@ def guarantee_line(alpha: float, delta: float) -> str:
     """The guarantee of a release in one line."""
     level = satisfied(alpha, delta)
     bound = level.partition("-DP_T")[0].strip("()").partition(",")[0]
-    return f"at most {with_unit(bound)}{at_delta(delta)} about any step ({level}), replace one person's value"
+    return f"at most {with_unit(bound)}{at_delta(delta)} about any step ({level}), replace one person's state"
 
 
 def renewed_line(renewal: Renewal) -> str:
@@ -181,7 +181,7 @@ def accounting_line(method: Accounting[Any, Any]) -> str:
 def learning_cost(spent: float, in_all: float, delta: float) -> str:
     """The cost of a correlation that was learnt with differential privacy, and the total with the release."""
     return (
-        f"{number(spent, up=True)} nats for all values of a person together; with the release, "
+        f"{number(spent, up=True)} nats for all states of a person together; with the release, "
         f"{number(in_all, up=True)} nats{at_delta(float(number(delta, up=True)))} in all"
     )
 

@@ -65,10 +65,10 @@ class Definition(Strict):
     """Parameters of a new release. A direction that is left out is unknown to the adversary."""
 
     name: Text | None = Field(None, description="For people; the service goes by the identifier that it gives.")
-    backward: Matrix = Field(None, description="P(previous value | value), row: the value; or its bounds.")
-    forward: Matrix = Field(None, description="P(next value | value), row: the value; or its bounds.")
+    backward: Matrix = Field(None, description="P(previous state | state), row: the state; or its bounds.")
+    forward: Matrix = Field(None, description="P(next state | state), row: the state; or its bounds.")
     states: Annotated[list[Text], Field(max_length=MOST_STATES)] | None = Field(
-        None, description="Names of the values."
+        None, description="Names of the states."
     )
     alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
         description="The level, in nats: temporal privacy leakage about any step never exceeds it."

@@ -38,7 +38,7 @@ class PublicCorrelation:
     Parameters
     ----------
     forward : TransitionMatrix, sequence of T - 1 of them, or Periodic
-        ``Pr(l[t+1] | l[t])``: row = the value now, column = the value after. A sequence has one matrix per transition. Of an
+        ``Pr(l[t+1] | l[t])``: row = the state now, column = the state after. A sequence has one matrix per transition. Of an
         `IntervalMatrix`, as `learn_correlation` gives, the central matrix is taken: how wrong it is, the releases tell.
     initial : array of n whole numbers, optional
         How many of other people began in each state, where that is public and the release begins alike: the first counts are

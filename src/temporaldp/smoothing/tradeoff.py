@@ -58,7 +58,7 @@ class TradeoffPoint:
     alpha : float
         The largest temporal leakage of any step, in nats: exact for delta = 0, an upper bound otherwise.
     window_level, user_level : float
-        Epsilon of the same noise for all values of a window of w steps (w-event level), and for all values of a person
+        Epsilon of the same noise for all states of a window of w steps (w-event level), and for all states of a person
         (user level), for every correlation, in nats.
     error, smoothed_error : float
         Mean absolute error of a count in people, as released and smoothed, for people who move by the chain; simulated.

@@ -18,7 +18,7 @@ from temporaldp.studies.lifted_leakage import lifted_leakage
 from temporaldp.values import FloatArray, positive
 
 LONGEST = 6
-"""Steps from which on a value counts as old."""
+"""Steps from which on a state counts as old."""
 
 
 REJECTED = 1e-3
@@ -106,7 +106,7 @@ def diagnose(
         ("first order", lambda: _first_order(trajectories, spent, 0.0)),
         ("first order with a prior of 1", lambda: _first_order(trajectories, spent, 1.0)),
         ("order 2", lambda: _lifted(trajectories, spent, "words")),
-        (f"age of a value, up to {LONGEST} steps", lambda: _lifted(trajectories, spent, "ages")),
+        (f"age of a state, up to {LONGEST} steps", lambda: _lifted(trajectories, spent, "ages")),
         (_people_named(trajectories), lambda: _people(trajectories, spent)),
     ]
     if period is not None:
@@ -133,7 +133,7 @@ def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float
     # Hidden states up to which a longer memory is accounted for here: a minute. `lifted_leakage` takes more.
     if hidden > 100:
         raise EstimationError(
-            f"{hidden} hidden states are accounted for in minutes or hours; call lifted_leakage for them, or group values into "
+            f"{hidden} hidden states are accounted for in minutes or hours; call lifted_leakage for them, or group states into "
             "fewer"
         )
     words = memory == "words"
@@ -181,21 +181,21 @@ def _memory(found: Diagnosis) -> list[str]:
     if leaks_more:
         adds = f" Under a longer memory ({longer.model}) at least {longer.attained / base.proved - 1.0:.0%} more leaks."
     if order.preferred:
-        sentences = [f"First order is not enough: the data prefer words of two values (BIC).{adds}"]
+        sentences = [f"First order is not enough: the data prefer words of two states (BIC).{adds}"]
     elif order.p_value < REJECTED:
         sentences = [
-            "First order is rejected (G-test), though the traces are too short to prefer a matrix over words of two values "
+            "First order is rejected (G-test), though the traces are too short to prefer a matrix over words of two states "
             f"(BIC).{adds}"
         ]
     elif order.has_few or not order.degrees:
         sentences = ["The traces are too short to decide whether first order is enough."]
     elif leaks_more:
         sentences = [
-            "First order is enough by the words of two values that the data show (G-test, BIC). A longer memory that is "
+            "First order is enough by the words of two states that the data show (G-test, BIC). A longer memory that is "
             f"fitted nevertheless leaks more, by chance or by what that test cannot see.{adds}"
         ]
     else:
-        sentences = ["First order is enough: the data show no words of two values (G-test, BIC)."]
+        sentences = ["First order is enough: the data show no words of two states (G-test, BIC)."]
     if clock.preferred:
         sentences.append(
             f"The correlation changes with time: {clock.name} is preferred (BIC); --set correlation.period=P "
@@ -219,21 +219,21 @@ def _thin(weak: Weaknesses) -> list[str]:
     if len(weak.groups) > 1:
         sizes = ", ".join(str(len(group)) for group in weak.groups[:5]) + (", ..." if len(weak.groups) > 5 else "")
         sentences.append(
-            f"Values fall into {len(weak.groups)} groups that do not all lead to one another (of {sizes} values): between "
-            "groups a value is never forgotten, and leakage grows with every step. Analyse groups apart, or give a prior."
+            f"States fall into {len(weak.groups)} groups that do not all lead to one another (of {sizes} states): between "
+            "groups a state is never forgotten, and leakage grows with every step. Analyse groups apart, or give a prior."
         )
     for names, what in (
         (weak.never_left, "are never left: a person who is there is distinguished at all later steps"),
         (weak.unseen, "have no next value in the traces: their row needs a prior or longer traces"),
         (
             weak.thin,
-            "have fewer than five transitions for each value that follows: intervals (--set "
+            "have fewer than five transitions for each state that follows: intervals (--set "
             "correlation.confidence=0.95) show how little",
         ),
     ):
         if names:
             shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-            sentences.append(f"{len(names)} of the values ({shown}) {what}.")
+            sentences.append(f"{len(names)} of the states ({shown}) {what}.")
     return sentences
 
 

@@ -160,7 +160,7 @@ def leakage_distribution(
     """Compute the largest temporal leakage about each of many people or groups under one release, in nats.
 
     Some thousands at a time are in memory. Exact leakage, also over an infinite horizon, is computed for all of them at once in
-    machine code where they have the same few values; where that gives up, and otherwise, one by one.
+    machine code where they have the same few states; where that gives up, and otherwise, one by one.
 
     Parameters
     ----------

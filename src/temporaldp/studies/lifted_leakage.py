@@ -2,16 +2,16 @@
 
 Notation
 --------
-u        hidden state; its value is ``label[u]``, and releases say nothing else: the metric of one release is e where the
-         values of two hidden states differ, and 0 elsewhere
+u        hidden state; its state is ``label[u]``, and releases say nothing else: the metric of one release is e where the
+         states that two hidden states show differ, and 0 elsewhere
 K_B, K_F incoming leakage about pairs of hidden states from the past and from the future: Theory, section 8
-Q        ``Pr(u | value)``, shape (n, m)
+Q        ``Pr(u | state)``, shape (n, m)
 X        likelihoods of past and future together, one a hidden state: ``X_u <= exp((K_B + K_F)(u, u')) X_u'``
-m_s      likelihood of the output of step s for each value: 1 or e^e
+m_s      likelihood of the output of step s for each state: 1 or e^e
 
-Given the hidden state, past and future are independent. What is leaked about two values v and w is
+Given the hidden state, past and future are independent. What is leaked about two states v and w is
 ``e + log max Q_v X / Q_w X`` over the X of that cone: one more lifting, through Q. It is at most the largest over hidden
-states with these values, and does not count it as leaked what the value before was.
+hidden states that show these states, and does not count it as leaked what the state before was.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class LiftedLeakage:
     attained : float
         What an observation reaches at the step `worst_time`: a lower bound of the largest TPL.
     pair : tuple of two str
-        The two values that the observation distinguishes.
+        The two states that the observation distinguishes.
     """
 
     epsilons: FloatArray
@@ -75,10 +75,10 @@ class LiftedLeakage:
 
 
 def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
-    """Bound the temporal privacy leakage for an adversary whose model of values has a longer memory, in nats.
+    """Bound the temporal privacy leakage for an adversary whose model of states has a longer memory, in nats.
 
-    From above pair by pair, with the pseudo-metric that sets hidden states apart by their values only; from below by coordinate
-    ascent over observations (Theory, section 13).
+    From above pair by pair, with the pseudo-metric that sets hidden states apart by the states that they show only; from below
+    by coordinate ascent over observations (Theory, section 13).
 
     Parameters
     ----------
@@ -98,8 +98,8 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
     apart = (chain.labels[:, None] != chain.labels[None, :]).astype(np.float64)
     hidden = Adversary(chain.backward, chain.forward)
     past, future = (MetricPrivacy(apart).arrivals(hidden, side, spent) for side in SIDES)
-    values = TransitionMatrix(chain.shares[chain.labels], chain.forward.states)
-    profile, trees = values.leakage_profile(), no_trees(len(chain.labels))
+    shown = TransitionMatrix(chain.shares[chain.labels], chain.forward.states)
+    profile, trees = shown.leakage_profile(), no_trees(len(chain.labels))
     temporal = np.empty(len(spent))
     known: dict[tuple[int, int], float] = {}
     for t, (before, after) in enumerate(zip(past, future, strict=True)):
@@ -107,14 +107,14 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
         if key not in known:
             progressed("leakage with a longer memory", t / len(spent))
             together = before + after
-            known[key] = float(lifted(values.dense(), together, profile, trees).max()) if together.any() else 0.0
+            known[key] = float(lifted(shown.dense(), together, profile, trees).max()) if together.any() else 0.0
         temporal[t] = known[key] + spent[t]
     best, pair = _ascent(chain, spent, int(np.argmax(temporal)))
     return LiftedLeakage(spent, temporal, best, (chain.states[pair[0]], chain.states[pair[1]]))
 
 
 def _ascent(chain: LiftedChain, spent: FloatArray, t: int) -> tuple[float, tuple[int, int]]:
-    """Return the largest leakage about two values at step t that coordinate ascent finds, and these values."""
+    """Return the largest leakage about two states at step t that coordinate ascent finds, and these states."""
     best, pair = 0.0, (0, 1)
     past = _Side(chain.backward.dense(), chain.labels, spent[:t][::-1])
     future = _Side(chain.forward.dense(), chain.labels, spent[t + 1 :])
@@ -130,11 +130,11 @@ class _Side:
 
     def __init__(self, rows: FloatArray, labels: IntArray, spent: FloatArray) -> None:
         self.rows, self.labels, self.lifts = rows, labels, np.exp(spent)
-        self.values = np.eye(int(labels.max()) + 1)[labels]  # from hidden states to values, shape (m, n)
+        self.shown = np.eye(int(labels.max()) + 1)[labels]  # from hidden states to states, shape (m, n)
 
     def start(self) -> BoolArray:
         """Return likelihoods before the first output: all equal."""
-        return np.zeros((len(self.lifts), self.values.shape[1]), dtype=bool)
+        return np.zeros((len(self.lifts), self.shown.shape[1]), dtype=bool)
 
     def likelihoods(self, high: BoolArray) -> list[FloatArray]:
         """Return the likelihoods of the outputs from each distance on, given the hidden state one step nearer."""
@@ -153,7 +153,7 @@ class _Side:
         ratio = float((weights[0] @ x[0]) / (weights[1] @ x[0]))
         for s, lift in enumerate(self.lifts):
             weights = weights @ self.rows
-            alpha, beta = (weights * x[s + 1]) @ self.values
+            alpha, beta = (weights * x[s + 1]) @ self.shown
             ratio, high[s] = _best_set(alpha, beta, lift, ratio)
             weights = weights * np.where(high[s], lift, 1.0)[self.labels]
             weights /= weights.max()
@@ -161,7 +161,7 @@ class _Side:
 
 
 def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) -> tuple[float, BoolArray]:
-    """Return the set of high values that maximizes a ratio of two linear functions: a threshold, by Dinkelbach."""
+    """Return the set of high states that maximizes a ratio of two linear functions: a threshold, by Dinkelbach."""
     raised = alpha > ratio * beta
     for _ in range(MOST_SWEEPS):
         factors = np.where(raised, lift, 1.0)

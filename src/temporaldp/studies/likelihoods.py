@@ -1,6 +1,6 @@
-"""Likelihood of all published counts for each value of one person at each step, given the values of all other people.
+"""Likelihood of all published counts for each state of one person at each step, given the states of all other people.
 
-Given the value at a step, what was published before it, at it and after it are independent, so that their likelihoods multiply;
+Given the state at a step, what was published before it, at it and after it are independent, so that their likelihoods multiply;
 what comes from before and from after follows by the recursion ``x <- P (m x)``, m the likelihoods of one release.
 """
 
@@ -16,7 +16,7 @@ from temporaldp.values import FloatArray, IntArray
 
 
 def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> FloatArray:
-    """Return the log likelihood of each value of a person, up to a constant, by the true value: shape (T, n + 1, n).
+    """Return the log likelihood of each state of a person, up to a constant, by the true state: shape (T, n + 1, n).
 
     `drawn` is the noise of each count, shape (T, n); a scale of infinity is a step without a release. The last row is for
     a person who was not counted at the step, and has no effect.
@@ -30,7 +30,7 @@ def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> Float
 
 
 def of_all_releases(adversary: Adversary, codes: IntArray, likelihoods: FloatArray) -> FloatArray:
-    """Return the log likelihood of all releases for each value at each step, up to a constant: shape (T, n_people, n)."""
+    """Return the log likelihood of all releases for each state at each step, up to a constant: shape (T, n_people, n)."""
     own = np.stack([likelihoods[t][codes[:, t]] for t in range(codes.shape[1])])
     future = _arriving(adversary.forward.in_reverse(), own[::-1])[::-1]
     return np.asarray(_arriving(adversary.backward, own) + own + future)

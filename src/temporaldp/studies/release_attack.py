@@ -2,9 +2,9 @@
 
 Notation
 --------
-score    log likelihood ratio of a person's true value at a step and another one, by all that was published
-rates    for a threshold: how often the score of the true value reaches it (true positives), and how often that of the other
-         value does (false positives). Both are means over the same pairs of people who have two different values at a step
+score    log likelihood ratio of a person's true state at a step and another one, by all that was published
+rates    for a threshold: how often the score of the true state reaches it (true positives), and how often that of the other
+         state does (false positives). Both are means over the same pairs of people who have two different states at a step
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class ReleaseAttack:
 
     @property
     def right(self) -> float:
-        """Probability that the attack on the release itself decides correctly between two values, at its best threshold."""
+        """Probability that the attack on the release itself decides correctly between two states, at its best threshold."""
         return float(np.max(0.5 * (1.0 + self.true_positives - self.false_positives), initial=0.5))
 
     @property
@@ -102,10 +102,10 @@ class ReleaseAttack:
         level = f"{math.ceil(1e4 * self.epsilon) / 1e4:g} nats" + (f" at delta {self.delta:g}" if self.delta else "")
         at, found, most = 0.05, float(self.recognised(0.05)), float(self.allowed(0.05))
         sentences = [
-            f"An attacker who knows the values of all other people, and asks which of two values a person had at a step, "
+            f"An attacker who knows the states of all other people, and asks which of two states a person had at a step, "
             f"is right in {_percent(self.right)} of cases by all {self.n_steps} published histograms. Guessing is right in "
             f"50 %; the guarantee of {level} allows {_percent(self.most_right, up=True)}.",
-            f"With {_percent(at)} false alarms the attack recognises {_percent(found)} of the true values: guessing would "
+            f"With {_percent(at)} false alarms the attack recognises {_percent(found)} of the true states: guessing would "
             f"recognise {_percent(at)}, and the guarantee allows {_percent(most, up=True)}.",
         ]
         if self.repeats:
@@ -144,7 +144,7 @@ def attack_release(
     repeats: int = 50,
     seed: int = 0,
 ) -> ReleaseAttack:
-    """Attack one's own release by likelihood ratios, as an adversary who knows the values of all other people.
+    """Attack one's own release by likelihood ratios, as an adversary who knows the states of all other people.
 
     By the lemma of Neyman and Pearson no test of one value against another recognises more, at any rate of false alarms, than
     the likelihood ratio, which is exact here. The rates are those of this one release, whose noise is shared by all people; for
@@ -157,7 +157,7 @@ def attack_release(
     released : ReleasedHistograms
         As drawn, not post-processed.
     adversary : Adversary, or a mapping of the users' names to them
-        What the attacker knows of how values follow one another.
+        What the attacker knows of how states follow one another.
     repeats : int
         Draws of the noise beside the release itself; 0 for none.
     seed : int
@@ -256,7 +256,7 @@ def _guarantee(one: Adversary, released: ReleasedHistograms, scales: FloatArray,
 def _require_different(codes: list[IntArray]) -> None:
     everyone = np.concatenate(codes)
     if not any(np.unique(column[column >= 0]).size > 1 for column in everyone.T):
-        raise InputError("expected two people with different values at some step: no two people can be distinguished")
+        raise InputError("expected two people with different states at some step: no two people can be distinguished")
 
 
 def _joined(groups: list[tuple[Adversary, IntArray]], likelihoods: FloatArray) -> FloatArray:
@@ -264,10 +264,10 @@ def _joined(groups: list[tuple[Adversary, IntArray]], likelihoods: FloatArray) -
 
 
 def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the score of each true value against every other one, weighted by the people with the other value.
+    """Return the score of each true state against every other one, weighted by the people with the other state.
 
-    So every pair of people with two different values at a step counts once as true and once as false, and what holds for each
-    pair of values at each step holds for the means.
+    So every pair of people with two different states at a step counts once as true and once as false, and what holds for each
+    pair of states at each step holds for the means.
     """
     n = likelihoods.shape[2]
     scores, weights = [], []
@@ -284,7 +284,7 @@ def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, Float
 
 
 def _rates(scores: FloatArray, weights: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return false and true positive rates: the other value reaches a threshold where minus the score does."""
+    """Return false and true positive rates: the other state reaches a threshold where minus the score does."""
     order = np.argsort(scores)
     sums = np.concatenate(([0.0], np.cumsum(weights[order])))
     total, ordered = sums[-1], scores[order]

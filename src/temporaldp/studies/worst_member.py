@@ -2,7 +2,7 @@
 
 Notation
 --------
-P        a matrix of the set, the same at every step;  K(i, j) = log N / D, incoming leakage at a step about a pair of values
+P        a matrix of the set, the same at every step;  K(i, j) = log N / D, incoming leakage at a step about a pair of states
 x_s      likelihoods of everything up to step s for the observation that gives most away, ``x_s = m_s (P x_{s-1})``
 w_s      row vector with ``N = w_s P x_s``: e_i at the step itself, then ``(w P) m``;  v_s the same for D and j
 
@@ -81,7 +81,7 @@ def worst_member(
     array([[0.85, 0.15],
            [0.15, 0.85]])
     >>> guaranteed = temporal_leakage(adversary, [0.1] * 5)
-    >>> round(found.leakage.worst, 12) == round(guaranteed.worst, 12)            # two values: some matrix attains it
+    >>> round(found.leakage.worst, 12) == round(guaranteed.worst, 12)            # two states: some matrix attains it
     True
     """
     spent = budgets(epsilons)
@@ -132,7 +132,7 @@ def _best_ends(
 ) -> dict[str, TransitionMatrix]:
     """Return, for each direction, the extreme matrix in the direction of the derivatives."""
     factors = np.where(seen.high, np.exp(spent)[:, None], 1.0)
-    pair = [seen.states.index(value) for value in (seen.value, seen.other_value)]
+    pair = [seen.states.index(value) for value in (seen.state, seen.other_state)]
     ends = {}
     for direction, before in (("backward", factors[: seen.time]), ("forward", factors[: seen.time : -1])):
         allowed, matrix = getattr(adversary, direction), getattr(at, direction)
@@ -149,7 +149,7 @@ def entry_derivatives(P: FloatArray, factors: FloatArray, i: int, j: int) -> Flo
     ----------
     P : array, shape (n, n)
     factors : array, shape (s, n)
-        Likelihood of the output of each step for each value, in the order of steps, up to the one before that of the pair.
+        Likelihood of the output of each step for each state, in the order of steps, up to the one before that of the pair.
     i, j : int
         The value that N is about, and that of D.
     """

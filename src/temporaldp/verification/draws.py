@@ -1,4 +1,4 @@
-"""Simulation of values and outputs, and the contribution of likelihood ratios to bounds of their means."""
+"""Simulation of states and outputs, and the contribution of likelihood ratios to bounds of their means."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def batch(
     count: int,
     seed: np.random.SeedSequence,
 ) -> Sums:
-    """Draw trajectories in both directions of time, paired by the value at a step, given which they are independent."""
+    """Draw trajectories in both directions of time, paired by the state at a step, given which they are independent."""
     rng = np.random.default_rng(seed)
     n, T = len(user.states or ()), len(releases)
     past = _drawn(user.backward, releases, n, count, rng)
@@ -92,7 +92,7 @@ def _drawn(
 ) -> list[Any]:
     """Draw values and log likelihoods of the incoming releases, one array for each step, for `count` trajectories.
 
-    Values are drawn from the last step back, the last of them uniformly: given the value at a step, those before it are then
+    States are drawn from the last step back, the last of them uniformly: given the state at a step, those before it are then
     by the chain, whatever comes later.
     """
     T = len(releases)

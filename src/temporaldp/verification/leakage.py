@@ -34,7 +34,7 @@ from temporaldp.verification.values import (
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class VerifiedLeakage:
-    """Confidence bounds of delta for every pair of values at every step, at one epsilon.
+    """Confidence bounds of delta for every pair of states at every step, at one epsilon.
 
     All of them hold together, except with a probability of at most `failure`.
 
@@ -44,11 +44,11 @@ class VerifiedLeakage:
     epsilon, delta, failure : float
         What was asked for; epsilon in nats.
     upper, lower : array, shape (T, n, n)
-        Bounds of delta for each step and ordered pair of values; `upper` is at most `certified`.
+        Bounds of delta for each step and ordered pair of states; `upper` is at most `certified`.
     certified : array, shape (T, n, n)
         Upper bounds by the curves of all pairs, which no draw can deceive.
     draws : array of int, shape (T, n)
-        Draws given each value at each step; no more than were asked for, fewer for rare values.
+        Draws given each state at each step; no more than were asked for, fewer for rare states.
     """
 
     states: tuple[str, ...]
@@ -107,7 +107,7 @@ def verify_leakage(
     seconds: float | None = None,
     seed: int = 0,
 ) -> VerifiedLeakage:
-    """Estimate confidence bounds of delta at an epsilon by simulation, for every step and pair of values.
+    """Estimate confidence bounds of delta at an epsilon by simulation, for every step and pair of states.
 
     Values are drawn from the chains and outputs from the mechanisms; likelihood ratios are exact, by the recursion
     ``x <- P m x``. Means are bounded by bets on them, and a union bound over bets, sides, steps and pairs: all of it holds with

@@ -2,7 +2,7 @@
 
 Notation (Theory, section 16)
 --------
-s        log likelihood ratio of two values by everything before a step and after it, drawn given the first value
+s        log likelihood ratio of two states by everything before a step and after it, drawn given the first state
 own      the release's curve at that step, ``E_g`` of its outputs: known in closed form, and not simulated
 cut      s is cut off there, so that what is averaged is at most ``own(epsilon - cut)``; the rest is bounded by certified curves
 stake    of a bet on the mean (below): the first ones bound it from above, the others from below

@@ -1,7 +1,7 @@
 """Privacy curves: the delta for every epsilon of what leaks, and how one step follows from the one before.
 
 ``past_t = kernel(past_{t-1} with release t-1)``; the evidence about step t is ``past_t, release t, future_t``, which
-are independent given the value at t (Theory, section 9).
+are independent given the state at t (Theory, section 9).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class SingleCurve:
         while True:
             low, high = mechanism.bounds(self.h * np.arange(size + 1, dtype=np.float64))
             if not ((high >= 0.0) & (high <= 1.0) & (low <= high)).all():
-                raise InputError(f"expected a profile of {mechanism} between 0 and 1, got other values")
+                raise InputError(f"expected a profile of {mechanism} between 0 and 1, got other states")
             if high[-1] - mechanism.limit <= tail or size >= grid.MOST_POINTS:
                 break
             size *= 2

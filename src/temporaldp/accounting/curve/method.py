@@ -297,7 +297,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         return Limits(found[0], found[1], found[2], evidence=evidence)
 
     def require_countable(self, users: Sequence[Adversary], release: Mechanisms) -> None:
-        """A table for other values, or a mechanism that the grid cannot hold: `StateError`, `InputError`."""
+        """A table for other states, or a mechanism that the grid cannot hold: `StateError`, `InputError`."""
         for states in {user.states for user in users}:
             require_values((release,), None if states is None else len(states))
         self.promised((release,))

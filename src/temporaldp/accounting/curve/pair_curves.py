@@ -1,4 +1,4 @@
-"""A privacy curve for every ordered pair of values: how it composes with a release, and how it passes a correlation.
+"""A privacy curve for every ordered pair of states: how it composes with a release, and how it passes a correlation.
 
 Notation
 --------
@@ -42,11 +42,11 @@ class PairCurves:
     ----------
     one : SingleCurve
         Where the curves of releases come from; it has the grid and the delta.
-    n_values : int
+    n_states : int
     """
 
-    def __init__(self, one: SingleCurve, n_values: int) -> None:
-        self.one, self.h, self.delta, self.up, self.n_values = one, one.h, one.delta, True, n_values
+    def __init__(self, one: SingleCurve, n_states: int) -> None:
+        self.one, self.h, self.delta, self.up, self.n_states = one, one.h, one.delta, True, n_states
         # Times delta: what is cut off at the end of the curves, each time, and counted as an infinite loss
         # Times delta: curves that a step changes by less are tried as curves that no further step raises
         self.tail, self.settled = 1e-6 * one.delta, 1e-5 * one.delta
@@ -54,14 +54,14 @@ class PairCurves:
         self._masses: tuple[FloatArray, FloatArray, FloatArray] | None = None
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, PairCurves) and (self.one, self.n_values) == (other.one, other.n_values)
+        return isinstance(other, PairCurves) and (self.one, self.n_states) == (other.one, other.n_states)
 
     def __hash__(self) -> int:
-        return hash((self.one, self.n_values))
+        return hash((self.one, self.n_states))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy begins without what was computed."""
-        return PairCurves, (self.one, self.n_values)
+        return PairCurves, (self.one, self.n_states)
 
     def own(self, release: Mechanisms) -> FloatArray:
         """Privacy curves of one release by itself, for every pair."""
@@ -78,9 +78,9 @@ class PairCurves:
         """On a grid that reaches as far as the curve for all pairs."""
         size = self.one.own((table,)).size
         losses = self.h * np.arange(size, dtype=np.float64)
-        found = np.zeros((self.n_values, self.n_values, size))
-        for a in range(self.n_values):
-            for b in range(self.n_values):
+        found = np.zeros((self.n_states, self.n_states, size))
+        for a in range(self.n_states):
+            for b in range(self.n_states):
                 if a != b:
                     found[a, b] = table.pair_bounds(a, b, losses)[1]
         return self._cut(found)
@@ -134,7 +134,7 @@ class PairCurves:
         """The curves after one transition of the correlation, multiplied by a factor; `InputError` for intervals."""
         if matrix is None or D.ndim == 1:
             return NOTHING
-        n = self.n_values
+        n = self.n_states
         reach = self.one.reach(matrix, D.max(axis=(0, 1)), self.tail)
         # Copies, so that the kernels are compiled for one kind of array alone.
         rows = np.array(exactly_known(matrix).dense(), order="C")
@@ -207,10 +207,10 @@ def affordable(
     points = 4 * max(side.own(release).size for release in set(releases))
     work = 0.0
     for user in users:
-        n_values = len(user.states or ()) if goes_by_pairs(user) else 0
+        n_states = len(user.states or ()) if goes_by_pairs(user) else 0
         constant = user.n_steps is None and len(set(releases)) == 1
         looked_at = min(steps, settling) if constant else steps
-        work += sum(bool(known) for known in user.directions) * n_values**4 * points * looked_at
+        work += sum(bool(known) for known in user.directions) * n_states**4 * points * looked_at
     # States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
     # three minutes on two cores. Doubled, a call may take twice as long.
     return work <= 4e9 and any(goes_by_pairs(user) and len(user.states or ()) > 2 for user in users)

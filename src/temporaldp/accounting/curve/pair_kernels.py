@@ -2,7 +2,7 @@
 
 Notation
 --------
-t        a test: ``t[k]`` is the probability with which it accepts if the value is k
+t        a test: ``t[k]`` is the probability with which it accepts if the state is k
 D        ``D[a, b, m]`` bounds the hockey-stick divergence of a against b at ``e^(m h)``, m = 0..K; below 0 by symmetry
 line     ``t_a <= height + slope t_b``, one for each point of the grid; those of a pair are sorted by falling slope, and only
          those that bound t_a for some t_b from 0 to 1 are kept. ``ends[l]`` is the t_b from which line l + 1 is the lower one
@@ -279,13 +279,12 @@ def values_of_pair(p, q, h, lines, current, out):
     since, draw = 0, 1
     for point in range(n_points - 1, -1, -1):
         g = math.exp(point * h)
-        # Exchanges for each value of a constant number, after which a search stops; its value is an upper bound still
+        # Exchanges for each g after which a search stops; its value is an upper bound still
         allowed = 400 * n + (4 * lines[0].size // n if point == n_points - 1 else 0)
         for count in range(allowed + 1):
             for r in range(n):
                 y[r] = y_p[r] - g * y_q[r]
-            # Exchanges for each value from which on the constraint to leave is drawn among all that may: no cycle survives
-            # that
+            # Exchanges for each g from which on the constraint to leave is drawn among all that may, which ends every cycle
             # A multiplier that is less than this below 0 is taken for 0; what that costs is in the value
             leaving, draw = leaving_constraint(y, -1e-14 * (1.0 + g), count < 12 * n, draw)
             if leaving < 0 or count == allowed:

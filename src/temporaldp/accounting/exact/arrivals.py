@@ -408,4 +408,4 @@ def likely_pairs(matrix: TransitionMatrix) -> IntArray:
     position = {state: k for k, state in enumerate(matrix.states)}
     # Pairs of the leakage profile that a search begins with
     chosen = [witnesses[int(k)] for k in np.unique(np.linspace(0, len(witnesses) - 1, 6).astype(int))]
-    return np.unique([position[one.value] * n + position[one.other_value] for one in chosen])
+    return np.unique([position[one.state] * n + position[one.other_state] for one in chosen])

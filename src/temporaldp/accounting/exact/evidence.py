@@ -24,18 +24,18 @@ class Observation:
     ----------
     time : int
         The step that is leaked about, from 0.
-    value, other_value : str
-        The value that the observation speaks for, and the one that it speaks against.
+    state, other_state : str
+        The state that the observation speaks for, and the one that it speaks against.
     states : tuple of str
     high : bool array, shape (T, n)
-        Which values each step's output speaks for as strongly as it can: in a histogram, whose counts come out high.
+        Which states each step's output speaks for as strongly as it can: in a histogram, whose counts come out high.
     leakage : float
         Log of the ratio of the observation's likelihoods, in nats: a lower bound by rounding.
     """
 
     time: int
-    value: str
-    other_value: str
+    state: str
+    other_state: str
     states: tuple[str, ...]
     high: BoolArray
     leakage: float
@@ -45,12 +45,12 @@ class Observation:
 
     def __repr__(self) -> str:
         return (
-            f"Observation({self.value!r} rather than {self.other_value!r} at step {self.time}, {self.leakage:.6g} nats from "
+            f"Observation({self.state!r} rather than {self.other_state!r} at step {self.time}, {self.leakage:.6g} nats from "
             f"{len(self)} steps)"
         )
 
     def counts_high(self, step: int) -> tuple[str, ...]:
-        """The values whose counts come out high at a step."""
+        """The states whose counts come out high at a step."""
         return tuple(state for state, high in zip(self.states, self.high[step], strict=True) if high)
 
 

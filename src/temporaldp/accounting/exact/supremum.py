@@ -132,8 +132,8 @@ def _largest(
 def has_supremum(matrix: Any, epsilon: float) -> bool:
     """Whether the exact leakage of releases that spend epsilon each is proved to have a supremum over all horizons.
 
-    It has one if and only if there is one closed class of values, it is aperiodic, and ``epsilon < -log lambda``, lambda the
-    spectral radius of the matrix on its other values (Theory, section 21). Otherwise two values exist that no later
+    It has one if and only if there is one closed class of states, it is aperiodic, and ``epsilon < -log lambda``, lambda the
+    spectral radius of the matrix on its other states (Theory, section 21). Otherwise two states exist that no later
     observation confuses, and leakage grows without bound. Classes and periods depend on which entries are 0 alone; the
     inequality is proved, rounding included, and counts as false where rounding leaves it open.
 

@@ -2,7 +2,7 @@
 
 Notation
 --------
-K      incoming leakage about every ordered pair of values, shape (n, n): `temporaldp.kernels.interval`, never above
+K      incoming leakage about every ordered pair of states, shape (n, n): `temporaldp.kernels.interval`, never above
        the loss of the profile of intervals (the paper's kind of bound)
 a      spread: the log ratios of the likelihoods of everything up to a step are at most ``a = e + max K``
 
@@ -38,7 +38,7 @@ class Transition:
 
     @property
     def n(self) -> int:
-        """Number of values."""
+        """Number of states."""
         return len(self.bounds[0])
 
 
@@ -94,7 +94,7 @@ class IntervalSteps:
     ----------
     user : Adversary
     distance : float
-        Of the two values furthest apart: what each epsilon is multiplied by.
+        Of the two states furthest apart: what each epsilon is multiplied by.
     """
 
     def __init__(self, user: Adversary, distance: float = 1.0) -> None:

@@ -174,7 +174,7 @@ def _from_below(
     """Steps upwards until a little more than where they lead to is not raised any more; None if that is not found."""
     spread, change, arrived, linear = epsilon, math.inf, steps.nothing, 0
     for _ in range(MOST_STEPS):
-        # Steps a value, one after the other, of which each adds its whole budget: then nothing is forgotten, and no more are
+        # Steps a state, one after the other, of which each adds its whole budget: then nothing is forgotten, and no more are
         # taken
         if spread > most or linear > 10 * transition.n:
             return None

@@ -4,7 +4,7 @@ Notation
 --------
 D       the distances of one step: its log ratios are at most ``e_t D(i, j)``
 K       the lifting of a matrix (`temporaldp.kernels.lifting`)
-b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair of values at t; forward with time reversed
+b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair of states at t; forward with time reversed
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Notation
 --------
-d, x     vertices of a profile: Pr(S | other_value) and the excess q - d
+d, x     vertices of a profile: Pr(S | other_state) and the excess q - d
 a        leakage that comes in, nats; L(a) the part that passes
 u        unit roundoff, half an ulp of 1
 """

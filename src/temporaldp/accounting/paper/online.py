@@ -49,7 +49,7 @@ class PaperSteps:
     ----------
     user : Adversary
     distance : float
-        Of the two values furthest apart: what each epsilon is multiplied by.
+        Of the two states furthest apart: what each epsilon is multiplied by.
     """
 
     nothing = 0.0

@@ -2,8 +2,8 @@
 
 Notation
 --------
-a        distance of a quilt: the value a steps away, given which everything beyond it is independent of the value now
-M_a      product of the a matrices between the value now and the quilt: row = the value now, column = the value at the quilt
+a        distance of a quilt: the state a steps away, given which everything beyond it is independent of the state now
+M_a      product of the a matrices between the state now and the quilt: row = the state now, column = the state at the quilt
 L_a      ``max_x log M_a[i, x] / M_a[j, x]``, the most that the quilt reveals about value i against value j
 c_a      sum of the epsilons of the a - 1 steps strictly between
 
@@ -29,7 +29,7 @@ from temporaldp.values import ULP, FloatArray
 
 
 class Product:
-    """A product of matrices, between entrywise bounds, and what it reveals about each pair of values.
+    """A product of matrices, between entrywise bounds, and what it reveals about each pair of states.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Product:
 
     @cached_property
     def ratios(self) -> FloatArray:
-        """Largest log ratio of each ordered pair of rows, shape (n, n), rounded up; ``inf`` where only one reaches a value."""
+        """Largest log ratio of each ordered pair of rows, shape (n, n), rounded up; ``inf`` where only one reaches a state."""
         with np.errstate(divide="ignore"):
             high, low = np.log(self._high), np.log(self._low)
         found: FloatArray = np.zeros(high.shape)
@@ -154,7 +154,7 @@ class QuiltSteps:
 
 
 def has_quilts(matrix: Any) -> bool:
-    """Whether every pair of values has a finite ratio at some distance, if the matrix is the same at every step."""
+    """Whether every pair of states has a finite ratio at some distance, if the matrix is the same at every step."""
     low, high = (bound > 0.0 for bound in matrix.bounds)
     reached = sure = np.eye(len(low), dtype=bool)
     finite, seen = reached, set()

@@ -20,8 +20,8 @@ class MarkovQuilt(StepwiseAccounting[QuiltArrival]):
     """Leakage of a mechanism that is only known to be epsilon-DP about each single step: its noise may be shared between steps.
 
     Every other accounting method assumes fresh noise at each step. Tree and matrix mechanisms share noise between steps, and
-    telemetry systems memoise answers; of many published systems it is not known. Let the whole output be e_t-DP when the value
-    of step t alone is replaced. Given the values at a steps before and b steps after t (the quilt),
+    telemetry systems memoise answers; of many published systems it is not known. Let the whole output be e_t-DP when the state
+    of step t alone is replaced. Given the states at a steps before and b steps after t (the quilt),
 
     ``log Pr(R | l_t = i) / Pr(R | l_t = j) <= E(a, b) + max_x log B^a[i,x] / B^a[j,x] + max_y log F^b[i,y] / F^b[j,y]``
 
