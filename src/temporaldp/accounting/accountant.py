@@ -244,9 +244,9 @@ class TemporalAccountant:
         LeakageBudgetError
             The leakage of some step could exceed alpha. Its fields contain the step, the leakage and what would be admitted.
         BudgetError
-            No number >= 0, or all T steps are over.
+            A release is not a number >= 0, or all T steps are over.
         InputError
-            No mechanism or event that can be counted.
+            A release is not a mechanism or an event that can be counted.
         """
         with self._lock:
             asked = self._account.listed(releases)
@@ -274,7 +274,7 @@ class TemporalAccountant:
         Raises
         ------
         BudgetError
-            k is no number of steps, or more than the horizon leaves.
+            k is not a number of steps, or is more than the horizon leaves.
         """
         steps = whole_number(k, "k", least=1, error=BudgetError)
         with self._lock:

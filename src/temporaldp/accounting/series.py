@@ -152,7 +152,7 @@ class LeakageSeries(Table):
         Raises
         ------
         InputError
-            Only the exact accounting of somebody with a correlation knows one, or there is no such step.
+            The accounting method is not exact, the user has no correlation, or there is no such step.
         """
         known = self.worst_member.evidence
         found: Observation | None = None if known is None else known.witness(self.worst_time if time is None else time)

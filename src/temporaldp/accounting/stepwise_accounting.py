@@ -35,11 +35,11 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         """Return the steps of one user's correlation."""
 
     def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
-        """The epsilons themselves."""
+        """Return the epsilons as they are."""
         return epsilons
 
     def promised(self, releases: FloatArray) -> FloatArray:
-        """The epsilons themselves."""
+        """Return the releases, which are epsilons."""
         return releases
 
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> tuple[Arrived, ...]:
@@ -113,7 +113,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
     def leakage(
         self, user: Adversary, past: tuple[Arrived, ...], releases: FloatArray, future: tuple[Arrived, ...]
     ) -> Leakage:
-        """Step by step."""
+        """Leakage of each step, by `Steps.leakage`."""
         steps = self.steps(user)
         backward, forward, temporal = (
             np.array(

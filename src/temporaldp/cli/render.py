@@ -128,7 +128,7 @@ class _Watch:
             self._bar.update(self._bar.task_ids[0], **self._task())
 
     def show(self) -> None:
-        """Begin the bar."""
+        """Show the progress bar."""
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}")

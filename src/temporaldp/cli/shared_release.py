@@ -152,7 +152,7 @@ def _say(
     *,
     is_first: bool,
 ) -> None:
-    """Tell everything."""
+    """Print the released table and the state of the account."""
     worst, n = shared.ledger[-1].leakage, len(shared.ledger)
     beside = NoiseBesideCounts(mean_absolute_noise(released.scales, released.noise), data.n_users, len(released.states))
     warn(absences(data))

@@ -70,7 +70,7 @@ class MemoizedLeakage(Evidence):
 
     @property
     def attained(self) -> Attained:
-        """The lower bounds."""
+        """Lower bounds of the leakage of every step."""
         return self.lower
 
     def worst_pair(self, step: int, direction: object = "temporal") -> None:

@@ -50,7 +50,7 @@ class CountedTraces:
 
     @property
     def times(self) -> tuple[str, ...]:
-        """Labels, in order."""
+        """Labels of the steps, in order of time."""
         return self._known_times().labels
 
     @property

@@ -74,7 +74,7 @@ class LiftedChain:
         Raises
         ------
         MatrixError
-            The shape is another one, some probabilities are none, or the chain has several closed classes.
+            The array has another shape, its entries are not probabilities, or the chain has several closed classes.
         EstimationError
             So many words would not fit in memory, or a state is left for good.
 

@@ -121,17 +121,17 @@ class Constant(Correlation):
 
     @property
     def matrices(self) -> tuple[Any, ...]:
-        """The matrix itself."""
+        """The matrix itself, as a tuple of one."""
         return (self,)
 
     @property
     def is_constant(self) -> bool:
-        """True."""
+        """True: one matrix holds for every transition."""
         return True
 
     @property
     def kind(self) -> str:
-        """Constant."""
+        """The word "constant"."""
         return "constant"
 
     def changed(self, transition: int, matrix: Any) -> Changing:
@@ -151,7 +151,7 @@ class Constant(Correlation):
         return self
 
     def mapped(self, change: Callable[[Any], Any]) -> Any:
-        """The changed matrix."""
+        """Return the mapped matrix."""
         return change(self)
 
 
@@ -164,35 +164,35 @@ class NoCorrelation(Correlation):
 
     @property
     def matrices(self) -> tuple[Matrix, ...]:
-        """None."""
+        """No matrices."""
         return ()
 
     @property
     def is_constant(self) -> bool:
-        """True."""
+        """True: nothing varies with time."""
         return True
 
     @property
     def kind(self) -> str:
-        """None."""
+        """The word "none"."""
         return "none"
 
     def document(self) -> None:
-        """None."""
+        """None: there is nothing to write."""
 
     def at(self, transition: int) -> None:
-        """None."""
+        """None: no matrix is known."""
 
     def between(self, first: int, last: int) -> NoCorrelation:
-        """Itself."""
+        """Return the same object."""
         return self
 
     def in_reverse(self) -> NoCorrelation:
-        """Itself."""
+        """Return the same object."""
         return self
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> NoCorrelation:
-        """Itself."""
+        """Return the same object."""
         return self
 
 
@@ -239,7 +239,7 @@ class PerStep(Correlation):
         return {"each": [one.document() for one in each.values()], "order": [place[id(one)] for one in self.each]}
 
     def at(self, transition: int) -> Matrix:
-        """Its matrix."""
+        """Return the matrix of a transition."""
         return self.each[transition]
 
     def between(self, first: int, last: int) -> Correlation:
@@ -251,7 +251,7 @@ class PerStep(Correlation):
         return PerStep(self.each[::-1])
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> PerStep:
-        """Each changed."""
+        """Return the sequence of mapped matrices."""
         return PerStep(tuple(map(change, self.each)))
 
 
@@ -325,7 +325,7 @@ class Periodic(Correlation):
         return self.each[(self.phase + transition) % len(self.each)]
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Periodic:
-        """Each changed."""
+        """Return the periodic correlation of mapped matrices."""
         return Periodic(map(change, self.each), phase=self.phase)
 
 
@@ -368,5 +368,5 @@ class Changing(Correlation):
         return self.each[bisect_right(self.starts, transition) - 1]
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Changing:
-        """Each changed."""
+        """Return the changing correlation of mapped matrices."""
         return Changing(self.starts, tuple(map(change, self.each)))

@@ -21,11 +21,11 @@ class Traces(Protocol):
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The public domain."""
+        """All states, in the order of their codes."""
 
     @property
     def times(self) -> tuple[str, ...]:
-        """Labels, in order."""
+        """Labels of the steps, in order of time."""
 
     @property
     def consecutive(self) -> NDArray[np.bool_]:

@@ -77,7 +77,7 @@ class Coefficients:
 
     @classmethod
     def none(cls, n: int) -> Coefficients:
-        """No items."""
+        """Return no rollouts."""
         return cls.start(np.zeros((0, n)), np.zeros((0, n)), np.zeros(0))
 
     def __len__(self) -> int:
@@ -88,7 +88,7 @@ class Coefficients:
 
     @property
     def arrays(self) -> tuple[FloatArray, ...]:
-        """All fields."""
+        """All fields, in order."""
         return tuple(getattr(self, field.name) for field in fields(self))
 
     @classmethod

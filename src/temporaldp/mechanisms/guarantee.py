@@ -45,7 +45,7 @@ class PrivacyGuarantee(Mechanism):
 
     @property
     def limit(self) -> float:
-        """Delta."""
+        """The delta of the guarantee."""
         return self.delta
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:

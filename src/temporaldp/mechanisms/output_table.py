@@ -36,7 +36,7 @@ class RandomizedResponse(Mechanism):
 
     @property
     def pure_epsilon(self) -> float:
-        """Epsilon."""
+        """The epsilon of the response."""
         return self.epsilon
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -104,7 +104,7 @@ class PairProgram:
         return epsilons
 
     def budgets(self, x: FloatArray) -> FloatArray:
-        """All variables."""
+        """Budgets of all steps."""
         return x
 
     def loss(self, x: FloatArray) -> float:

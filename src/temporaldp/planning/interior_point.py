@@ -31,7 +31,7 @@ class Program(Protocol):
     """A loss of budgets that decreases in each of them, under constraints."""
 
     def loss(self, x: FloatArray) -> float:
-        """The loss."""
+        """Value of the objective."""
 
     def budgets(self, x: FloatArray) -> FloatArray:
         """The variables that must stay positive."""

@@ -117,7 +117,7 @@ class Request:
         return 0.0 if self.horizon is None else max(method.unspent(self.horizon) for method, _ in self.methods())
 
     def series(self, epsilons: FloatArray) -> LeakageSeries:
-        """Leakage of budgets."""
+        """Leakage of budgets, one per step."""
         return temporal_leakage(self.population, epsilons, accounting=self.accounting)
 
     def supremum(self, epsilon: float) -> LeakageSupremum:

@@ -58,7 +58,7 @@ class Verification:
 
     @property
     def sentence(self) -> str:
-        """Description in words."""
+        """Sentence about the draws and the risk, for reports."""
         tried = f"{self.attempts} of {ATTEMPTS} attempts of {self.draws:,} draws" + (
             ", then the time was over" if self.out_of_time else ""
         )

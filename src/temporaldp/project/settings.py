@@ -226,7 +226,7 @@ class ReleaseSettings(Section):
 
 
 class ReportSettings(Section):
-    """The written report."""
+    """Settings of the written report."""
 
     output: Path | None = Field(None, description="Where to write the page (.html).")
     title: str = Field("Temporal privacy leakage report", description="Heading of the page.")

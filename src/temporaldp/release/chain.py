@@ -112,7 +112,7 @@ class LedgerEvent(NamedTuple):
 
     @property
     def details(self) -> dict[str, Any]:
-        """The content."""
+        """Content of the event, as JSON values."""
         found: dict[str, Any] = json.loads(self.content)
         return found
 

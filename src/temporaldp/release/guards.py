@@ -167,11 +167,11 @@ class PlanGuard(Guard):
         }
 
     def next_epsilon(self, step: int, *, last: bool) -> float:
-        """The plan's."""
+        """Epsilon of the next step of the plan."""
         return float(self._plan.epsilons_for(1, start=step)[0])
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """The plan's."""
+        """Measurement of the next step of the plan."""
         return self._plan.measurement(mechanism, step, epsilon)
 
     def pass_over(self, step: int) -> Measurement:
@@ -183,14 +183,14 @@ class PlanGuard(Guard):
         """A step of a plan does not depend on what those before it spent."""
 
     def kept_state(self) -> dict[str, Any]:
-        """Nothing."""
+        """An empty state: a plan has nothing to keep."""
         return {}
 
     def leakage_after(self, epsilon: float) -> None:
         """None: a plan computes no leakage so far."""
 
     def require_mechanism(self, mechanism: Mechanism) -> None:
-        """One that goes with the plan."""
+        """Refuse a mechanism that does not fit the plan."""
         self._plan.require_mechanism(mechanism)
 
     def charge(self, epsilon: float, *, last: bool) -> None:
@@ -198,7 +198,7 @@ class PlanGuard(Guard):
         self._plan.charge([epsilon], last=last)
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
-        """The plan's."""
+        """Scales of the plan's noise at some steps."""
         return self._plan.drawn_scales(steps, epsilons)
 
 

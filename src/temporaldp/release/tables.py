@@ -190,14 +190,14 @@ class Transaction:
         Raises
         ------
         LedgerError
-            The database keeps something else than it was given, or somebody wrote without the lock.
+            The database stores something else than it was given, or another process wrote without the lock.
         """
         table, releases = tables().steps if isinstance(entry, LedgerRow) else tables().events, tables().releases
         values = {"release": self._release, **entry._asdict()}
         stored = self.connection.execute(_insert(table), values).one()
         found = releases.update().where(releases.c.release == self._release, releases.c.head == after)
         if self.connection.execute(found.values(n_steps=n_steps, head=entry.hash)).rowcount != 1:
-            raise LedgerError("somebody wrote without the lock of the release; nothing was stored")
+            raise LedgerError("another process wrote without the lock of the release; nothing was stored here")
         if tuple(stored) != tuple(entry):
             raise LedgerError(
                 "the database does not give back what was stored, so that the step could not be checked later"

@@ -18,7 +18,7 @@ router = APIRouter(tags=["operation"])
 
 @router.get("/health")
 async def health() -> dict[str, str]:
-    """The process answers."""
+    """Answer that the process is alive."""
     return {"status": "alive"}
 
 
@@ -41,7 +41,7 @@ async def metrics(request: Request) -> Response:
 
 @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
 def docs(request: Request) -> Any:
-    """The page."""
+    """Return the page of the API documentation."""
     with needing("report"):
         from jinja2 import Environment, PackageLoader
 
@@ -51,7 +51,7 @@ def docs(request: Request) -> Any:
 
 @router.get("/docs/style.css", include_in_schema=False)
 def style() -> Response:
-    """Its style."""
+    """Return the style sheet of that page."""
     from importlib.resources import files
 
     return Response((files("temporaldp.serve") / "reference.css").read_bytes(), media_type="text/css")

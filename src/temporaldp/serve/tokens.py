@@ -128,12 +128,12 @@ class Tokens:
                 raise InputError(f"there is no token {name!r}; `temporaldp token list` shows their names")
 
     def check(self, given: str) -> Token:
-        """The token that somebody shows.
+        """Return the token that a request shows.
 
         Raises
         ------
         TokenRefusedError
-            It is none, was revoked, or is over.
+            It is unknown, revoked or expired.
         """
         shape = re.fullmatch("tdp_([0-9a-f]{16})_([0-9A-Za-z_-]{43})", given)
         if shape is None:
@@ -147,7 +147,7 @@ class Tokens:
         if found.revoked:
             raise TokenRefusedError("this token was revoked")
         if now >= found.expires:
-            raise TokenRefusedError("this token is over")
+            raise TokenRefusedError("this token has expired")
         if now < found.made - 300.0:  # seconds by which the clock of the machine that made it may be ahead
             raise TokenRefusedError("the server's clock stands before the time at which this token was made")
         return found

@@ -309,7 +309,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[Sequence[Filter], float]:
-        """There is none."""
+        """Refuse filters: releases under approximate DP cannot be chosen adaptively."""
         raise BudgetError(
             "under approximate DP, releases cannot be chosen adaptively: hockey-stick divergences do not compose along paths "
             "on which the noise depends on earlier outputs. Plan the noise beforehand (plan_noise) and release by the plan, or "

@@ -305,6 +305,6 @@ class Incoming:
 
     @classmethod
     def restored(cls, document: dict[str, Any]) -> Self:
-        """Undo `saved`."""
+        """Return the incoming leakage that `saved` described."""
         into, up, spread, leakage, rho, close = map(unpacked, document["arrays"])
         return cls(into, up, spread, leakage, rho, close, int(document["depth"]))

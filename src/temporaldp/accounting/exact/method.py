@@ -141,7 +141,7 @@ class Exact(Accounting[Releases, Any]):
 
     @property
     def for_epsilons(self) -> Exact:
-        """Without distances."""
+        """Exact leakage without distances."""
         return Exact()
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:

@@ -69,7 +69,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
 
     @property
     def for_epsilons(self) -> IntervalBound:
-        """Without distances."""
+        """The same method without distances."""
         return IntervalBound()
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
@@ -78,7 +78,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         return budgets(releases) if boxes is None else widths(*boxes)
 
     def steps(self, user: Adversary) -> IntervalSteps:
-        """Its transitions."""
+        """Return the steps of one user."""
         return IntervalSteps(user, self._paper.largest_distance)
 
     def is_still(self, steps: Steps[float, IntervalArrival], before: IntervalArrival, after: IntervalArrival) -> bool:

@@ -63,7 +63,7 @@ class MetricPrivacy(PairwiseAccounting[FloatArray]):
 
     @property
     def for_epsilons(self) -> Exact:
-        """Without distances."""
+        """Exact leakage without distances."""
         return Exact()
 
     def applied(
@@ -103,7 +103,7 @@ class MetricPrivacy(PairwiseAccounting[FloatArray]):
         return found if user.states is None else replace(found, evidence=MetricLimits(*certificates))
 
     def steps(self, user: Adversary) -> MetricSteps:
-        """Its liftings."""
+        """Return the steps of one user."""
         return MetricSteps(user, self.distances)
 
 

@@ -45,7 +45,7 @@ class TransitionLoss:
 
 @kernel
 def inverse_of(d, x, level):
-    """`TransitionLoss.inverse`."""
+    """Largest incoming leakage with a loss up to `level`; see `TransitionLoss.inverse`."""
     if d.size == 0:
         return math.inf
     if level <= 0.0:

@@ -70,7 +70,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
 
     @property
     def for_epsilons(self) -> PaperBound:
-        """Without distances."""
+        """The paper's bound without distances."""
         return PaperBound()
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
@@ -83,7 +83,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return epsilons * self.largest_distance
 
     def promised(self, releases: FloatArray) -> FloatArray:
-        """The epsilons themselves."""
+        """Return the releases, which are epsilons."""
         return releases
 
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> FloatArray:
@@ -92,7 +92,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return np.asarray(arrived)
 
     def leakage(self, user: Adversary, past: FloatArray, releases: FloatArray, future: FloatArray) -> Leakage:
-        """Sums."""
+        """Sums of incoming leakage and epsilons."""
         return Leakage(past + releases, future + releases, past + future + releases)
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> FloatArray:
@@ -103,7 +103,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return np.array([matrix.leakage_profile().supremum(epsilon=float(release[0]))]) - release
 
     def supremum_leakage(self, user: Adversary, past: FloatArray, release: FloatArray, future: FloatArray) -> Limits:
-        """Sums."""
+        """Sums of incoming leakage and the epsilon."""
         before, own, after = (float(one[0]) for one in (past, release, future))
         return Limits(before + own, after + own, before + own + after)
 

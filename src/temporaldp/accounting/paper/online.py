@@ -68,11 +68,11 @@ class PaperSteps:
         return self.loss(side, transition)(before + release * self.distance)
 
     def leakage(self, past: float, release: float, future: float) -> float:
-        """The sum."""
+        """Sum of incoming leakage and the epsilon."""
         return past + release * self.distance + future
 
     def never_more(self, one: float, other: float) -> bool:
-        """Numbers compare."""
+        """Whether one number is at most the other."""
         return one <= other
 
     def raised(self, arrived: float) -> float:

@@ -75,5 +75,5 @@ class MarkovQuilt(StepwiseAccounting[QuiltArrival]):
         return super().supremum_arrivals(user, side, release)
 
     def steps(self, user: Adversary) -> QuiltSteps:
-        """Its quilts."""
+        """Return the steps of one user."""
         return QuiltSteps(user)
