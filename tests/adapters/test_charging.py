@@ -1,4 +1,4 @@
-"""Promises for one replaced value, against mechanisms all of whose outputs are enumerated."""
+"""Promises for one replaced state, against mechanisms all of whose outputs are enumerated."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Memoised responses against sums over all reports, paths and tables."""
 
+import itertools
 import math
 
 import numpy as np
@@ -57,6 +58,25 @@ def test_the_leakage_is_that_of_all_reports(seed, delta):
             since[reports[step:]] = since.get(reports[step:], 0.0) + likelihoods
         for found, expected in zip(("backward", "forward", "temporal"), (until, since, every), strict=True):
             assert getattr(series, found)[step] == pytest.approx(leakage_of(expected, delta), abs=2e-6)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_sums_over_many_tables_are_never_rounded_below_the_leakage(seed):
+    """The same doubles, summed with a longer mantissa: 3,125 tables of answers, two reports."""
+    n, rng = 5, np.random.default_rng(seed)
+    transition, permanent, instantaneous = (rng.dirichlet(np.ones(n), size=n) for _ in range(3))
+    matrix = tdp.TransitionMatrix(transition)
+    series = tdp.temporal_leakage(
+        tdp.Adversary(matrix, matrix), MemoizedResponse(permanent, instantaneous, n), horizon=2
+    )
+    tables = np.array(list(itertools.product(range(n), repeat=n)))
+    chances = permanent.astype(np.longdouble)[np.arange(n), tables].prod(axis=1)
+    emitted = instantaneous.astype(np.longdouble)[tables]  # shape (tables, states, reports)
+    after = np.einsum("xz,mzb->mxb", matrix.probabilities.astype(np.longdouble), emitted)
+    likelihoods = np.einsum("m,mxa,mxb->xab", chances, emitted, after).reshape(n, -1)
+    logs = np.log(likelihoods / likelihoods.sum(axis=1, keepdims=True))
+    assert np.longdouble(series.temporal[0]) >= (logs.max(axis=0) - logs.min(axis=0)).max()
+    assert series.attained.temporal[0] <= series.temporal[0] <= series.attained.temporal[0] + 1e-11
 
 
 @pytest.mark.long

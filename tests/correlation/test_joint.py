@@ -38,7 +38,7 @@ def test_what_is_not_known_alike_is_refused():
         independent_adversary(Adversary([TransitionMatrix(ONE)], None))
     with pytest.raises(InputError, match="one adversary or more"):
         independent_adversary()
-    with pytest.raises(InputError, match="joint values"):
+    with pytest.raises(InputError, match="joint states"):
         independent_adversary(known(np.eye(40)), known(np.eye(40)))
 
 
@@ -81,7 +81,7 @@ def test_traces_that_have_nothing_in_common_are_refused():
     with pytest.raises(InputError):
         joint_trajectories()
     many = Trajectories(np.arange(1100)[None], states=[f"s{k}" for k in range(1100)], users=["Ann"])
-    with pytest.raises(InputError, match="at most 1000 joint values, got 1100"):
+    with pytest.raises(InputError, match="at most 1000 joint states, got 1100"):
         joint_trajectories(many, many)
 
 

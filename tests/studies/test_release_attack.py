@@ -132,3 +132,5 @@ def test_what_is_refused():
         attack_release(Trajectories(np.zeros((4, STEPS), np.int64), states=WALK.states), released, BOTH)
     with pytest.raises(InputError, match="every user"):
         attack_release(walks, released, {"Ann": BOTH, "Bo": BOTH})
+    with pytest.raises(InputError, match="every user"):
+        attack_release(walks, released, {"Ann": BOTH})

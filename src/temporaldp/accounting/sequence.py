@@ -25,7 +25,7 @@ class SequenceMechanism(ABC):
 
     @abstractmethod
     def event_level(self, n_steps: int, delta: float) -> FloatArray:
-        """Epsilon of the whole output when one value at one step is replaced, for each step, shape (T,), in nats.
+        """Epsilon of the whole output when one state at one step is replaced, for each step, shape (T,), in nats.
 
         An upper bound; `inf` where there is none at this delta.
         """

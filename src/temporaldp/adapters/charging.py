@@ -1,4 +1,4 @@
-"""Conversion of guarantees of other libraries to guarantees for one replaced value, and their charge to an accountant."""
+"""Conversion of guarantees of other libraries to guarantees for one replaced state, and their charge to an accountant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Promise: TypeAlias = float | PrivacyGuarantee | ConcentratedGuarantee
 """Of one step: an epsilon in nats, (epsilon, delta), or rho."""
 
 ADD_THEN_REMOVE = 2
-"""Moves between neighbours that differ in one row more or less, from data with one value of a person to data with another."""
+"""Moves between neighbours that differ in one row more or less, from data with one state of a person to data with another."""
 
 ROUNDED_UP = 1.0 + 8.0 * sys.float_info.epsilon
 """Relative. More than a few rounded operations can lose."""

@@ -26,7 +26,7 @@ def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) ->
 
     Every call of a measurement is a step, and spends the output of its privacy map for data that differ in one person's state.
     A Context is a single step: its whole budget is charged here, once. Its queries are then answered as usual; a query whose
-    privacy map exceeds the charge for one replaced value is refused before it is answered.
+    privacy map exceeds the charge for one replaced state is refused before it is answered.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class GuardedMeasurement:
     measurement : opendp.mod.Measurement
     accountant : TemporalAccountant
     d_in
-        How far apart data with one replaced value are.
+        How far apart data with one replaced state are.
     """
 
     measurement: Any
@@ -116,7 +116,7 @@ class GuardedMeasurement:
 
 
 def _distance(metric: Any, unit: Any, d_in: Any) -> Any:
-    """Return the distance, in a metric, of data with one replaced value."""
+    """Return the distance, in a metric, of data with one replaced state."""
     if d_in is not None:
         return d_in
     rows = ROWS.get(str(metric).partition("(")[0])
@@ -145,7 +145,7 @@ def _promise(measure: Any, lost: Any) -> Promise:
 
 
 def _guarded_context(context: Any, accountant: TemporalAccountant, d_in: Any) -> Any:
-    """The Context, paid for; its answers cost one replaced value no more than that."""
+    """The Context, paid for; its answers cost one replaced state no more than that."""
     away = _distance(context.accountant.input_metric, context.d_in, d_in)
     if getattr(context, "d_mids_consumed", None):
         raise BudgetError(
@@ -167,7 +167,7 @@ def _guarded_context(context: Any, accountant: TemporalAccountant, d_in: Any) ->
 
 
 def _moves(away: Any, unit: Any) -> int:
-    """Number of units of a Context between data with one replaced value, rounded up."""
+    """Number of units of a Context between data with one replaced state, rounded up."""
     try:
         return 1 if away == unit else max(1, math.ceil(away / unit))
     except TypeError:  # bounds on groups
@@ -177,7 +177,7 @@ def _moves(away: Any, unit: Any) -> int:
 
 
 def _grown(allowed: Any, moves: int, measure: Any) -> Any:
-    """Total privacy loss of the queries of a Context for one replaced value: a multiple of the budget; of rho, its square."""
+    """Total privacy loss of the queries of a Context for one replaced state: a multiple of the budget; of rho, its square."""
     if isinstance(allowed, tuple):
         return tuple(moves * part * ROUNDED_UP for part in allowed)
     return allowed * (moves**2 if "ZeroConcentrated" in str(measure) else moves) * ROUNDED_UP
@@ -192,12 +192,12 @@ def _context_class() -> type:
     class GuardedContext(dp.Context):
         """A Context whose step is paid for."""
 
-        replaced: Any  # how far apart data with one replaced value are
+        replaced: Any  # how far apart data with one replaced state are
         most: Any  # what was charged
         lost: list[tuple[float, ...]]  # what every query lost of it
 
         def __call__(self, query: Any) -> Any:
-            """The answer, if the query costs one replaced value no more than is left of what was paid."""
+            """The answer, if the query costs one replaced state no more than is left of what was paid."""
             try:
                 found = query.map(self.replaced)
             except dp.OpenDPException as error:
@@ -210,8 +210,8 @@ def _context_class() -> type:
             for k, (part, limit) in enumerate(zip(parts, limits, strict=True)):
                 if math.fsum([part, *(lost[k] for lost in self.lost)]) > limit:
                     raise BudgetError(
-                        f"this query loses {found} for one replaced value, more than what is left of the {self.most} that the "
-                        f"step was charged for: OpenDP found its noise at distance {self.d_in}, which is no replaced value "
+                        f"this query loses {found} for one replaced state, more than what is left of the {self.most} that the "
+                        f"step was charged for: OpenDP found its noise at distance {self.d_in}, which is no replaced state "
                         "where the size of the data is known. Make the Context with unit_of(contributions=2) or "
                         "unit_of(changes=1), and give that as d_in"
                     )

@@ -174,7 +174,7 @@ class MatrixMechanism(SequenceMechanism):
         return replace(self, sigma=math.sqrt(2.0) * self.sensitivity / low)
 
     def event_level(self, n_steps: int, delta: float) -> FloatArray:
-        """Epsilon of the whole output when one value at one step is replaced, for each step, shape (T,); inf at delta = 0."""
+        """Epsilon of the whole output when one state at one step is replaced, for each step, shape (T,); inf at delta = 0."""
         norms = math.sqrt(2.0) * np.linalg.norm(self.matrix, axis=0)
         if not delta:
             return np.full(n_steps, math.inf)

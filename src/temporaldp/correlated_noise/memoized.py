@@ -25,7 +25,7 @@ from temporaldp.errors import InputError
 from temporaldp.kernels.shared_noise import add_likelihoods
 from temporaldp.mechanisms.output_table import OutputTable, checked_table
 from temporaldp.mechanisms.protocol import epsilon_of_one
-from temporaldp.values import FloatArray, compared_by_value, positive, read_only, whole_number
+from temporaldp.values import ULP, FloatArray, compared_by_value, positive, read_only, whole_number
 
 MOST_ENUMERATED = 1 << 22
 """Sequences of reports times tables times states up to which all are enumerated."""
@@ -157,7 +157,8 @@ class MemoizedResponse(SequenceMechanism):
         reports = _Reports(self, user, n_steps)
         if self.reports.shape[1] ** n_steps * reports.tables.size <= MOST_ENUMERATED:
             exact = np.array([reports.enumerated(t, delta) for t in range(n_steps)]).T
-            return Leakage(exact[0], exact[1], exact[2], MemoizedLeakage(user.states, Attained(*exact)))
+            attained = Attained(*np.maximum(exact - 4.0 * reports.rounding, 0.0))
+            return Leakage(exact[0], exact[1], exact[2], MemoizedLeakage(user.states, attained))
         if not delta:
             raise InputError(
                 f"expected at most {MOST_ENUMERATED} sequences of reports, tables and states to enumerate, got "
@@ -207,6 +208,13 @@ class _Reports:
             np.array(matrices_of(user, side, n_steps)).reshape(n_steps - 1, n, n) for side in SIDES
         )
 
+    @property
+    def rounding(self) -> float:
+        """Relative error of an enumerated likelihood, at most, in sums of terms that are not negative."""
+        M, n, m = self.emitted.shape
+        T = len(self.forward) + 1
+        return (M + (T + 1) * (n + 4) + T * math.log2(m) + 32) * ULP
+
     def enumerated(self, step: int, delta: float) -> tuple[float, float, float]:
         """Backward, forward and temporal leakage about a step, from all sequences of reports; rounded up."""
         M, n, _ = self.emitted.shape
@@ -219,7 +227,7 @@ class _Reports:
         past, future = _extended(before, self.emitted), _extended(after, self.emitted)
         both = np.einsum("amx,bmx,m->xab", past, after, self.chances).reshape(n, -1)
         return tuple(  # type: ignore[return-value]
-            _epsilon(given, delta)
+            _epsilon(given, delta, self.rounding)
             for given in (
                 np.einsum("amx,m->xa", past, self.chances),
                 np.einsum("amx,m->xa", future, self.chances),
@@ -257,11 +265,14 @@ def _extended(known: FloatArray, emitted: FloatArray) -> FloatArray:
     return np.asarray((known[:, None] * np.moveaxis(emitted, 2, 0)[None]).reshape(-1, *known.shape[1:]))
 
 
-def _epsilon(likelihoods: FloatArray, delta: float) -> float:
-    """The leakage at a delta of observing one of finitely many outputs, given likelihoods of shape (n, K)."""
+def _epsilon(likelihoods: FloatArray, delta: float, rounding: float) -> float:
+    """The leakage at a delta of observing one of finitely many outputs, given likelihoods of shape (n, K); rounded up.
+
+    Likelihoods with a relative error r have an epsilon at ``delta / (1 + r)`` that is at most 2 r below the true one at delta.
+    """
     observed = likelihoods.sum(axis=0) > 0.0
     table = OutputTable(likelihoods[:, observed] / likelihoods.sum(axis=1, keepdims=True))
-    return _leakage(table, delta)
+    return _leakage(table, delta / (1.0 + rounding)) + 2.0 * rounding * (1.0 + rounding)
 
 
 def _leakage(table: OutputTable, delta: float) -> float:

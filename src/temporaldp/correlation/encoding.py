@@ -232,7 +232,7 @@ def _domain(cells: _Cells, raw: Column, empty: NDArray[np.bool_], states: Domain
         where = f" ({cells.place(unknown)})" if cells.traces.has_order else ""
         raise StateError(f"state {listed(named)} is not among the expected states {listed(domain)}{where}")
     if len(domain) < 2:
-        raise TraceError(f"expected at least 2 different states, got only {listed(domain)}; one value leaks nothing")
+        raise TraceError(f"expected at least 2 different states, got only {listed(domain)}; one state leaks nothing")
     return domain, codes
 
 

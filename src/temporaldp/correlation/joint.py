@@ -17,7 +17,7 @@ from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import InputError
 
 MOST_STATES = 1_000
-"""Of all values together."""
+"""Largest number of joint states of all tables together."""
 
 
 def independent_adversary(*adversaries: Adversary) -> Adversary:
@@ -35,7 +35,7 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
     Raises
     ------
     InputError
-        There is none, matrices vary, directions differ, or there are more than 1,000 joint values.
+        There is none, matrices vary, directions differ, or there are more than 1,000 joint states.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def joint_trajectories(*traces: Traces) -> Trajectories:
     ('A, H', 'S, H', 'S, O')
     """
     if not traces:
-        raise InputError("expected traces of one value or more, got none")
+        raise InputError("expected at least one table of traces, got none")
     lengths = {one.step for one in traces} - {None}
     if len(lengths) > 1:
         raise InputError(f"expected traces with steps of one length, got {' and '.join(sorted(map(str, lengths)))}")
@@ -115,7 +115,7 @@ def _in_all(each: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
 
 
 def _names_of(codes: NDArray[np.int64], each: Sequence[Sequence[str]]) -> list[str]:
-    """Names of the joint values with these numbers, those of the last traces changing fastest."""
+    """Names of the joint states with these numbers, those of the last traces changing fastest."""
     _require_few(len(codes))
     parts = np.unravel_index(codes, [len(states) for states in each])
     return [", ".join(states[k] for states, k in zip(each, one, strict=True)) for one in zip(*parts, strict=True)]
@@ -123,11 +123,11 @@ def _names_of(codes: NDArray[np.int64], each: Sequence[Sequence[str]]) -> list[s
 
 def _require_few(n_joint: int) -> None:
     if n_joint > MOST_STATES:
-        raise InputError(f"expected at most {MOST_STATES} joint values, got {n_joint}: publish coarser values")
+        raise InputError(f"expected at most {MOST_STATES} joint states, got {n_joint}: publish coarser states")
 
 
 def _joint_names(each: Sequence[Sequence[str]]) -> list[str]:
-    """Names of all joint values, those of the last traces changing fastest."""
+    """Names of all joint states, those of the last traces changing fastest."""
     _require_few(math.prod(map(len, each)))
     return [", ".join(parts) for parts in itertools.product(*each)]
 

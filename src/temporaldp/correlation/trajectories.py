@@ -72,7 +72,7 @@ class Trajectories:
         if table.ndim != 2 or table.size == 0:
             raise TraceError(f"expected a table of at least one user and one time, got shape {table.shape}")
         if len(names) < 2:
-            raise TraceError(f"expected at least 2 different states, got only {listed(names)}; one value leaks nothing")
+            raise TraceError(f"expected at least 2 different states, got only {listed(names)}; one state leaks nothing")
         if not np.issubdtype(table.dtype, np.signedinteger) or table.min() < ABSENT or table.max() >= len(names):
             raise TraceError(
                 f"expected integer codes from -1 to {len(names) - 1}, got {table.dtype} {table.min()}..{table.max()}"

@@ -79,7 +79,7 @@ class OutputTable(Mechanism):
 
     @property
     def limit(self) -> float:
-        """The largest probability, for one value, of outputs that are impossible for another."""
+        """The largest probability, for one state, of outputs that are impossible for another."""
         return float(max(row[other == 0.0].sum() for row in self.probabilities for other in self.probabilities))
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -83,7 +83,7 @@ class Calendar:
     def require_next(self, *labels: str) -> None:
         """Refuse times, in this order, of which one is late, of another kind, or less than a step after the one before.
 
-        Steps are accounted for in order, with a correlation over one step; closer values depend on one another more strongly.
+        Steps are accounted for in order, with a correlation over one step; closer states depend on one another more strongly.
         """
         for before, label in pairwise((self.last, *labels)):
             if before is not None and label is not None:

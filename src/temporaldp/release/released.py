@@ -138,7 +138,7 @@ class ReleasedHistograms(Table):
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         shown = {
-            "values": ", ".join(self.states[:8]) + (", ..." if len(self.states) > 8 else ""),
+            "states": ", ".join(self.states[:8]) + (", ..." if len(self.states) > 8 else ""),
             "spent at each step, in nats": spread(self.epsilons),
             "scale of the noise, in counts": spread(self.scales),
             "holds": "not said" if self.alpha is None else f"alpha = {self.alpha:g}",

@@ -61,7 +61,7 @@ def guarantee(evidence: Evidence) -> list[str]:
         listed.append(f"Verification of the level: {evidence.plan.verification.sentence}.")
     if evidence.released is not None:
         listed.append(
-            f"The counts have {s.discrete_noise(evidence.released.noise)}. One changed value lowers one count by 1 and raises "
+            f"The counts have {s.discrete_noise(evidence.released.noise)}. One changed state lowers one count by 1 and raises "
             f"another by 1: the L1 sensitivity is {HISTOGRAM_SENSITIVITY}, the L2 sensitivity is sqrt(2)."
         )
     return listed + ([] if evidence.uncertainty is None else [uncertainty(evidence.uncertainty)])

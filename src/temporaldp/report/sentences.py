@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TEMPLATES = {
     "odds": "the releases change the odds between two states by at most a factor of {factor}",
     "odds_at_delta": (
-        "any set of outputs is at most {factor} times as likely under one value as under another, plus a probability of {delta}"
+        "any set of outputs is at most {factor} times as likely under one state as under another, plus a probability of {delta}"
     ),
     "posterior": "from {prior} % to at most {posterior}",
     "posteriors": "The probability that an adversary assigns to one of two states increases {clauses}.",

@@ -234,7 +234,7 @@ def _adversaries(
             require_same_states(states, one.states, what="the adversary")
         if one.is_uncertain:
             raise InputError("an attack needs one matrix, of this adversary's only a set is known; such as .central()")
-    if len(everyone) == 1:
+    if len(everyone) == 1 and not isinstance(given, Mapping):
         return [(everyone.users[0].over(n_steps), np.arange(len(users)))]
     known = dict(everyone)
     missing = [name for name in users if name not in known]
