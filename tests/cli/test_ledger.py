@@ -20,6 +20,7 @@ from temporaldp import (
     load_released,
     plan_noise,
     read_traces,
+    save_correlation,
     save_plan,
     temporal_leakage,
 )
@@ -126,6 +127,15 @@ def test_another_correlation_is_another_recipe(days):
     sentence = found.provenance.sentence
     assert sentence.startswith("From step 1 on: Estimated from other traces (past.csv)")
     assert "From step 11 on: Estimated from other traces (second.csv): one correlation for the whole" in sentence
+
+
+def test_a_correlation_file_is_adopted(days):
+    run(days, "release", "morning.csv", *EXACT, "-o", "out.parquet")
+    save_correlation(next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.5)), days / "second.json")
+    run(days, "ledger", "adopt", "release.db", "--set", "correlation.file=second.json")
+    with Ledger(days / "release.db") as ledger:
+        (_, _), (then, after) = recipes_of(ledger)
+    assert (then, after.inputs) == (10, {"second.json": sha256(days / "second.json")})
 
 
 def test_what_learning_a_correlation_has_cost_stays_with_the_ledger(days):

@@ -145,9 +145,11 @@ def adopt(
 ) -> None:
     """Account with another correlation from the next step on; earlier steps keep theirs, and the level holds for all."""
     settings = o.read(project, assignments, {"history.path": history, "release.ledger": place}).settings
-    known = settings.correlation
-    if settings.history.path is None and known.backward is None and known.forward is None:
-        raise InputError("expected a correlation: --history FILE, or matrices (--set correlation.backward=FILE)")
+    if not settings.has_correlation:
+        raise InputError(
+            "expected a correlation: --history FILE, a correlation (--set correlation.file=FILE), or matrices (--set "
+            "correlation.backward=FILE)"
+        )
     with Ledger(o.ledger_of(settings)) as ledger:
         before = ledger.configuration["states"]
         found = gather(without_traces(settings), None if before is None else tuple(before))

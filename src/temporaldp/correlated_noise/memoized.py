@@ -213,7 +213,7 @@ class _Reports:
         """Relative error of an enumerated likelihood, at most, in sums of terms that are not negative."""
         M, n, m = self.emitted.shape
         T = len(self.forward) + 1
-        return (M + (T + 1) * (n + 4) + T * math.log2(m) + 32) * ULP
+        return float(M + (T + 1) * (n + 4) + T * math.log2(m) + 32) * ULP
 
     def enumerated(self, step: int, delta: float) -> tuple[float, float, float]:
         """Backward, forward and temporal leakage about a step, from all sequences of reports; rounded up."""
