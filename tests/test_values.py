@@ -286,3 +286,19 @@ def test_only_replacement_of_a_value_has_a_theory():
     assert checked_relation("REPLACE_ONE") == REPLACE_ONE == "replace_one"
     with pytest.raises(InputError, match="restate sensitivities under replacement"):
         checked_relation("add_or_remove_one")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        temporaldp.errors.RequestRefusedError("refused", status=409, remaining=0.2),
+        temporaldp.errors.LedgerChangedError("release.db", "a row is gone"),
+        temporaldp.errors.MissingExtraError("tables", "traces in files", "no module"),
+        temporaldp.errors.MissingFileError("no such file"),
+        InputError("no such state"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_survives_pickling_with_its_message_and_fields(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.args, vars(again)) == (type(error), str(error), error.args, vars(error))

@@ -25,6 +25,7 @@
 Each class also derives from the builtin that a caller would expect, so ``except ValueError`` works.
 """
 
+import copyreg
 from typing import Any
 
 __all__ = [
@@ -53,6 +54,10 @@ __all__ = [
 
 class TemporaldpError(Exception):
     """Base class of all errors of temporaldp."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle message and fields without a call of `__init__`, because errors cross process boundaries."""
+        return copyreg.__newobj__, (type(self),), {"args": self.args, **vars(self)}  # type: ignore[attr-defined]
 
 
 class InputError(TemporaldpError, ValueError):
@@ -126,15 +131,6 @@ class LeakageBudgetError(TemporaldpError, ValueError):
         self.requested, self.largest = requested, largest
         self.worst_time, self.leakage, self.alpha, self.user = worst_time, leakage, alpha, user
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle all fields, because errors cross process boundaries."""
-        fields = ("requested", "largest", "worst_time", "leakage", "alpha", "user")
-        return _leakage_budget_error, (str(self), {field: getattr(self, field) for field in fields})
-
-
-def _leakage_budget_error(message: str, fields: dict[str, Any]) -> LeakageBudgetError:
-    return LeakageBudgetError(message, **fields)
-
 
 class MissingExtraError(TemporaldpError, ImportError):
     """A library of an optional extra is not installed or cannot be loaded.
@@ -154,7 +150,7 @@ class MissingExtraError(TemporaldpError, ImportError):
         self.extra, self.purpose, self.problem = extra, purpose, problem
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle all fields, because errors cross process boundaries."""
+        """Call `__init__` again, which sets the message of an `ImportError`."""
         return type(self), (self.extra, self.purpose, self.problem)
 
 
@@ -183,14 +179,6 @@ class RequestRefusedError(TemporaldpError, ValueError):
         super().__init__(message)
         self.status, self.remaining = status, remaining
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle all fields, because errors cross process boundaries."""
-        return _request_refused_error, (str(self), {"status": self.status, "remaining": self.remaining})
-
-
-def _request_refused_error(message: str, fields: dict[str, Any]) -> RequestRefusedError:
-    return RequestRefusedError(message, **fields)
-
 
 class OutputError(TemporaldpError, OSError):
     """An output could not be written; no partial output remains."""
@@ -218,10 +206,6 @@ class LedgerChangedError(LedgerError):
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
         self.place, self.problem = place, problem
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle all fields, because errors cross process boundaries."""
-        return type(self), (self.place, self.problem)
 
 
 class InputDiffersWarning(UserWarning):
