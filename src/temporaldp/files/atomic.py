@@ -21,29 +21,14 @@ def replacing(path: str | Path) -> Iterator[Path]:
     target = Path(path)
     try:
         _refuse_what_is_no_file(target)
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
+        with making(target, replace=True, durable=False) as temporary:
+            yield temporary
+            synchronise(temporary)
+            mask = os.umask(0)
+            os.umask(mask)
+            temporary.chmod(0o666 & ~mask)  # the permissions that a plainly created file would have
     except OSError as error:
         raise _unwritable(target, error) from error
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        yield temporary
-        _settle(temporary, target)
-    except OSError as error:
-        raise _unwritable(target, error) from error
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
-
-
-def _settle(temporary: Path, target: Path) -> None:
-    """Flush to the disk, give the permissions that a plainly created file would have, rename."""
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    mask = os.umask(0)
-    os.umask(mask)
-    temporary.chmod(0o666 & ~mask)
-    temporary.replace(target)
 
 
 @contextmanager
@@ -59,7 +44,7 @@ def making(path: Path, *, replace: bool = False, durable: bool = True) -> Iterat
     OSError
         The file cannot be written.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)  # mode 0600
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)  # mode 0600
     os.close(handle)
     temporary = Path(name)
     try:
