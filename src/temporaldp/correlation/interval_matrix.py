@@ -63,6 +63,7 @@ class IntervalMatrix(Constant):
     states: tuple[str, ...]
     origin: Origin
     _profile: LeakageProfile | None
+    is_set = True
 
     def __init__(
         self,
@@ -97,11 +98,6 @@ class IntervalMatrix(Constant):
             raise InputError(f"expected a width from 0 to 1, got {width}")
         entries = matrix.dense()
         return cls(np.maximum(entries - width, 0.0), np.minimum(entries + width, 1.0), matrix.states)
-
-    @property
-    def is_set(self) -> bool:
-        """True: the matrix is known up to intervals."""
-        return True
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:

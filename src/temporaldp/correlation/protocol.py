@@ -16,8 +16,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from temporaldp.errors import InputError
 from temporaldp.values import whole_number
@@ -65,6 +65,8 @@ class Correlation(ABC):
 
     def between(self, first: int, last: int) -> Correlation:
         """The correlation of transitions `first`, ..., `last` - 1 alone, with a matrix for each unless it is constant."""
+        if self.is_constant:
+            return self
         return PerStep(tuple(map(self.at, range(first, last)))) if last > first else NoCorrelation()  # type: ignore[arg-type]
 
     def over(self, n_steps: int) -> Correlation:
@@ -73,6 +75,8 @@ class Correlation(ABC):
 
     def in_reverse(self) -> Correlation:
         """The correlation with its transitions in the opposite order; `InputError` where there is no last one."""
+        if self.is_constant:
+            return self
         raise InputError(
             f"expected matrices for a number of steps, got a correlation without an end ({self.kind}); restrict it by `between`"
         )
@@ -114,39 +118,21 @@ class Constant(Correlation):
 
     __slots__ = ()
 
-    @property
-    def is_set(self) -> bool:
-        """Whether the matrix is known up to a set only."""
-        return False
+    is_set = False
+    """Whether the matrix is known up to a set only."""
+    is_constant = True
+    kind = "constant"
 
     @property
     def matrices(self) -> tuple[Any, ...]:
         """The matrix itself, as a tuple of one."""
         return (self,)
 
-    @property
-    def is_constant(self) -> bool:
-        """True: one matrix holds for every transition."""
-        return True
-
-    @property
-    def kind(self) -> str:
-        """The word "constant"."""
-        return "constant"
-
     def changed(self, transition: int, matrix: Any) -> Changing:
         """Itself, and another matrix from a transition on."""
-        return Changing((0,), (self,)).changed(transition, matrix)  # type: ignore[arg-type]
+        return Changing((self,), (0,)).changed(transition, matrix)  # type: ignore[arg-type]
 
     def at(self, transition: int) -> Any:
-        """The matrix itself."""
-        return self
-
-    def between(self, first: int, last: int) -> Any:
-        """The matrix itself."""
-        return self
-
-    def in_reverse(self) -> Any:
         """The matrix itself."""
         return self
 
@@ -159,23 +145,12 @@ class Constant(Correlation):
 class NoCorrelation(Correlation):
     """An unknown correlation: each release is evidence of its own step alone."""
 
+    matrices = ()
+    is_constant = True
+    kind = "none"
+
     def __bool__(self) -> bool:
         return False
-
-    @property
-    def matrices(self) -> tuple[Matrix, ...]:
-        """No matrices."""
-        return ()
-
-    @property
-    def is_constant(self) -> bool:
-        """True: nothing varies with time."""
-        return True
-
-    @property
-    def kind(self) -> str:
-        """The word "none"."""
-        return "none"
 
     def document(self) -> None:
         """None: there is nothing to write."""
@@ -183,21 +158,34 @@ class NoCorrelation(Correlation):
     def at(self, transition: int) -> None:
         """None: no matrix is known."""
 
-    def between(self, first: int, last: int) -> NoCorrelation:
-        """Return the same object."""
-        return self
-
-    def in_reverse(self) -> NoCorrelation:
-        """Return the same object."""
-        return self
-
     def mapped(self, change: Callable[[Matrix], Matrix]) -> NoCorrelation:
         """Return the same object."""
         return self
 
 
 @dataclass(frozen=True, slots=True)
-class PerStep(Correlation):
+class Several(Correlation):
+    """Several matrices: the base of correlations that vary with time.
+
+    Parameters
+    ----------
+    each : tuple of TransitionMatrix or IntervalMatrix
+    """
+
+    each: tuple[Matrix, ...]
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """The matrices in their order."""
+        return self.each
+
+    def mapped(self, change: Callable[[Matrix], Matrix]) -> Self:
+        """Return the same correlation of mapped matrices."""
+        return replace(self, each=tuple(map(change, self.each)))
+
+
+@dataclass(frozen=True, slots=True)
+class PerStep(Several):
     """A matrix for each transition: T - 1 of them cover T steps.
 
     Parameters
@@ -206,7 +194,7 @@ class PerStep(Correlation):
         At least one, in the order of time.
     """
 
-    each: tuple[Matrix, ...]
+    kind = "each"
 
     def __len__(self) -> int:
         return len(self.each)
@@ -218,19 +206,9 @@ class PerStep(Correlation):
         return self.each[transition]
 
     @property
-    def matrices(self) -> tuple[Matrix, ...]:
-        """One for each transition."""
-        return self.each
-
-    @property
     def n_steps(self) -> int:
         """One more than matrices."""
         return len(self.each) + 1
-
-    @property
-    def kind(self) -> str:
-        """One for each transition."""
-        return "each"
 
     def document(self) -> dict[str, Any]:
         """Its different matrices, and their order."""
@@ -250,13 +228,9 @@ class PerStep(Correlation):
         """The last matrix first."""
         return PerStep(self.each[::-1])
 
-    def mapped(self, change: Callable[[Matrix], Matrix]) -> PerStep:
-        """Return the sequence of mapped matrices."""
-        return PerStep(tuple(map(change, self.each)))
-
 
 @dataclass(frozen=True, slots=True, init=False)
-class Periodic(Correlation):
+class Periodic(Several):
     """Periodic correlation: one matrix for each phase of a clock.
 
     Parameters
@@ -280,7 +254,6 @@ class Periodic(Correlation):
     (2, [True, False, True])
     """
 
-    each: tuple[Matrix, ...]
     phase: int
 
     def __init__(self, matrices: Iterable[Matrix], *, phase: int = 0) -> None:
@@ -300,11 +273,6 @@ class Periodic(Correlation):
             raise InputError(f"expected a phase from 0 to {len(each) - 1}, got {phase}")
         object.__setattr__(self, "each", each)
         object.__setattr__(self, "phase", int(phase))
-
-    @property
-    def matrices(self) -> tuple[Matrix, ...]:
-        """One for each phase."""
-        return self.each
 
     @property
     def period(self) -> int:
@@ -330,23 +298,17 @@ class Periodic(Correlation):
 
 
 @dataclass(frozen=True, slots=True)
-class Changing(Correlation):
+class Changing(Several):
     """A constant correlation until another one is adopted: matrices with the first transition of each.
 
     Parameters
     ----------
+    each : tuple of TransitionMatrix
     starts : tuple of int
         The first transition of each matrix, increasing; the first one is 0.
-    each : tuple of TransitionMatrix
     """
 
     starts: tuple[int, ...]
-    each: tuple[Matrix, ...]
-
-    @property
-    def matrices(self) -> tuple[Matrix, ...]:
-        """One for each change."""
-        return self.each
 
     @property
     def current(self) -> Matrix:
@@ -356,7 +318,7 @@ class Changing(Correlation):
     def changed(self, transition: int, matrix: Matrix) -> Changing:
         """Another matrix from a transition on, in place of one that begins there."""
         n = bisect_left(self.starts, transition)
-        return Changing((*self.starts[:n], transition), (*self.each[:n], matrix))
+        return Changing((*self.each[:n], matrix), (*self.starts[:n], transition))
 
     @property
     def kind(self) -> str:
@@ -366,7 +328,3 @@ class Changing(Correlation):
     def at(self, transition: int) -> Matrix:
         """That of the last change up to the transition."""
         return self.each[bisect_right(self.starts, transition) - 1]
-
-    def mapped(self, change: Callable[[Matrix], Matrix]) -> Changing:
-        """Return the changing correlation of mapped matrices."""
-        return Changing(self.starts, tuple(map(change, self.each)))
