@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.protocol import Constant
-from temporaldp.correlation.states import listed, require_same_states, state_names
+from temporaldp.correlation.states import listed, names_of, positions, require_same_states, state_names
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, SMALLEST_PROBABILITY, FloatArray, TransitionMatrix
-from temporaldp.errors import InputError, MatrixError, StateError
+from temporaldp.errors import InputError, MatrixError
 from temporaldp.kernels import LeakageProfile
 from temporaldp.kernels.interval import interval_profile
 from temporaldp.values import compared_by_value
@@ -61,8 +61,8 @@ class IntervalMatrix(Constant):
     lower: FloatArray
     upper: FloatArray
     states: tuple[str, ...]
-    origin: Origin
-    _profile: LeakageProfile | None
+    origin: Origin = field(compare=False)
+    _profile: LeakageProfile | None = field(compare=False)
     is_set = True
 
     def __init__(
@@ -76,13 +76,10 @@ class IntervalMatrix(Constant):
         low, high = _checked_bound(lower, "lower"), _checked_bound(upper, "upper")
         if low.shape != high.shape:
             raise MatrixError(f"expected bounds of one shape, got lower {low.shape} and upper {high.shape}")
-        names = state_names(range(len(low)) if states is None else states)
-        if len(names) != len(low):
-            raise StateError(f"expected {len(low)} state names, one per row, got {len(names)}: {listed(names)}")
+        names = names_of(len(low), states)
         _require_distributions(low, high, names)
-        for field, value in (("lower", low), ("upper", high), ("states", names), ("origin", origin)):
-            object.__setattr__(self, field, value)
-        object.__setattr__(self, "_profile", None)
+        for name, value in zip(self.__slots__, (low, high, names, origin, None), strict=True):
+            object.__setattr__(self, name, value)
 
     @classmethod
     def around(cls, matrix: TransitionMatrix, *, width: float) -> IntervalMatrix:
@@ -114,11 +111,6 @@ class IntervalMatrix(Constant):
         """The states, both bounds of each entry, and where they come from."""
         bounds = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
         return {"states": list(self.states), **bounds, "origin": asdict(self.origin)}
-
-    @property
-    def n_states(self) -> int:
-        """Number of states n."""
-        return len(self.states)
 
     @property
     def tight(self) -> tuple[FloatArray, FloatArray]:
@@ -195,20 +187,9 @@ class IntervalMatrix(Constant):
     def reordered(self, states: Iterable[object]) -> IntervalMatrix:
         """The set with its states in the order given, a permutation of them."""
         names = state_names(states)
-        if set(names) != set(self.states):
-            require_same_states(names, self.states, what="the interval matrix")
-        order = np.ix_(*[[self.states.index(name) for name in names]] * 2)
-        return (
-            self
-            if names == self.states
-            else IntervalMatrix(self.lower[order], self.upper[order], names, origin=self.origin)
-        )
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, IntervalMatrix):
-            return NotImplemented
-        same = np.array_equal(self.lower, other.lower) and np.array_equal(self.upper, other.upper)
-        return same and self.states == other.states
+        order = np.ix_(*[positions(self.states, names, what="the interval matrix")] * 2)
+        lower, upper = self.lower[order], self.upper[order]
+        return self if names == self.states else IntervalMatrix(lower, upper, names, origin=self.origin)
 
     def __hash__(self) -> int:
         return hash(self.states)

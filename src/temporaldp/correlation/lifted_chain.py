@@ -18,11 +18,11 @@ from numpy.typing import ArrayLike
 
 from temporaldp.correlation.adversary import Adversary
 from temporaldp.correlation.estimation import all_transitions
-from temporaldp.correlation.states import listed, state_names
+from temporaldp.correlation.states import listed, names_of
 from temporaldp.correlation.traces import IntArray, Traces, codes_of
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.correlation.transition import FloatArray, TransitionMatrix
-from temporaldp.errors import EstimationError, InputError, MatrixError, StateError
+from temporaldp.errors import EstimationError, InputError, MatrixError
 from temporaldp.values import compared_by_value
 
 MOST_HIDDEN = 1_000
@@ -96,9 +96,7 @@ class LiftedChain:
                 "expected an array of shape (n, ..., n), with an axis for each of the last states and one for the next state, "
                 f"got shape {given.shape}"
             )
-        known = state_names(range(n) if states is None else states)
-        if len(known) != n:
-            raise StateError(f"expected {n} state names, one per state, got {len(known)}: {listed(known)}")
+        known = names_of(n, states)
         words = _Words.of(known, order)
         return _stationary(known, words.last, _moving(given.reshape(-1, n), words.following), words.names, words.memory)
 

@@ -118,10 +118,16 @@ class Constant(Correlation):
 
     __slots__ = ()
 
+    states: tuple[str, ...]
     is_set = False
     """Whether the matrix is known up to a set only."""
     is_constant = True
     kind = "constant"
+
+    @property
+    def n_states(self) -> int:
+        """Number of states n."""
+        return len(self.states)
 
     @property
     def matrices(self) -> tuple[Any, ...]:

@@ -29,6 +29,14 @@ def state_names(states: Iterable[object]) -> tuple[str, ...]:
     return _names(states)
 
 
+def names_of(n_states: int, states: Iterable[object] | None) -> tuple[str, ...]:
+    """Return the names of so many states: the given ones, or "0", "1", ... by default."""
+    names = state_names(range(n_states) if states is None else states)
+    if len(names) != n_states:
+        raise StateError(f"expected {n_states} state names, one per row, got {len(names)}: {listed(names)}")
+    return names
+
+
 def _names(states: Iterable[object]) -> tuple[str, ...]:
     names = []
     for position, state in enumerate(states):
@@ -130,9 +138,10 @@ def labels_of(table: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
 
 def positions(names: Sequence[str], states: Sequence[str], *, what: str) -> list[int]:
     """Return the position of each state among the names of a table's rows or columns."""
-    if set(names) != set(states):
+    place = {name: k for k, name in enumerate(names)}
+    if set(place) != set(states):
         require_same_states(states, names, what=what)
-    return [names.index(state) for state in states]
+    return [place[state] for state in states]
 
 
 def listed(names: Sequence[object], limit: int = 8) -> str:

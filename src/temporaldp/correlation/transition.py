@@ -11,9 +11,9 @@ import scipy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temporaldp.correlation.protocol import Constant
-from temporaldp.correlation.states import labels_of, listed, positions, require_same_states, state_names
+from temporaldp.correlation.states import labels_of, listed, names_of, positions, state_names
 from temporaldp.display import MOST_CELLS, draw, grid
-from temporaldp.errors import MatrixError, StateError
+from temporaldp.errors import MatrixError
 from temporaldp.kernels import LeakageProfile, compute_profile
 from temporaldp.values import compared_by_value
 
@@ -75,10 +75,7 @@ class TransitionMatrix(Constant):
         matrix = _checked_square(probabilities)
         n = matrix.shape[0]
         labels = labels_of(probabilities)
-        known = range(n) if labels is None else labels[0]
-        names = state_names(known if states is None else states)
-        if len(names) != n:
-            raise StateError(f"expected {n} state names, one per row, got {len(names)}: {listed(names)}")
+        names = names_of(n, labels[0] if states is None and labels else states)
         if labels is not None:
             rows, columns = labels
             order = (
@@ -88,14 +85,8 @@ class TransitionMatrix(Constant):
             matrix = _checked_square(matrix[np.ix_(*order)])
         _check_entries(matrix, names)
         _check_row_sums(matrix, names)
-        object.__setattr__(self, "probabilities", matrix)
-        object.__setattr__(self, "states", names)
-        object.__setattr__(self, "_profile", None)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states n."""
-        return len(self.states)
+        for name, value in zip(self.__slots__, (matrix, names, None), strict=True):
+            object.__setattr__(self, name, value)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Convert the matrix to an array: its probabilities, shape (n, n), dense."""
@@ -216,10 +207,7 @@ class TransitionMatrix(Constant):
     def reordered(self, states: Iterable[object]) -> TransitionMatrix:
         """The same matrix with its states in the given order, which must name the same states."""
         names = state_names(states)
-        position = {name: k for k, name in enumerate(self.states)}
-        if set(names) != set(position):
-            require_same_states(names, self.states, what="the matrix")
-        order = np.array([position[name] for name in names])
+        order = positions(self.states, names, what="the matrix")
         return self if names == self.states else TransitionMatrix(self.probabilities[order][:, order], names)
 
     def __eq__(self, other: object) -> bool:
