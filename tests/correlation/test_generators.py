@@ -31,7 +31,7 @@ def test_smoothing_needs_a_positive_parameter(s):
 
 
 def test_generators_need_two_states():
-    with pytest.raises(MatrixError, match="at least 2 states"):
+    with pytest.raises(MatrixError, match="the number of states to be a whole number of at least 2"):
         strongest_correlation(1)
-    with pytest.raises(MatrixError, match="at least 2 states"):
+    with pytest.raises(MatrixError, match="the number of states to be a whole number of at least 2"):
         random_correlation(1, rng=0)

@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import InputError, MatrixError
+from temporaldp.values import whole_number
 
 
 def strongest_correlation(n_states: int, *, rng: np.random.Generator | int | None = None) -> TransitionMatrix:
@@ -26,7 +27,7 @@ def strongest_correlation(n_states: int, *, rng: np.random.Generator | int | Non
     array([[1., 0.],
            [0., 1.]])
     """
-    _require_states(n_states)
+    whole_number(n_states, "the number of states", least=2, error=MatrixError)
     order = np.arange(n_states) if rng is None else np.random.default_rng(rng).permutation(n_states)
     return TransitionMatrix(np.eye(n_states)[order])
 
@@ -56,11 +57,6 @@ def smoothed_correlation(matrix: TransitionMatrix | ArrayLike, *, s: float) -> T
 
 def random_correlation(n_states: int, *, rng: np.random.Generator | int) -> TransitionMatrix:
     """Every entry uniform on [0, 1), then every row divided by its sum: the matrices of the paper's run-time figure."""
-    _require_states(n_states)
+    whole_number(n_states, "the number of states", least=2, error=MatrixError)
     entries = np.random.default_rng(rng).random((n_states, n_states))
     return TransitionMatrix(entries / entries.sum(axis=1, keepdims=True))
-
-
-def _require_states(n_states: int) -> None:
-    if n_states < 2:
-        raise MatrixError(f"expected at least 2 states, got {n_states}")
