@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import math
 from collections.abc import Sequence
 from typing import Literal
@@ -101,6 +101,7 @@ def joint_trajectories(*traces: Traces) -> Trajectories:
     occurring, positions = np.unique(codes[~missing], return_inverse=True)
     joint = np.full(codes.shape, ABSENT)
     joint[~missing] = positions
+    _require_few(len(occurring))
     names = _names_of(occurring, [one.states for one in traces])
     return Trajectories(
         joint, states=names, users=users, times=times, consecutive=consecutive, step=next(iter(lengths), None)
@@ -114,34 +115,25 @@ def _in_all(each: Sequence[Sequence[str]]) -> tuple[list[str], list[list[int]]]:
     return shared, [[one[name] for name in shared] for one in positions]
 
 
-def _names_of(codes: NDArray[np.int64], each: Sequence[Sequence[str]]) -> list[str]:
-    """Names of the joint states with these numbers, those of the last traces changing fastest."""
-    _require_few(len(codes))
-    parts = np.unravel_index(codes, [len(states) for states in each])
-    return [", ".join(states[k] for states, k in zip(each, one, strict=True)) for one in zip(*parts, strict=True)]
-
-
 def _require_few(n_joint: int) -> None:
     if n_joint > MOST_STATES:
         raise InputError(f"expected at most {MOST_STATES} joint states, got {n_joint}: publish coarser states")
 
 
-def _joint_names(each: Sequence[Sequence[str]]) -> list[str]:
-    """Names of all joint states, those of the last traces changing fastest."""
-    _require_few(math.prod(map(len, each)))
-    return [", ".join(parts) for parts in itertools.product(*each)]
+def _names_of(codes: Sequence[int] | NDArray[np.int64], each: Sequence[Sequence[str]]) -> list[str]:
+    """Names of the joint states with these numbers, those of the last traces changing fastest."""
+    parts = np.unravel_index(codes, [len(states) for states in each])
+    return [", ".join(states[k] for states, k in zip(each, one, strict=True)) for one in zip(*parts, strict=True)]
 
 
 def _joint(adversaries: tuple[Adversary, ...], side: Literal["backward", "forward"]) -> TransitionMatrix | None:
-    import scipy.sparse
-
     known = [getattr(one, side).at(0) for one in adversaries]
     if all(one is None for one in known):
         return None
     if any(one is None for one in known):
         raise InputError(f"expected all {side} correlations or none of them; where nothing is learnt, give equal rows")
-    states = _joint_names([[str(state) for state in one.states] for one in known])
-    rows = np.ones((1, 1))
-    for one in known:
-        rows = np.kron(rows, scipy.sparse.csr_array(one.probabilities).toarray())
-    return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), states=states)
+    n_joint = math.prod(one.n_states for one in known)
+    _require_few(n_joint)
+    names = _names_of(range(n_joint), [one.states for one in known])
+    rows = functools.reduce(np.kron, (one.dense() for one in known))
+    return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), states=names)
