@@ -8,6 +8,7 @@ leaks about either of its values (Theory, section 15): a release that satisfies 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -89,18 +90,13 @@ def pair_adversary(adversary: Adversary) -> Adversary:
     return Adversary(_each(adversary.backward, last=False), _each(adversary.forward, last=True), name=adversary.name)
 
 
-def _each(correlation: Correlation, *, last: bool) -> TransitionMatrix | tuple[TransitionMatrix, ...] | None:
-    if correlation.period is not None:
+def _each(correlation: Correlation, *, last: bool) -> Correlation:
+    if correlation.n_steps is not None:  # one matrix fewer: without the last one, or without the first one
+        first = 1 if last else 0
+        correlation = correlation.between(first, first + correlation.n_steps - 2)
+    elif not correlation.is_constant:
         raise _not_lifted(correlation)
-    if correlation.is_constant:
-        return _lifted(correlation.at(0), last=last) if correlation else None
-    return (
-        tuple(
-            _lifted(matrix, last=last)
-            for matrix in correlation.matrices[1 if last else 0 :][: len(correlation.matrices) - 1]
-        )
-        or None
-    )
+    return correlation.mapped(partial(_lifted, last=last))
 
 
 def _not_lifted(matrix: object) -> InputError:
