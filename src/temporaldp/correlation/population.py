@@ -80,7 +80,13 @@ class Population:
         BudgetError
             The sequences of matrices of a user are for another number of steps.
         """
-        self._require_steps(n_steps)
+        for name, user in self:
+            if user.n_steps not in {None, n_steps}:
+                who = "the adversary's" if name is None else f"{name!r}'s"
+                raise BudgetError(
+                    f"{who} matrices serve {user.n_steps} steps, but there are {n_steps} releases; give one matrix per "
+                    "transition (one fewer than steps) or a constant matrix"
+                )
         if not self.varies_without_end:
             return self
         return Population(tuple(user.over(n_steps) for user in self.users), self.names)
@@ -97,15 +103,6 @@ class Population:
             )
         return self
 
-    def _require_steps(self, n_steps: int) -> None:
-        for name, user in self:
-            if user.n_steps not in {None, n_steps}:
-                who = "the adversary's" if name is None else f"{name!r}'s"
-                raise BudgetError(
-                    f"{who} matrices serve {user.n_steps} steps, but there are {n_steps} releases; give one matrix per "
-                    "transition (one fewer than steps) or a constant matrix"
-                )
-
 
 Adversaries: TypeAlias = Adversary | LiftedChain | Iterable[Adversary] | Mapping[str, Adversary] | Population
 
@@ -115,29 +112,25 @@ def _named(
 ) -> Iterator[tuple[str | None, Adversary]]:
     """Each adversary with its name."""
     if isinstance(adversaries, Adversary):
-        yield adversaries.name, adversaries
-        return
+        adversaries = [adversaries]
     if not isinstance(adversaries, Iterable):
         raise InputError(
             f"expected an Adversary or several of them, got {type(adversaries).__name__}; a TransitionMatrix m becomes one by "
             "Adversary(backward=m) or Adversary(forward=m)"
         )
     pairs = list(adversaries.items() if isinstance(adversaries, Mapping) else ((None, item) for item in adversaries))
-    several = len(pairs) > 1
+    if not pairs:
+        raise InputError("expected at least one Adversary, got none")
     seen: set[str | None] = set()
-    count = 0
-    for key, adversary in pairs:
+    for position, (key, adversary) in enumerate(pairs):
         if not isinstance(adversary, Adversary):
             raise InputError(
-                f"expected an Adversary or several of them, got {type(adversary).__name__} at position {count}; a matrix "
+                f"expected an Adversary or several of them, got {type(adversary).__name__} at position {position}; a matrix "
                 "becomes one by Adversary(backward=matrix), Adversary(forward=matrix), or "
                 "Adversary.from_forward(matrix) for both"
             )
-        name = key or adversary.name or (f"user {count}" if several else None)
+        name = key or adversary.name or (f"user {position}" if len(pairs) > 1 else None)
         if name in seen:
             raise InputError(f"two adversaries are named {name!r}; give each its own name, so that none is left out")
         seen.add(name)
         yield name, adversary
-        count += 1
-    if count == 0:
-        raise InputError("expected at least one Adversary, got none")
