@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.correlation.estimation import adversary_of
+from temporaldp.correlation import CountedTraces, estimate_adversaries
 from temporaldp.errors import BudgetError, InputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
@@ -137,11 +137,8 @@ def _worker(
             entries = sums.flatten()
             whose = people.column("whose").combine_chunks().take(sums.value_parent_indices())
             flat = pa.table({"whose": whose} | {name: entries.field(name) for name in columns})
-            learnt = (
-                adversary_of(counts, states, prior=prior, name=name)
-                for name, counts in counting.by_name([flat]).items()
-            )
-            found = leakage_distribution(learnt, **asked)
+            learnt = CountedTraces(states, of_users=counting.by_name([flat]))
+            found = leakage_distribution(estimate_adversaries(learnt, prior=prior, per_user=True), **asked)
             yield pa.record_batch([pa.array(found.names), pa.array(found.leakage)], ["user", "leakage"])
 
     return work

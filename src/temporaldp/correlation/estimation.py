@@ -1,6 +1,7 @@
 """Transition matrices learnt from many people's sequences."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -149,34 +150,19 @@ def estimate_adversaries(
     level = None if confidence is None else checked_confidence(confidence)
     if per_user and per_group:
         raise InputError("expected one adversary per person or per group, not both")
+    require_countable(table)
     if per_group:
         if not isinstance(table, Grouped):
             raise InputError("expected traces that were read by a column with groups: read_traces(..., by='region')")
-        require_countable(table)
         people = table.group_transitions()
-    elif not per_user:
-        people = [(None, all_transitions(table))]
     else:
-        require_countable(table)
-        people = table.user_transitions()
+        people = table.user_transitions() if per_user else [(None, all_transitions(table))]
     for name, counts in people:
         if level is None:
             known: dict[Direction, Matrix] = {d: _estimate(table, counts, d, prior, name) for d in directions}
         else:
             known = intervals(counts, table.states, directions, level)
         yield Adversary(backward=known.get("backward"), forward=known.get("forward"), name=name)
-
-
-def adversary_of(counts: IntArray, states: tuple[str, ...], *, prior: float, name: str | None) -> Adversary:
-    """The adversary who knows one person's transitions, both ways.
-
-    Raises
-    ------
-    EstimationError
-    """
-    traces = CountedTraces(states, transitions=counts)
-    known = {direction: _estimate(traces, counts, direction, prior, name) for direction in BOTH}
-    return Adversary(backward=known["backward"], forward=known["forward"], name=name)
 
 
 def require_countable(traces: Traces) -> None:
@@ -234,7 +220,6 @@ def all_transitions(traces: Traces) -> IntArray:
 def _estimate(
     traces: Traces, counts: IntArray, direction: Direction, prior: float, user: str | None
 ) -> TransitionMatrix:
-    _checked(direction, prior)
     who = "" if user is None else f" of user {user!r}"
     weights = (counts if direction == "forward" else counts.T) + prior
     totals = weights.sum(axis=1)
@@ -250,10 +235,8 @@ def _estimate(
 
 def _advice(traces: Traces, otherwise: str) -> str:
     """Advice for a missing row; a prior would only hide that events were taken for states."""
-    try:
+    with suppress(InputError):  # counted traces without times
         covered = coverage(traces)
-    except InputError:  # counted traces without times
-        covered = None
-    if covered is not None and covered.is_scarce:
-        return covered.sentence
+        if covered.is_scarce:
+            return covered.sentence
     return otherwise
