@@ -20,7 +20,7 @@ from temporaldp import (
     plan_budget,
     save_correlation,
 )
-from temporaldp.correlation.draws import transitions_by_person
+from temporaldp.correlation.traces import transitions_of
 from temporaldp.errors import LedgerMismatchError
 from temporaldp.planning import Source
 from temporaldp.release.learning import TransitionHistogram, limited_transitions, noisy_intervals, sum_of_noise
@@ -202,9 +202,7 @@ def test_what_makes_no_sense_is_refused(wrong):
 
 def test_transitions_are_told_by_person():
     data = Trajectories.from_sequences([["a", "b", None, "a"], ["b", "b"]])
-    people, cells = transitions_by_person(data)
-    assert people.tolist() == [0, 1]
-    assert cells.tolist() == [1, 3]
+    assert [part.tolist() for part in transitions_of(data)] == [[0, 1], [0, 0], [0, 1], [1, 1]]
 
 
 def test_what_was_paid_for_other_correlations_is_added_once_and_never_too_low():

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 from temporaldp.correlation.adversary import Adversary
 from temporaldp.correlation.estimation import all_transitions
 from temporaldp.correlation.states import listed
-from temporaldp.correlation.traces import IntArray, Traces, codes_of
-from temporaldp.correlation.transition import SMALLEST_PROBABILITY, TransitionMatrix
+from temporaldp.correlation.traces import Traces, transitions_of
+from temporaldp.correlation.transition import in_proportion
 from temporaldp.errors import EstimationError, InputError
+from temporaldp.values import whole_number
 
 JEFFREYS = 0.5
 """Dirichlet concentration of a cell that nothing is known about."""
@@ -39,7 +40,8 @@ def posterior_adversaries(
     if not (np.isfinite(prior) and prior > 0.0):
         raise InputError(f"expected a finite prior > 0 for a posterior, got {prior}")
     counts = all_transitions(trajectories) + prior
-    draws = np.random.default_rng(rng).standard_gamma(counts, (checked_draws(n_draws), *counts.shape))
+    shape = (whole_number(n_draws, "n_draws", least=1), *counts.shape)
+    draws = np.random.default_rng(rng).standard_gamma(counts, shape)
     return [_adversary(joint, trajectories.states, k) for k, joint in enumerate(draws)]
 
 
@@ -56,10 +58,11 @@ def bootstrap_adversaries(
     if not (np.isfinite(prior) and prior >= 0.0):
         raise InputError(f"expected a finite prior >= 0 (Dirichlet concentration per cell), got {prior}")
     generator = np.random.default_rng(rng)
-    people, cells = transitions_by_person(trajectories)
+    people, _, before, after = transitions_of(trajectories)
     n = trajectories.n_states
+    cells = before * n + after
     found = []
-    for k in range(checked_draws(n_draws)):
+    for k in range(whole_number(n_draws, "n_draws", least=1)):
         for _ in range(MOST_TRIES):
             times = np.bincount(
                 generator.integers(trajectories.n_users, size=trajectories.n_users), minlength=trajectories.n_users
@@ -77,25 +80,6 @@ def bootstrap_adversaries(
     return found
 
 
-def checked_draws(n_draws: int) -> int:
-    """A number of draws."""
-    if n_draws < 1:
-        raise InputError(f"expected at least 1 draw, got {n_draws}")
-    return int(n_draws)
-
-
-def transitions_by_person(trajectories: Traces) -> tuple[NDArray[np.intp], IntArray]:
-    """For every transition the row of its person, and its cell ``i n + j``."""
-    now, after = codes_of(trajectories)[:, :-1], codes_of(trajectories)[:, 1:]
-    observed = (now >= 0) & (after >= 0) & trajectories.consecutive
-    cells = now[observed].astype(np.int64) * trajectories.n_states + after[observed]
-    return np.nonzero(observed)[0], cells
-
-
 def _adversary(joint: NDArray[np.floating], states: tuple[str, ...], number: int) -> Adversary:
-    matrices = []
-    for weights in (joint.T, joint):
-        rows = weights / weights.sum(axis=1, keepdims=True)
-        rows = np.where(rows < SMALLEST_PROBABILITY, 0.0, rows)
-        matrices.append(TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), states))
+    matrices = [in_proportion(rows / rows.sum(axis=1, keepdims=True), states) for rows in (joint.T, joint)]
     return Adversary(*matrices, name=f"draw {number + 1}")

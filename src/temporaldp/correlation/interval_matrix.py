@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.protocol import Constant
 from temporaldp.correlation.states import listed, names_of, positions, require_same_states, state_names
-from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, SMALLEST_PROBABILITY, FloatArray, TransitionMatrix
+from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, FloatArray, TransitionMatrix, in_proportion
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.kernels import LeakageProfile
 from temporaldp.kernels.interval import interval_profile
@@ -154,7 +154,7 @@ class IntervalMatrix(Constant):
         reach = self.upper - self.lower
         total = reach.sum(axis=1)
         share = np.where(total > 0.0, (1.0 - self.lower.sum(axis=1)) / np.where(total > 0.0, total, 1.0), 0.0)
-        return self._member(self.lower + np.clip(share, 0.0, 1.0)[:, None] * reach)
+        return in_proportion(self.lower + np.clip(share, 0.0, 1.0)[:, None] * reach, self.states)
 
     def corner(self, order: ArrayLike) -> TransitionMatrix:
         """The extreme matrix whose row k gives all it can to entry ``order[k, 0]``, then to ``order[k, 1]``, and so on.
@@ -174,7 +174,7 @@ class IntervalMatrix(Constant):
         np.put_along_axis(
             entries, columns, np.take_along_axis(entries, columns, 1) + np.clip(free - before, 0.0, reach), 1
         )
-        return self._member(entries)
+        return in_proportion(entries, self.states)
 
     def sample(self, rng: np.random.Generator | int) -> TransitionMatrix:
         """A matrix of the set, drawn at random: between extreme matrices, not uniformly."""
@@ -182,7 +182,7 @@ class IntervalMatrix(Constant):
         orders = generator.permuted(np.tile(np.arange(self.n_states), (2, self.n_states, 1)), axis=2)
         one, other = (self.corner(order).dense() for order in orders)
         share = generator.random((self.n_states, 1))
-        return self._member(share * one + (1.0 - share) * other)
+        return in_proportion(share * one + (1.0 - share) * other, self.states)
 
     def reordered(self, states: Iterable[object]) -> IntervalMatrix:
         """The set with its states in the order given, a permutation of them."""
@@ -197,12 +197,6 @@ class IntervalMatrix(Constant):
     def __repr__(self) -> str:
         widest = float((self.upper - self.lower).max())
         return f"IntervalMatrix({self.n_states} states: {listed(self.states, 4)}; intervals up to {widest:.3g} wide)"
-
-    def _member(self, entries: FloatArray) -> TransitionMatrix:
-        """Entries as a matrix of the set, after rounding: what is too small for a probability is none."""
-        entries = np.where(entries < SMALLEST_PROBABILITY, 0.0, entries)
-        rows = entries / entries.sum(axis=1, keepdims=True)
-        return TransitionMatrix(rows, self.states)
 
 
 def sticky(

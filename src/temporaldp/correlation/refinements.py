@@ -15,9 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from temporaldp.correlation.draws import transitions_by_person
 from temporaldp.correlation.estimation import all_transitions
-from temporaldp.correlation.traces import IntArray, Traces, codes_of
+from temporaldp.correlation.traces import IntArray, Traces, transitions_of
 from temporaldp.correlation.transition import FloatArray
 from temporaldp.errors import InputError
 
@@ -99,21 +98,20 @@ def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Ref
         The period is none.
     """
     n = trajectories.n_states
-    codes = codes_of(trajectories)
-    pairs = (codes[:, :-1] >= 0) & (codes[:, 1:] >= 0) & trajectories.consecutive
-    triples = pairs[:, :-1] & pairs[:, 1:]
-    found = [compared("order 2", codes[:, :-2][triples], codes[:, 1:-1][triples], codes[:, 2:][triples], n)]
-    times = np.broadcast_to(np.arange(codes.shape[1] - 1), pairs.shape)
+    people, times, before, after = transitions_of(trajectories)
+    followed = (people[1:] == people[:-1]) & (times[1:] == times[:-1] + 1)  # by the next transition of the same person
     if period is None:
-        groups, name = np.minimum(4 * times // max(codes.shape[1] - 1, 1), 3), "a matrix for each quarter of the time"
+        name = "a matrix for each quarter of the time"
+        groups = np.minimum(4 * times // max(trajectories.n_times - 1, 1), 3)
     else:
         if period < 2:
             raise InputError(f"expected a period of at least 2 steps, got {period}")
         groups, name = times % period, f"a matrix for each of {period} phases"
-    found.append(compared(name, groups[pairs], codes[:, :-1][pairs], codes[:, 1:][pairs], n))
-    people, cells = transitions_by_person(trajectories)
-    found.append(compared("a matrix for each person", people, cells // n, cells % n, n))
-    return tuple(found)
+    return (
+        compared("order 2", before[:-1][followed], before[1:][followed], after[1:][followed], n),
+        compared(name, groups, before, after, n),
+        compared("a matrix for each person", people, before, after, n),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,17 @@ def codes_of(traces: Traces) -> IntArray:
     return np.asarray(codes, dtype=np.int64)
 
 
+def transitions_of(traces: Traces) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return user, time, state and next state of each observed transition, user by user: arrays of one length. Private.
+
+    Both states were observed, one step apart.
+    """
+    codes = codes_of(traces)
+    now, after = codes[:, :-1], codes[:, 1:]
+    users, times = np.nonzero((now >= 0) & (after >= 0) & traces.consecutive)
+    return users, times, now[users, times], after[users, times]
+
+
 @runtime_checkable
 class Grouped(Protocol):
     """Traces of people who belong to groups."""

@@ -252,6 +252,12 @@ class TransitionMatrix(Constant):
         return grid(f"TransitionMatrix, {self.n_states} values: from a row to a column", self.states, values)
 
 
+def in_proportion(weights: FloatArray, states: tuple[str, ...]) -> TransitionMatrix:
+    """Return the matrix whose rows are in proportion to weights; one that is too small for a probability counts as 0."""
+    rows = np.where(weights < SMALLEST_PROBABILITY, 0.0, weights)
+    return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), states)
+
+
 def distribution(weights: ArrayLike, states: tuple[str, ...]) -> FloatArray:
     """`weights` as a checked probability vector over `states`."""
     vector = np.array(weights, dtype=np.float64)

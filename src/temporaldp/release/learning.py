@@ -21,8 +21,7 @@ import numpy as np
 
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin
 from temporaldp.correlation.confidence import checked_confidence, clopper_pearson
-from temporaldp.correlation.draws import transitions_by_person
-from temporaldp.correlation.traces import Traces
+from temporaldp.correlation.traces import Traces, transitions_of
 from temporaldp.errors import BudgetError, EstimationError
 from temporaldp.release.histogram import granted_scale, with_noise
 from temporaldp.release.ledger import Ledger
@@ -137,13 +136,13 @@ def limited_transitions(
     trajectories: Traces, contributed: int, rng: np.random.Generator | int | None = None
 ) -> IntArray:
     """Transitions of at most `contributed` a person, drawn at random without replacement, shape (n, n). Private."""
-    people, cells = transitions_by_person(trajectories)
+    people, _, before, after = transitions_of(trajectories)
     order = np.lexsort((np.random.default_rng(rng).random(len(people)), people))
     ranked = people[order]
     first = np.searchsorted(ranked, ranked)
     kept = order[np.arange(len(ranked)) - first < contributed]
     n = trajectories.n_states
-    return np.bincount(cells[kept], minlength=n * n).reshape(n, n)
+    return np.bincount(before[kept] * n + after[kept], minlength=n * n).reshape(n, n)
 
 
 def _drawn_once(
