@@ -77,9 +77,6 @@ class CouplingLeakage(Evidence):
     def __len__(self) -> int:
         return len(self.pairs["temporal"])
 
-    def __repr__(self) -> str:
-        return f"CouplingLeakage({len(self)} steps, {len(self.states)} states)"
-
     def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
         """Leakage of every ordered pair at a step, shape (n, n): row = the state, column = the one compared with.
 
