@@ -50,8 +50,7 @@ class SyntheticTraces:
             f"Synthetic traces, drawn from released counts and a public chain: no row is a person. Their counts are within "
             f"{self.count_gap:.2g} of the smoothed ones on average, and their moves from one step to the next within "
             f"{100.0 * self.move_gap:.2g} % of the chain's. Nothing else is preserved: no longer memory, no differences "
-            f"between "
-            "people, no totals over a person's whole trace"
+            "between people, no totals over a person's whole trace"
         )
 
     def __repr__(self) -> str:

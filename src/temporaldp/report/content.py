@@ -98,8 +98,8 @@ class Provenance:
         return (
             "The correlation was estimated from the protected traces themselves. The budgets, and everything published about "
             f"them, depend on the protected data outside the guarantee.{states} Before publishing, estimate the correlation "
-            "from "
-            "public or historical data (--history), or with differential privacy (temporaldp learn, then correlation.file)."
+            "from public or historical data (--history), or with differential privacy (temporaldp learn, then "
+            "correlation.file)."
         )
 
 

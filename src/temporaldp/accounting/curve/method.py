@@ -156,8 +156,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         )
         return (
             f"Leakage is the epsilon at delta = {self.delta:g}, an upper bound by {kept}: each transition maps the curve by "
-            "the "
-            "kernel of its matrix, and the curves of earlier releases, of the release at t and of later ones are composed, "
+            "the kernel of its matrix, and the curves of earlier releases, of the release at t and of later ones are composed, "
             "on a grid of privacy losses that is rounded up."
         )
 

@@ -56,9 +56,8 @@ class MetricPrivacy(PairwiseAccounting[FloatArray]):
 
     sentence = (
         "Leakage is an upper bound by the distances D between states: TPL(t) is the largest entry of b(t) + epsilon(t) D "
-        "+ f(t), "
-        "where b(t) = K_B(b(t-1) + epsilon(t-1) D) and f(t) = K_F(f(t+1) + epsilon(t+1) D) are the incoming leakages of "
-        "each pair of states and K_B and K_F the liftings of the transition matrices."
+        "+ f(t), where b(t) = K_B(b(t-1) + epsilon(t-1) D) and f(t) = K_F(f(t+1) + epsilon(t+1) D) are the incoming leakages "
+        "of each pair of states and K_B and K_F the liftings of the transition matrices."
     )
 
     @property
