@@ -175,6 +175,6 @@ def to_publisher(card: DeploymentCard) -> str:
         f"The registry's record of {card.deployment.name!r} states a promise of {card.promise.sentence} for each {step} "
         f"{whole}, which is not in question. It does not state how strongly one {step} depends on the previous one. "
         f"{chain(card, found.at)}, all {step}s together can leak {'' if math.isinf(leakage) else 'up to '}{s.nats(leakage)} "
-        f"about one {step}, compared with {s.nats(found.alone)} for a {step} by itself. Please state beside the promise that it "
-        f"is about each {step} by itself, and the leakage for states that depend on each other from {step} to {step}.{hold}"
+        f"about one {step}, compared with {s.nats(found.alone)} for a {step} by itself. Please state beside the promise that "
+        f"it is about each {step} by itself, and the leakage for states that depend on each other from {step} to {step}.{hold}"
     )
