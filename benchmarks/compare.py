@@ -52,7 +52,7 @@ def ours(adversary: tdp.Adversary) -> list[Answer]:
         Answer(
             "temporaldp", "`temporal_leakage(adversary, [0.1] * 47)`", f"{exact.worst:.4f}",
             f"temporal leakage, exact, at its worst step; {lasting:.4f} however long the release goes on", assumed,
-            brief="one value, all steps, against who knows how values follow one another: exact",
+            brief="one state, all steps, against who knows how states follow one another: exact",
         ),
         Answer(
             "temporaldp",
@@ -105,9 +105,9 @@ def authors(adversary: tdp.Adversary) -> Answer:
     return Answer(tool, asked, f"{float(done.stdout):.4f}", about, unseen, brief=BOUND)
 
 
-STEP, WHOLE = "one step by itself: event level", "all values of a person together: user level"
+STEP, WHOLE = "one step by itself: event level", "all states of a person together: user level"
 NO_TIME = "that a person's state at one step tells about those at others"
-NO_SHARE = "how little of it any single value can give away; it is at most this"
+NO_SHARE = "how little of it any single state can give away; it is at most this"
 
 
 def opendp() -> list[Answer]:
@@ -149,7 +149,7 @@ def dp_accounting() -> list[Answer]:
         Answer(
             "dp-accounting", "`PLDAccountant.compose(LaplaceDpEvent(20), 94)`: two counts move a step", f"{found:.4g}",
             f"user level at delta = {DELTA:g}, by privacy loss distributions", NO_SHARE,
-            brief=f"all values together, at delta = {DELTA:g}",
+            brief=f"all states together, at delta = {DELTA:g}",
         )
     ]  # fmt: skip
 
@@ -166,7 +166,7 @@ def diffprivlib() -> list[Answer]:
         Answer(
             "diffprivlib", "`BudgetAccountant`, 47 times `tools.histogram(..., epsilon=0.05)`", f"{total:.4g}",
             "user level where a person's rows are added or removed; twice that, 4.7, where they are replaced", NO_SHARE,
-            brief="all values together, of a person who is added or removed rather than replaced",
+            brief="all states together, of a person who is added or removed rather than replaced",
         )
     ]  # fmt: skip
 
@@ -214,7 +214,7 @@ def at_a_delta(adversary: tdp.Adversary) -> str:
         [
             "temporaldp, temporal leakage",
             f"{found.worst:.4g}",
-            "one value, against who knows the correlation; an upper bound",
+            "one state, against who knows the correlation; an upper bound",
         ],
         ["dp-accounting, one step", f"{composed(1):.4g}", "event level"],
         ["dp-accounting, all steps", f"{composed(STEPS):.4g}", "user level"],

@@ -123,7 +123,7 @@ def test_where_the_size_is_known_a_row_more_or_less_says_nothing_and_the_query_i
     query = made.query().clamp((0.0, 1.0)).sum().laplace()
     assert query.resolve().map(2) > 1e6, "the trap is there"
     context = adapters.opendp(made, accountant())
-    with pytest.raises(BudgetError, match="no replaced state where the size of the data is known"):
+    with pytest.raises(BudgetError, match="not that of a replaced state where the size of the data is known"):
         context.query().clamp((0.0, 1.0)).sum().laplace().release()
     assert len(context.d_mids) == 1, "nothing was answered"
 

@@ -62,7 +62,7 @@ def test_the_leakage_is_that_of_all_reports(seed, delta):
 
 @pytest.mark.parametrize("seed", [7, 14, 19, 20, 36])
 def test_sums_over_many_tables_are_never_rounded_below_the_leakage(seed):
-    """The same doubles, summed with a longer mantissa: 3,125 tables of answers, two reports."""
+    """Sums of the mechanism's own doubles with a longer mantissa, over 3,125 tables of answers and two reports."""
     n, rng = 5, np.random.default_rng(seed)
     matrix = tdp.TransitionMatrix(rng.dirichlet(np.ones(n), size=(3, n))[0])
     mechanism = MemoizedResponse(*rng.uniform(0.3, 2.0, size=2), n)
@@ -74,7 +74,7 @@ def test_sums_over_many_tables_are_never_rounded_below_the_leakage(seed):
     likelihoods = np.einsum("m,mxa,mxb->xab", chances, emitted, after).reshape(n, -1)
     logs = np.log(likelihoods / likelihoods.sum(axis=1, keepdims=True))
     assert np.longdouble(series.temporal[0]) >= (logs.max(axis=0) - logs.min(axis=0)).max()
-    assert series.attained.temporal[0] <= series.temporal[0] <= series.attained.temporal[0] + 1e-11
+    assert series.attained.temporal[0] <= series.temporal[0] <= series.attained.temporal[0] + 1e-10
 
 
 @pytest.mark.long
@@ -93,7 +93,8 @@ def test_ten_steps_have_the_value_of_the_theory():
     series = tdp.temporal_leakage(given, mechanism, accounting=tdp.ApproximateDP(1e-3), horizon=10)
     assert series.temporal[5] == pytest.approx(1.71, abs=0.006)
     assert series.evidence.failure == 0.0
-    assert series.attained.temporal == pytest.approx(series.temporal)
+    assert (series.attained.temporal <= series.temporal).all()
+    assert series.attained.temporal == pytest.approx(series.temporal, rel=1e-5)
 
 
 @pytest.mark.long

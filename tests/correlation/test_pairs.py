@@ -1,4 +1,4 @@
-"""Pairs of successive values against enumeration: their moves, their counts, and what leaks about a value through them."""
+"""Pairs of successive states against enumeration: their moves, their counts, and what leaks about a state through them."""
 
 from __future__ import annotations
 
@@ -65,3 +65,10 @@ def test_what_leaks_about_a_value_through_tables_of_transitions_is_no_more_than_
         worst = max(worst, np.abs(np.log(seen[0] / seen[1])).max())
     pairs = pair_adversary(Adversary.from_forward(TransitionMatrix(FORWARD), initial=initial, horizon=3))
     assert 0.0 < worst <= temporal_leakage(pairs, promised).worst * (1.0 + 1e-12)
+
+
+def test_a_correlation_that_another_one_replaced_is_refused():
+    later = TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])
+    changed = Adversary(FORWARD, FORWARD).changed(3, Adversary(later, later))
+    with pytest.raises(InputError, match="one for each transition, got Changing"):
+        pair_adversary(changed)

@@ -20,12 +20,12 @@ from temporaldp.values import FloatArray, compared_by_value, copy_in
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PairwiseLeakage(Evidence):
-    """Leakage of every ordered pair of states, one metric per step; in nats, upper bounds.
+    """Leakage of every ordered pair of states, one matrix per step; in nats, upper bounds.
 
     Parameters
     ----------
     states : tuple of str
-        In the order of rows and columns of a metric.
+        In the order of rows and columns.
     epsilons : array, shape (T,)
         Factors of D at each step.
     guarantee : array, shape (n, n)
@@ -51,7 +51,7 @@ class PairwiseLeakage(Evidence):
     def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
         """Leakage of every ordered pair at a step, shape (n, n): row = the state, column = the one it is compared with.
 
-        A quasi-metric: zero on the diagonal, and the triangle inequality holds. Row and column follow `states`.
+        Zero on the diagonal; under metric privacy a quasi-metric. Row and column follow `states`.
 
         Raises
         ------

@@ -34,7 +34,7 @@ LEAST_SCALE = 1e-50
 class MatrixMechanism(SequenceMechanism):
     """Counts of T steps by ``C x + noise``: x holds a histogram a step, and the noise is independent Gaussian.
 
-    With C the identity this is fresh noise at every step. Other matrices spread the state of one step over several outputs, so
+    With C the identity this is fresh noise at every step. Other matrices spread the counts of one step over several outputs, so
     that running counts have less error at the same event-level guarantee (Li et al., VLDB Journal 2015; Denisov et al., NeurIPS
     2022). `temporal_leakage` with ``ApproximateDP(delta)`` gives an upper bound of the leakage of every step by couplings of
     paths (Theory, section 23).

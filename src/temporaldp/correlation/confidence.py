@@ -47,7 +47,7 @@ def intervals_of_counts(counts: NDArray[np.int64], *, risk: float) -> tuple[Floa
     """Bounds of every entry of a transition matrix from counts of transitions, shape (n, n) each.
 
     All hold together but with probability `risk` at most (Bonferroni over the entries), if the transitions from a state are
-    independent given that value, as in a Markov chain. A row without transitions may be anything.
+    independent given that state, as in a Markov chain. A row without transitions may be anything.
     """
     known = counts.astype(np.float64)
     others = known.sum(axis=1, keepdims=True) - known

@@ -78,7 +78,8 @@ class IntervalMatrix(Constant):
             raise MatrixError(f"expected bounds of one shape, got lower {low.shape} and upper {high.shape}")
         names = names_of(len(low), states)
         _require_distributions(low, high, names)
-        for name, value in zip(self.__slots__, (low, high, names, origin, None), strict=True):
+        made = {"lower": low, "upper": high, "states": names, "origin": origin, "_profile": None}
+        for name, value in made.items():
             object.__setattr__(self, name, value)
 
     @classmethod

@@ -30,7 +30,7 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
     Parameters
     ----------
     *adversaries : Adversary
-        One for each state, with constant matrices, known in the same directions.
+        One for each table, with constant matrices, known in the same directions.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def joint_trajectories(*traces: Traces) -> Trajectories:
     Parameters
     ----------
     *traces : Traces
-        One for each state, with steps of one length; not counts.
+        One for each table, with steps of one length; not counts.
 
     Raises
     ------

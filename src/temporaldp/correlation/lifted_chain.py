@@ -39,11 +39,11 @@ class LiftedChain:
     states : tuple of n names
         Of the states that a release shows.
     labels : int array, shape (m,)
-        The value of each hidden state.
+        Number of the state that each hidden state shows.
     backward, forward : TransitionMatrix
         Over the m hidden states; by Bayes' rule from one another.
     shares : array, shape (n, m)
-        ``Pr(hidden state | value)``.
+        ``Pr(hidden state | state)``.
     memory : str
         What a hidden state remembers, in words.
     """

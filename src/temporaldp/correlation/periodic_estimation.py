@@ -7,7 +7,7 @@ import numpy as np
 from temporaldp.correlation.adversary import Adversary
 from temporaldp.correlation.protocol import Periodic
 from temporaldp.correlation.states import listed
-from temporaldp.correlation.traces import Traces, transitions_of
+from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, InputError
 
@@ -67,9 +67,12 @@ def estimate_periodic(
             "some times of the traces are more than one step apart, so that their phases are unknown; give one row a step"
         )
     n = trajectories.n_states
-    _, times, before, after = transitions_of(trajectories)
-    counts = np.zeros((period, n, n))
-    np.add.at(counts, (times % period, before, after), 1.0)
+    codes, counts = codes_of(trajectories), np.zeros((period, n, n))
+    for t in range(
+        codes.shape[1] - 1
+    ):  # step by step: the transitions of all steps would take several times the memory
+        both = (codes[:, t] >= 0) & (codes[:, t + 1] >= 0)
+        np.add.at(counts[t % period], (codes[both, t], codes[both, t + 1]), 1.0)
     sides = []
     for tables in (counts.transpose(0, 2, 1), counts):
         whole = tables.sum(axis=0) + prior

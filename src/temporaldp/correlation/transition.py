@@ -85,8 +85,8 @@ class TransitionMatrix(Constant):
             matrix = _checked_square(matrix[np.ix_(*order)])
         _check_entries(matrix, names)
         _check_row_sums(matrix, names)
-        for name, value in zip(self.__slots__, (matrix, names, None), strict=True):
-            object.__setattr__(self, name, value)
+        for field, value in (("probabilities", matrix), ("states", names), ("_profile", None)):
+            object.__setattr__(self, field, value)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Convert the matrix to an array: its probabilities, shape (n, n), dense."""

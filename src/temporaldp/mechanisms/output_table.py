@@ -110,14 +110,14 @@ def checked_table(probabilities: ArrayLike) -> FloatArray:
     except (TypeError, ValueError):
         raise InputError("expected a table of probabilities, one row per state and one column per output") from None
     if table.ndim != 2 or table.shape[0] < 2:
-        raise InputError(f"expected a table of shape (n, m) with n >= 2 values, got shape {table.shape}")
+        raise InputError(f"expected a table of shape (n, m) with n >= 2 states, got shape {table.shape}")
     if not ((table >= 0.0).all() and np.allclose(table.sum(axis=1), 1.0, rtol=0.0, atol=ROW_SUM_TOLERANCE)):
         bad = int(np.argmax(np.abs(table.sum(axis=1) - 1.0)))
         raise InputError(f"expected probabilities >= 0 and rows that sum to 1, row {bad} sums to {table[bad].sum():g}")
     return table
 
 
-def require_values(releases: Iterable[Iterable[Mechanism]], n_states: int | None) -> None:
+def require_states(releases: Iterable[Iterable[Mechanism]], n_states: int | None) -> None:
     """Check that a table of outputs has a row for each state of the adversary.
 
     Raises

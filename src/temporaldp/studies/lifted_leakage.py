@@ -2,7 +2,7 @@
 
 Notation
 --------
-u        hidden state; its state is ``label[u]``, and releases say nothing else: the metric of one release is e where the
+u        hidden state; it shows the state ``label[u]``, and releases say nothing else: the metric of one release is e where the
          states that two hidden states show differ, and 0 elsewhere
 K_B, K_F incoming leakage about pairs of hidden states from the past and from the future: Theory, section 8
 Q        ``Pr(u | state)``, shape (n, m)
@@ -11,7 +11,7 @@ m_s      likelihood of the output of step s for each state: 1 or e^e
 
 Given the hidden state, past and future are independent. What is leaked about two states v and w is
 ``e + log max Q_v X / Q_w X`` over the X of that cone: one more lifting, through Q. It is at most the largest over hidden
-hidden states that show these states, and does not count it as leaked what the state before was.
+hidden states that show v and w, and does not count it as leaked what the state before was.
 """
 
 from __future__ import annotations

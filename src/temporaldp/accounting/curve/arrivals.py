@@ -93,7 +93,7 @@ class SingleCurve:
         while True:
             low, high = mechanism.bounds(self.h * np.arange(size + 1, dtype=np.float64))
             if not ((high >= 0.0) & (high <= 1.0) & (low <= high)).all():
-                raise InputError(f"expected a profile of {mechanism} between 0 and 1, got other states")
+                raise InputError(f"expected a profile of {mechanism} between 0 and 1, got other numbers")
             if high[-1] - mechanism.limit <= tail or size >= grid.MOST_POINTS:
                 break
             size *= 2

@@ -40,7 +40,7 @@ from temporaldp.correlation.adversary import exactly_known
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import release_from
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
-from temporaldp.mechanisms.output_table import require_values
+from temporaldp.mechanisms.output_table import require_states
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.values import LARGEST, FloatArray, compared_by_value
 
@@ -216,7 +216,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     def arrivals(self, user: Adversary, side: Side, releases: tuple[Mechanisms, ...]) -> CurveArrivals:
         """Each transition, and composition with each release, by each kind of curve."""
-        require_values(releases, None if user.states is None else len(user.states))
+        require_states(releases, None if user.states is None else len(user.states))
         upper, lower, pairs = self.curves(user)
         return CurveArrivals(
             _arrivals(upper, user, side, releases),
@@ -262,7 +262,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     def supremum_arrivals(self, user: Adversary, side: Side, release: tuple[Mechanisms, ...]) -> CurveArrivals:
         """Curves that no further step raises, and a lower bound of what some horizon reaches."""
         matrix = constant_matrix(user, side)
-        require_values(release, None if user.states is None else len(user.states))
+        require_states(release, None if user.states is None else len(user.states))
         upper, lower, pairs = self.curves(user)
         above = supremum_curves(upper, matrix, release[0], most=MOST_STEPS, beyond=self.beyond)
         below = supremum_curves(lower, matrix, release[0], most=1 if above is None else above[1])
@@ -296,9 +296,9 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         return Limits(found[0], found[1], found[2], evidence=evidence)
 
     def require_countable(self, users: Sequence[Adversary], release: Mechanisms) -> None:
-        """A table for other states, or a mechanism that the grid cannot hold: `StateError`, `InputError`."""
+        """Refuse a table for other states (`StateError`), or a mechanism that the grid cannot hold (`InputError`)."""
         for states in {user.states for user in users}:
-            require_values((release,), None if states is None else len(states))
+            require_states((release,), None if states is None else len(states))
         self.promised((release,))
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[Mechanisms, FloatArray]:

@@ -54,6 +54,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
     takes_sets = True
 
     supremum_factor = 1.0 + 3.0 * AHEAD * SETTLED
+    """A series may stop so much above where it settles."""
 
     sentence = (
         "Leakage is an upper bound for every matrix within the intervals, also if it changes at every step: TPL(t) is the "
@@ -69,7 +70,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
 
     @property
     def for_epsilons(self) -> IntervalBound:
-        """The same method without distances."""
+        """Interval bound without distances."""
         return IntervalBound()
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:

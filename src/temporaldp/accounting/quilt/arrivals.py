@@ -4,7 +4,7 @@ Notation
 --------
 a        distance of a quilt: the state a steps away, given which everything beyond it is independent of the state now
 M_a      product of the a matrices between the state now and the quilt: row = the state now, column = the state at the quilt
-L_a      ``max_x log M_a[i, x] / M_a[j, x]``, the most that the quilt reveals about value i against value j
+L_a      ``max_x log M_a[i, x] / M_a[j, x]``, the most that the quilt reveals about state i against state j
 c_a      sum of the epsilons of the a - 1 steps strictly between
 
 Incoming leakage about a pair is at most ``min_a c_a + L_a``, or the sum of all epsilons of that side (Theory, section 20).

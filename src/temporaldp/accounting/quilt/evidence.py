@@ -8,8 +8,10 @@ from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.pairwise import PairwiseLeakage
 from temporaldp.accounting.protocol import Attained
 from temporaldp.correlation import Adversary
+from temporaldp.values import compared_by_value
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class QuiltLeakage(PairwiseLeakage):
     """Leakage of every ordered pair of states at every step, by Markov quilts; in nats, upper bounds.
