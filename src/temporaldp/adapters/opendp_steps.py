@@ -212,8 +212,8 @@ def _context_class() -> type:
                     raise BudgetError(
                         f"this query loses {found} for one replaced state, more than what is left of the {self.most} that the "
                         f"step was charged for: OpenDP found its noise at distance {self.d_in}, which is not that "
-                        "of a replaced state where the size of the data is known. Make the Context with unit_of(contributions=2) "
-                        "or unit_of(changes=1), and give that as d_in"
+                        "of a replaced state where the size of the data is known. Make the Context with "
+                        "unit_of(contributions=2) or unit_of(changes=1), and give that as d_in"
                     )
             answer = super().__call__(query)
             self.lost.append(parts)

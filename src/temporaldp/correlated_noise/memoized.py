@@ -212,7 +212,7 @@ class _Reports:
 
     @property
     def rounding(self) -> float:
-        """Largest relative error of an enumerated probability: of its likelihood and of their total, both sums of terms >= 0."""
+        """Largest relative error of an enumerated probability: of its likelihood and of the total, sums of terms >= 0."""
         M, n, _ = self.emitted.shape
         T = len(self.forward) + 1
         return 2.0 * float(M + (T + 1) * (n + 4) + 8) * ULP
