@@ -13,7 +13,6 @@ matrix, which keeps it positive definite. Which items count is found as one goes
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from temporaldp.accounting import ExactLeakage, LeakageSeries
 from temporaldp.accounting.exact.arrivals import ordered_matrices, pair_values
 from temporaldp.correlation import Adversary
 from temporaldp.kernels.exact import Chain, derivatives
+from temporaldp.kernels.threads import spread
 from temporaldp.planning.interior_point import Point, minimise
 from temporaldp.planning.optimal import POWERS, Measure
 from temporaldp.progress import progressed
@@ -33,35 +33,17 @@ GAP = 1e-7
 MOST_ROUNDS = 12
 """Times that items join; three to six are usual."""
 
+LEAST_DERIVATIVE, DENSE_SHARE = 1e-9, 0.1
+"""Smaller derivatives are left out; with a larger share of others, arithmetic of dense matrices is faster."""
+
 CLOSE = 2e-7
 """Relative: a plan that leaks no more than this above the level needs no more items."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Constraints:
-    """Pairs of states of users at steps whose leakage must stay below the level."""
-
-    user: IntArray
-    t: IntArray
-    i: IntArray
-    j: IntArray
-
-    def __len__(self) -> int:
-        return len(self.user)
-
-    def joined(self, other: Constraints) -> Constraints:
-        """Both, each pair once."""
-        columns = [np.concatenate(pair) for pair in zip(self.columns, other.columns, strict=True)]
-        return Constraints(*np.unique(np.stack(columns), axis=1))
-
-    @property
-    def columns(self) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-        """User, step, state and other state."""
-        return self.user, self.t, self.i, self.j
-
-
 class PairProgram:
     """The budgets of the free steps under the constraints that count so far (`constraints`, to be set).
+
+    Constraints are an int array of shape (4, m): user, step, and the pair of states whose leakage must stay below the level.
 
     Parameters
     ----------
@@ -74,7 +56,7 @@ class PairProgram:
         The budgets of the other steps.
     """
 
-    constraints: Constraints
+    constraints: IntArray
 
     def __init__(self, users: list[Adversary], alpha: float, by: Measure, free: BoolArray, start: FloatArray) -> None:
         self._alpha, self._start, self._horizon = alpha, start, len(start)
@@ -89,12 +71,12 @@ class PairProgram:
 
     def improved(self, budgets: FloatArray) -> FloatArray:
         """A local minimum under the constraints, looked for from `budgets` of all steps, which satisfy them."""
-        now = Point(budgets[self._steps], [], np.full((len(self.constraints), 2), np.expm1(0.25 * self._alpha)))
+        now = Point(budgets[self._steps], [], np.full((self.constraints.shape[1], 2), np.expm1(0.25 * self._alpha)))
         # Shares of the budgets from which the method may start, so that no constraint is tight
         for share in 0.97 * 0.9 ** np.arange(130.0):
             now = self.at(share * budgets[self._steps], now)
             if (now.slacks[0] > 0.0).all():
-                return self.spent(minimise(self, now, gap=GAP, centred=0.3 * len(self.constraints))[0])
+                return self.spent(minimise(self, now, gap=GAP, centred=0.3 * self.constraints.shape[1])[0])
         return budgets  # the steps that cannot change use the whole level
 
     def spent(self, x: FloatArray) -> FloatArray:
@@ -117,46 +99,46 @@ class PairProgram:
         for user, side, members, pairs in self._groups():
             arriving = pair_values(self._chain(user, side, epsilons), *pairs, ratios[members, side])[0]
             ratios[members, side] = np.expm1(arriving)
-        return Point(x, [self._alpha - epsilons[self.constraints.t] - np.log1p(ratios).sum(axis=1)], ratios)
+        return Point(x, [self._alpha - epsilons[self.constraints[1]] - np.log1p(ratios).sum(axis=1)], ratios)
 
     def newton(
         self, point: Point, y: list[FloatArray], mu: float, scale: float
     ) -> tuple[FloatArray, FloatArray, list[FloatArray]]:
         """Negative gradient, Newton's step without the curvature of leakage, and the change of each slack."""
-        from scipy.sparse import diags_array
+        from scipy.sparse import diags_array, issparse
         from scipy.sparse.linalg import splu
 
         p, x, slack, jacobian = self._power, point.x, point.slacks[0], self._jacobian(point)
         descent = p * self._weights / x ** (p + 1) / scale - jacobian.T @ (mu / slack)
         curvature = p * (p + 1) * self._weights / x ** (p + 2) / scale
-        matrix = diags_array(curvature) + jacobian.T @ diags_array(y[0] / slack) @ jacobian
-        move = splu(matrix.tocsc()).solve(descent)
+        matrix = (jacobian.T * (y[0] / slack)) @ jacobian
+        if issparse(matrix):
+            move = splu((diags_array(curvature) + matrix).tocsc()).solve(descent)
+        else:
+            move = np.linalg.solve(np.diag(curvature) + matrix, descent)
         return descent, move, [-(jacobian @ move)]
 
     def _jacobian(self, point: Point) -> Any:
-        """J by the free steps, as a sparse matrix."""
-        from scipy.sparse import coo_array
+        """J by the free steps: a sparse matrix where most derivatives are left out."""
+        from scipy.sparse import csr_array
 
-        m, horizon, epsilons = len(self.constraints), self._horizon, self.spent(point.x)
-        rows, columns, values = [np.arange(m)], [self.constraints.t], [np.ones(m)]
+        epsilons = self.spent(point.x)
+        found = np.zeros((self.constraints.shape[1], self._horizon))
+        found[np.arange(len(found)), self.constraints[1]] = 1.0
         for user, side, members, pairs in self._groups():
-            each = np.zeros((len(members), horizon - 1))
-            derivatives(self._chain(user, side, epsilons), *pairs, point.kept[members, side], each)
-            # Derivatives below are left out
-            item, back = np.nonzero(each > 1e-9)
-            rows.append(members[item])
+            each = _derivatives(self._chain(user, side, epsilons), *pairs, point.kept[members, side])
+            item, back = np.nonzero(each > LEAST_DERIVATIVE)
             step = pairs[0][item] - 1 - back
-            columns.append(horizon - 1 - step if side else step)
-            values.append(each[item, back])
-        data = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-        return coo_array(data, shape=(m, horizon)).tocsr()[:, self._steps]
+            found[members[item], self._horizon - 1 - step if side else step] = each[item, back]
+        found = found[:, self._steps]
+        return found if np.count_nonzero(found) > DENSE_SHARE * found.size else csr_array(found)
 
     def _groups(self) -> list[tuple[int, int, IntArray, tuple[IntArray, IntArray, IntArray]]]:
         """User, direction, positions, and pairs at steps as the direction counts them."""
-        at, groups = self.constraints, []
-        for user in np.unique(at.user).tolist():
-            members = np.flatnonzero(at.user == user)
-            t, i, j = at.t[members], at.i[members], at.j[members]
+        users, groups = self.constraints[0], []
+        for user in np.unique(users).tolist():
+            members = np.flatnonzero(users == user)
+            t, i, j = self.constraints[1:, members]
             groups += [
                 (user, side, members, (steps, i, j))
                 for side, steps in enumerate((t, self._horizon - 1 - t))
@@ -202,7 +184,7 @@ def least_noise(
     series = accounted(start)
     program = PairProgram(users, alpha, by, free, start)
     program.constraints = worst_pairs(series, alpha, share=1.0)
-    if not len(program.constraints):  # no user's correlation is known: each step stands alone
+    if not program.constraints.size:  # no user's correlation is known: each step stands alone
         return np.where(free, alpha, start)
     for round_ in range(MOST_ROUNDS):
         progressed("least noise", round_ / MOST_ROUNDS)
@@ -216,27 +198,33 @@ def least_noise(
             break
         known = program.constraints
         # Share of alpha: at a step that leaks so little below the level, the pair that leaks most joins
-        program.constraints = known.joined(worst_pairs(series, alpha, share=0.03))
-        if len(program.constraints) == len(known):
+        program.constraints = np.unique(np.hstack([known, worst_pairs(series, alpha, share=0.03)]), axis=1)
+        if program.constraints.shape == known.shape:
             break
     return best
 
 
-def worst_pairs(series: LeakageSeries, alpha: float, *, share: float) -> Constraints:
-    """The pair that leaks most at each step, for each user and step within `share` of the level."""
-    user, t, i, j = [], [], [], []
+def worst_pairs(series: LeakageSeries, alpha: float, *, share: float) -> IntArray:
+    """The pair that leaks most at each step, for each user and step within `share` of the level: constraints."""
+    found = [np.zeros((4, 0), np.int64)]
     for number, member in enumerate(series.members or (series,)):
-        if not isinstance(member.evidence, ExactLeakage):
-            continue
-        steps = np.flatnonzero(member.temporal >= alpha * (1.0 - share))
-        first, second = member.evidence.pairs["temporal"]
-        user.append(np.full(len(steps), number))
-        t.append(steps)
-        i.append(first[steps])
-        j.append(second[steps])
-    if not user:
-        return Constraints(*np.zeros((4, 0), np.int64))
-    return Constraints(*map(np.concatenate, (user, t, i, j)))
+        if isinstance(member.evidence, ExactLeakage):
+            steps = np.flatnonzero(member.temporal >= alpha * (1.0 - share))
+            pairs = (states[steps] for states in member.evidence.pairs["temporal"])
+            found.append(np.stack([np.full(len(steps), number), steps, *pairs]))
+    return np.hstack(found)
+
+
+def _derivatives(chain: Chain, t: IntArray, i: IntArray, j: IntArray, rho: FloatArray) -> FloatArray:
+    """Derivatives of the incoming leakage of pairs at steps by the budget of the k-th step before, shape (m, T - 1)."""
+    found = np.zeros((len(t), len(chain.factors) - 1))
+
+    def fill(first: int, last: int) -> None:
+        some = slice(first, last)
+        derivatives(chain, t[some], i[some], j[some], rho[some], found[some])
+
+    spread(fill, len(t), step=1, work=found.size * chain.n**2)
+    return found
 
 
 def _shrunk(
