@@ -92,4 +92,4 @@ def test_the_sample_needs_a_longer_memory_and_a_first_order_chain_does_not():
     assert by_name["order 2"].attained > 1.05 * by_name["first order"].proved
     rng = np.random.default_rng(3)
     plain = diagnose(Trajectories(first_order(rng), states=["a", "b"]), epsilon=0.1, horizon=8)
-    assert plain.verdict[0] == "First order is enough: the data show no words of two values (G-test, BIC)."
+    assert plain.verdict[0] == "First order is enough: the data show no words of two states (G-test, BIC)."

@@ -62,7 +62,7 @@ class Arrival:
         return first, first * (1.0 - q / above - self.d / below)
 
     def arrived(self, epsilons: FloatArray) -> FloatArray:
-        """The recursion itself: incoming leakage of each step when these budgets are spent, shape (T,)."""
+        """Incoming leakage of each step if these budgets are spent, by the recursion, shape (T,)."""
         steps = range(len(epsilons) - 1) if self.backward else range(len(epsilons) - 1, 0, -1)
         move = 1 if self.backward else -1
         found = np.zeros(len(epsilons))
@@ -74,7 +74,7 @@ class Arrival:
 
 
 def arrivals(users: list[Adversary], alpha: float) -> list[Arrival]:
-    """Every direction of every user that carries anything at levels up to alpha."""
+    """One arrival for each user and direction whose incoming leakage is not 0 at levels up to alpha."""
     found = []
     for index, user in enumerate(users):
         for backward, known in ((True, user.backward), (False, user.forward)):
@@ -107,7 +107,7 @@ def _loss(d: FloatArray, x: FloatArray, level: FloatArray | np.float64) -> Float
 
 
 def undominated(users: list[Adversary]) -> list[Adversary]:
-    """Return the users that can be the worst: no other user leaks at least as much in both directions, at every level.
+    """Return the users who may leak most: no other user leaks at least as much in both directions at every level.
 
     Only users with constant matrices are compared; the others are all kept.
     """

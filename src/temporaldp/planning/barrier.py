@@ -54,7 +54,7 @@ class PaperProgram:
 
     @property
     def fixed(self) -> BoolArray:
-        """The variables that cannot move."""
+        """Mask of the variables that cannot move."""
         fixed = np.zeros((self.horizon, 1 + len(self.arrivals)), dtype=bool)
         fixed[:, 0] = ~self.published
         for k, arrival in enumerate(self.arrivals):
@@ -91,7 +91,7 @@ class PaperProgram:
         return [0] + [1 + k for k, arrival in enumerate(self.arrivals) if arrival.user == user]
 
     def constraints(self, z: FloatArray) -> list[FloatArray]:
-        """g(z); not a number, and so not positive, where a trial step went far out of range."""
+        """g(z); NaN, which is not positive, where a trial step is far out of range."""
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             found = [
                 z[c.target, 1 + k] - c.loss(z[c.source, 0] + z[c.source, 1 + k]) for k, c in enumerate(self.arrivals)

@@ -8,7 +8,7 @@ y            multipliers >= 0 of the solver's constraints, any at all
 **Weak duality.** For every feasible plan, the loss is at least the loss minus multipliers times (non-negative) constraints.
 With B in place of v that Lagrangian is a sum of functions of one variable each: one of every e_t, and for every arrival one of
 every B_t, ``(a linear term) + sum_h y_h L_h(B_t)``. Their minima over [0, alpha] add up to a bound for *every* plan, though
-the problem is not convex. (That B >= e is forgotten, which can only lower the bound.) Where a arrival starts, B = e.
+the problem is not convex. (The constraint B >= e is dropped, which can only lower the bound.) Where an arrival starts, B = e.
 
 Minima are taken cell by cell of a grid: L_h increases, and its slope rises and then falls, so that on a cell the slope is at
 least its smaller value at the two ends.
@@ -38,7 +38,7 @@ class Cells:
 
 
 def lower_bound(program: PaperProgram, multipliers: list[FloatArray]) -> float:
-    """A number that the loss of no plan with temporal leakage at most alpha lies below; up to the last rounding."""
+    """Lower bound of the loss of every plan with temporal leakage at most alpha, but for the last rounding."""
     users = [np.maximum(part, 0.0) for part in multipliers[len(program.arrivals) :]]
     grid = np.linspace(0.0, program.alpha, CELLS + 1)
     total = -program.alpha * sum(float(part.sum()) for part in users)

@@ -51,7 +51,7 @@ def plan_budget(
         Number of steps T. Default: an infinite horizon.
     method : {"optimal", "upper_bound", "quantified", "uniform"}, optional
         "optimal": least noise by `objective` (needs the horizon), never worse than the others.
-        "upper_bound": one constant budget that holds for any number of steps (the paper's Algorithm 2).
+        "upper_bound": one constant budget for any number of steps (the paper's Algorithm 2).
         "quantified": larger budgets at both ends, TPL equal to alpha at every step for a single user (Algorithm 3; needs
         the horizon). "uniform": alpha / T (needs the horizon), which satisfies alpha for every correlation and beats both at
         short horizons under strong correlation. Default: "optimal" if the horizon is known, else "upper_bound".
@@ -166,9 +166,9 @@ class PlanComparison:
     Parameters
     ----------
     plans : dict of str to BudgetPlan
-        By method, those that there are.
+        Plans by the name of their method.
     refusals : dict of str to PlanError
-        Why the other methods have none.
+        The errors of the methods that have no plan.
     """
 
     plans: dict[Method, BudgetPlan]
@@ -196,7 +196,7 @@ def compare_plans(
     weights: ArrayLike | None = None,
     accounting: Accounting[Any, Any] = EXACT,
 ) -> PlanComparison:
-    """The plan of every method that has one, and why the others have none; arguments and errors as for `plan_budget`.
+    """Compare the plans of all methods, and why some have none; arguments and errors as for `plan_budget`.
 
     Examples
     --------

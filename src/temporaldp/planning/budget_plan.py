@@ -28,20 +28,20 @@ METHODS: dict[Method, str] = {
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class BudgetPlan(Plan):
-    """Budgets that hold temporal privacy leakage at or below alpha at every step; from `plan_budget`.
+    """Budgets that keep temporal privacy leakage at or below alpha at every step; from `plan_budget`.
 
-    Any mechanism can be called with them; a histogram then has discrete Laplace noise of `scales`.
+    Any mechanism can be called with these budgets; a histogram has discrete Laplace noise of `scales`.
 
     Parameters
     ----------
     leakage, alpha, source
-        As for every plan: the leakage of these budgets, the level, and where the correlation comes from.
+        As of every plan: the leakage of these budgets, the level, and the source of the correlation.
     epsilons : array, shape (T,), or (1,) with an unknown horizon
         The budgets, in nats.
     method : {"optimal", "upper_bound", "quantified", "uniform"}
-        How it was made.
+        The method of planning.
     optimality : Optimality or None
-        Of an optimal plan, what it minimises and how far from least that can be.
+        The objective of an optimal plan, and a bound on its distance from the optimum.
     """
 
     epsilons: FloatArray = field()  # `field()`, or the base's property would be taken for a default
@@ -53,17 +53,17 @@ class BudgetPlan(Plan):
 
     @property
     def noise(self) -> Noise:
-        """Discrete Laplace noise is what a histogram has under a budget."""
+        """Noise of a histogram under a budget: discrete Laplace."""
         return "laplace"
 
     @property
     def scales(self) -> FloatArray:
-        """The scale of that noise at each step, in counts."""
+        """Scale of the noise of a histogram at each step, in counts."""
         return laplace_scales(self.epsilons)
 
     @property
     def description(self) -> str:
-        """The method, and how its leakage is bounded if that is by the paper."""
+        """The method, and the paper's bound where the leakage is by that."""
         made = f"{self.method.replace('_', ' ')}: {METHODS[self.method]}"
         return f"{made}, held by the paper's upper bound" if self.accounting.name == "paper" else made
 
@@ -85,17 +85,17 @@ class BudgetPlan(Plan):
         return [self.horizon, self.epsilons.tolist(), self.terms, self.accounting.document()]
 
     def require_mechanism(self, mechanism: Any) -> None:
-        """One that is called with a budget, and promises no less than the plan and the accountants around count."""
+        """Refuse a mechanism that is not called with a budget, or leaks more than the plan or an accountant counts."""
         require_budget_mechanism(
             mechanism, self.accounting.distances, *(one.accounting.distances for one in accounting_blocks.charged())
         )
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
-        """Charge all accountants of the enclosing blocks, or none of them."""
+        """Charge all accountants of the enclosing blocks, or none."""
         accounting_blocks.charge(epsilons, last=last)
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
-        """Scales of what was spent, which may be less than the plan grants."""
+        """Scales of the noise of the budgets that were spent, which may be smaller than the plan's."""
         return laplace_scales(epsilons)
 
     def leakage_to(

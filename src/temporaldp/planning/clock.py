@@ -18,7 +18,7 @@ class Clock:
     start : str
         A time at phase 0: the first one of the history.
     step : str or None
-        How long one step is; None where it is not known.
+        Length of a step; None where it is unknown.
     period : int
         Number of phases.
     phase : int

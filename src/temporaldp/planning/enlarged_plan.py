@@ -1,6 +1,6 @@
-"""Budgets that satisfy a level by any accounting method: those of a plain method, times a factor that this one allows.
+"""Budgets that satisfy a level by any accounting method: those of another method, times the largest factor that satisfies it.
 
-Where only a set of matrices is known, under a metric, and by a method that a user wrote.
+For sets of matrices, metric privacy, and accounting methods that a user wrote.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from temporaldp.values import FloatArray
 def enlarged_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method; with a measure, the one with less noise of those for the paper's bound and for the exact leakage.
 
-    Every candidate holds by the request's own accounting method; none is proved to be optimal.
+    Every candidate satisfies the level by the request's own accounting method; none is proved to be optimal.
     """
     if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
         return sustainable_plan(request, method)
@@ -57,7 +57,7 @@ def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[Fl
 
 
 def _scaled(request: Request, shape: FloatArray) -> FloatArray:
-    """The shape, times nearly the largest factor that holds a little less than the level."""
+    """The shape, times nearly the largest factor that satisfies slightly less than the level."""
     unit, ceiling = request.most_promised, request.alpha * (1.0 - 2.0 * request.unspent)
 
     def worst(factor: float) -> float:

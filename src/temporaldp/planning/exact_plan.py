@@ -24,13 +24,13 @@ from temporaldp.planning.within_level import plan_within_level, sustainable_plan
 from temporaldp.values import FloatArray
 
 ENLARGEMENTS, ROUGH, NEARLY = 4, 0.02, 0.995
-"""Factors by which a start is enlarged, at most; how close to the largest one is close enough; and the share aimed at."""
+"""Largest number of factors tried for a start, the relative precision of the factor, and the share of alpha to reach."""
 
 
 def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method; with a measure, the one of least noise.
 
-    A plan that holds by the paper's bound holds exactly: the search starts there, and never ends with more noise.
+    A plan that satisfies the level by the paper's bound satisfies it exactly: the search starts there, and never adds noise.
     """
     # An accountant admits a little less than the level, so that it can leave steps behind.
     alpha = request.alpha * (1.0 - 4.0 * SLACK)
@@ -65,7 +65,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
 
 
 def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArray:
-    """Budgets that hold by the paper's bound: of the same method, or, where it has none, a constant one."""
+    """Budgets that satisfy the level by the paper's bound: of the same method, or, where it has none, a constant one."""
     with suppress(PlanError):
         return paper_plan(request.by(PaperBound()), method, by).epsilons
     if request.has_constant_matrices:
@@ -76,7 +76,7 @@ def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArra
 
 
 def _enlarged(epsilons: FloatArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float) -> FloatArray:
-    """Budgets that hold alpha, times a factor that nearly reaches it: a start for a method that does the rest."""
+    """Budgets that satisfy alpha, times a factor with which they nearly reach it, as the start of a search."""
     low, high = 1.0, alpha / float(epsilons.max())
     leaked = accounted(epsilons).worst
     factor = min(high, alpha / leaked)

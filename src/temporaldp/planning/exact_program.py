@@ -7,7 +7,7 @@ g        leakage of each item (a pair of states of one user at one step), shape 
 J        derivatives of g by e, shape (m, T), sparse: only steps within the chain's memory matter
 
 The interior-point method has the exact derivatives of the envelope theorem; the curvature of g is left out of the Newton
-matrix, which keeps it positive definite. Which items count is found as one goes: those that leak most under the last plan join.
+matrix, which keeps it positive definite. The items are found step by step: those that leak most under the last plan are added.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def least_noise(
     accounted: Callable[[FloatArray], LeakageSeries],
     n_spent: int = 0,
 ) -> FloatArray:
-    """Budgets of less noise than `start`, whose exact leakage is at most alpha but for `CLOSE`; a local optimum, not certified.
+    """Budgets of less noise than `start`, whose exact leakage exceeds alpha by at most `CLOSE`; a local optimum, not certified.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def least_noise(
     by : Measure
         Over all T steps; steps of weight 0 get no budget, unless they are spent.
     start : array, shape (T,)
-        Budgets that hold alpha.
+        Budgets that satisfy alpha.
     accounted : callable
         The exact series of budgets, with one member for each user where there are several.
     n_spent : int
@@ -230,7 +230,7 @@ def _derivatives(chain: Chain, t: IntArray, i: IntArray, j: IntArray, rho: Float
 def _shrunk(
     epsilons: FloatArray, free: BoolArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float
 ) -> FloatArray:
-    """The largest share of free budgets that holds, roughly: leakage grows at least in proportion to its excess."""
+    """Free budgets times about the largest share that satisfies alpha; leakage grows at least in proportion to budgets."""
     share = 1.0
     for _ in range(60):
         tried = np.where(free, share * epsilons, epsilons)

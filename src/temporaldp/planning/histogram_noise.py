@@ -26,7 +26,7 @@ def checked_noise(noise: str) -> Noise:
 
 
 def histogram_profile(noise: Noise, scale: float) -> DiscreteGaussianNoise | DiscreteLaplaceNoise:
-    """Mechanism of a histogram with this noise under replacement: one count falls by 1, another rises by 1."""
+    """Mechanism of a histogram with this noise: replacing a person's state changes one count by -1, another by +1."""
     return DiscreteGaussianNoise(scale) if noise == "gaussian" else DiscreteLaplaceNoise(scale)
 
 

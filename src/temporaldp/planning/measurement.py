@@ -37,15 +37,15 @@ class NoiseMechanism(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One step's draw, before it is made.
+    """The measurement of one step, before it is drawn.
 
     Parameters
     ----------
     mechanism : callable (snapshot, parameter) -> output
     parameter : float
-        What it is called with: a budget, or a scale of noise. 0 for a step that is not published.
+        Argument of the mechanism: a budget, or a scale of noise. 0 for a step that is not published.
     epsilon : float
-        What the draw spends by itself, in nats: under a noise plan, the epsilon at the plan's delta.
+        Privacy loss of the measurement by itself, in nats; under a noise plan, the epsilon at the plan's delta.
     """
 
     mechanism: Callable[[Any, float], Any]
@@ -54,7 +54,7 @@ class Measurement:
 
     @property
     def is_published(self) -> bool:
-        """Whether there is anything to draw."""
+        """Whether the step is published."""
         return self.parameter > 0.0
 
     def draw(self, snapshot: Any) -> Any:
@@ -67,7 +67,7 @@ NOTHING = Measurement(lambda _, __: None, 0.0, 0.0)
 
 
 def budget_measurement(mechanism: Callable[[Any, float], Any], budget: float, step: int) -> Measurement:
-    """The measurement of a step that may spend a budget; it spends what the mechanism reports, or else the budget.
+    """The measurement of a step with a budget; it spends what the mechanism reports, or the whole budget.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def budget_measurement(mechanism: Callable[[Any, float], Any], budget: float, st
 
 
 def require_budget_mechanism(mechanism: Any, *metrics: FloatArray | None) -> None:
-    """Refuse what cannot be called with a budget, would take it for something else, or leaks more than is counted.
+    """Refuse a mechanism that cannot be called with a budget, would misread it, or leaks more than is counted.
 
     `metrics` are those by which the budget is counted: a mechanism that reports a loss means it for any two states, also for
     those which a metric puts closer together than 1.
@@ -91,7 +91,7 @@ def require_budget_mechanism(mechanism: Any, *metrics: FloatArray | None) -> Non
     Raises
     ------
     InputError
-        It is not callable, or is to be called with the scale of its noise, or a metric does not fit it.
+        The mechanism is not callable, expects a scale of noise, or does not fit a metric.
     """
     if not callable(mechanism):
         raise InputError(f"expected a mechanism that can be called with (snapshot, epsilon), got {mechanism!r}")
@@ -106,12 +106,12 @@ def require_budget_mechanism(mechanism: Any, *metrics: FloatArray | None) -> Non
 
 
 def require_noise_mechanism(mechanism: Any, noise: Noise) -> None:
-    """Refuse what does not say that it is called with the scale of this noise: a scale is no budget.
+    """Refuse a mechanism that does not declare that it is called with the scale of this noise.
 
     Raises
     ------
     InputError
-        It names no kind of noise, or another kind.
+        The mechanism declares no kind of noise, or another kind.
     """
     if not isinstance(mechanism, NoiseMechanism):
         raise InputError(

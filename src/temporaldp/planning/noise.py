@@ -1,7 +1,7 @@
-"""Noise for (alpha, delta)-DP_T: the least scale that holds, by evaluating what leaks and moving the scale.
+"""Noise for (alpha, delta)-DP_T: the least scale that satisfies it, by a search over scales.
 
-Leakage falls as the noise grows, so the least constant scale is found by halving, and the safe side is returned. Where the
-horizon is known, less noise can do at the ends: its shape is found by derivatives, and how little can do at all is certified.
+Leakage falls as the noise grows, so the least constant scale is found by bisection, and the safe side is returned. Where the
+horizon is known, less noise suffices at the ends: its shape is found by derivatives, with a certified lower bound.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from temporaldp.values import FloatArray
 Worst: TypeAlias = Callable[[FloatArray], float]
 
 CLOSE = 1e-5
-"""Relative distance from the least scale at which a search ends: always on the side that holds."""
+"""Relative distance from the least scale at which a search ends: always on the side that satisfies alpha."""
 
 LARGEST_SCALE = 50_000.0
-"""Counts. If so much noise does not hold the level, none is planned."""
+"""In counts. If so much noise does not satisfy the level, none is planned."""
 
 NEAR = 1e-3
 """Relative distance at which a search with a curve for each pair of states ends, which takes seconds for each scale."""
@@ -69,25 +69,25 @@ def plan_noise(
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        Several: noise that holds for each of them.
+        Several: noise that satisfies the level for each of them.
     alpha : float, > 0
-        Level to hold, in nats, under substitution of one person's state.
+        Level that every step must satisfy, in nats; neighbouring data sets replace one person's state.
     accounting : ApproximateDP
-        The delta, and whether there is one privacy curve for all pairs of states or one for each. Default: one for each, where
+        The delta, and whether there is one privacy curve for all pairs of states or one for each. Default: one for each, if
         that takes minutes at most (``plan.accounting.pairwise``). The grid is the plan's own.
     noise : {"gaussian", "laplace"}
         Discrete Gaussian or discrete Laplace noise on every count.
     horizon : int, optional
         Number of steps T. Default: an infinite horizon.
     verify : bool
-        Look for less noise that simulation shows to hold the level, for the horizon (`verify_leakage`): minutes more.
+        Search for less noise that satisfies the level by simulation, for the horizon (`verify_leakage`); takes minutes.
         ``verification`` of the plan has the result.
     failure : float, optional
-        With verify: the probability that draws deceive, which is part of delta. Default: a thousandth of it.
+        With verify: probability that the simulation is wrong, which is part of delta. Default: a thousandth of it.
     draws, seed : int
-        With verify: trajectories in each direction of time for each amount of noise, and their seed.
+        With verify: number of trajectories in each direction of time for each amount of noise, and the seed.
     seconds : float, optional
-        With verify: when to stop and keep what was verified by then, or the certified plan.
+        With verify: time limit, after which the least noise verified so far, or the certified plan, is returned.
 
     Raises
     ------
@@ -95,7 +95,7 @@ def plan_noise(
         alpha, delta or the horizon is not admissible, or contradicts the adversary's matrices; with verify, there is no
         horizon, or the failure probability is not below delta.
     InputError
-        There is no such noise; with verify, an adversary whose values cannot be drawn.
+        There is no such noise; with verify, an adversary whose states cannot be simulated.
     PlanError
         No noise satisfies the level.
 
@@ -183,7 +183,7 @@ class _Calibration:
         return planned_grid(self.request.alpha, pairwise=True)
 
     def leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
-        """Leakage by the public accounting; of scales that were tried before, from memory."""
+        """Leakage of the scales; those that were tried before are not computed again."""
         if scales.tobytes() not in self.evaluated:
             self.evaluated[scales.tobytes()] = self._leakage(scales)
         return self.evaluated[scales.tobytes()]
@@ -197,7 +197,7 @@ class _Calibration:
         return temporal_leakage(everyone, made, accounting=method)
 
     def goes_by_pairs(self, scales: FloatArray) -> bool:
-        """Whether a curve for each pair of states is required, or is tighter and takes minutes at most in the whole search.
+        """Whether a curve for each pair of states is required, or is tighter and takes minutes at most for the whole search.
 
         Over an infinite horizon it is tighter only where its curves settle, which coarse ones show.
         """
@@ -237,14 +237,14 @@ class _Calibration:
         return method.worst(self.request.users, made)
 
     def alone(self) -> float:
-        """A scale, up to twice too large, at which a single release leaks at most alpha: where a search begins."""
+        """A scale, at most twice the least, at which a single release leaks at most alpha: the start of a search."""
         scale = SMALLEST_SCALE
         while self.promised(scale) > self.request.alpha and scale < LARGEST_SCALE:
             scale *= 2.0
         return scale
 
     def promised(self, scale: float) -> float:
-        """Leakage of one release by itself."""
+        """Leakage of a single release."""
         return epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta)
 
     def _method_by_pairs(self, coarser: int = 1) -> ApproximateDP:

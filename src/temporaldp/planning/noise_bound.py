@@ -1,6 +1,6 @@
 """The least noise that can satisfy a level at a delta over a horizon, by the accounting of a plan: a certified lower bound.
 
-Leakage falls where a release is left out, or has more noise. So every two steps that follow one another hold the level as if
+Leakage falls where a release is left out, or has more noise. So every two consecutive steps satisfy the level as if
 there were no others, and every step does alone: T steps have at least T // 2 times the least noise of two steps.
 """
 
@@ -13,7 +13,7 @@ FINER = 1.08
 """Ratio of neighbouring scales at which the noise of the first of two steps is looked at."""
 
 CLOSE = 0.01
-"""Relative distance at which a search for the scale of the other one ends, on the side that does not hold."""
+"""Relative distance at which a search for the scale of the other one ends, on the side that does not satisfy alpha."""
 
 
 def least_mean_noise(
@@ -23,7 +23,7 @@ def least_mean_noise(
     both: Callable[[float, float], float] | None,
     amount: Callable[[float], float],
 ) -> float:
-    """A lower bound of the mean amount of noise of T steps that hold alpha.
+    """A lower bound of the mean amount of noise of T steps that satisfy alpha.
 
     `alone` is the leakage of one release by its scale, `both` that of two, or None where it depends on which two they are;
     `amount` the noise by its scale. All must be monotone.
@@ -47,8 +47,8 @@ def least_mean_noise(
 
 
 def _not_enough(leakage: Callable[[float], float], alpha: float, start: float, floor: float) -> float:
-    """A scale from `floor` on up to which alpha is exceeded; `floor` where that holds it."""
-    # Relative: a level that is exceeded by less counts as held, which makes the bound smaller
+    """A scale from `floor` on up to which alpha is exceeded; `floor` where that satisfies alpha."""
+    # Relative: a level that is exceeded by less counts as satisfied, which makes the bound smaller
     level = alpha * (1.0 + 1e-5)
     low, high = floor, start
     while leakage(high) > level:

@@ -21,7 +21,7 @@ from temporaldp.values import FloatArray, compared_by_value, copy_in
 
 
 def planned_grid(alpha: float, *, pairwise: bool = False) -> float:
-    """The grid on which a noise plan for alpha is held, in nats: who checks it on another may find a little more."""
+    """Grid on which a noise plan satisfies alpha, in nats; on another grid the bound may be slightly larger."""
     # As many points up to alpha for every scale, so that leakage falls as noise grows. Curves of pairs have a coarser grid,
     # because their time falls with the square of its width; the leakage of the plan includes what that costs.
     return min(alpha / 2048.0 * (4 if pairwise else 1), 0.01)
@@ -30,7 +30,7 @@ def planned_grid(alpha: float, *, pairwise: bool = False) -> float:
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False, kw_only=True)
 class NoisePlan(Plan):
-    """Noise on the counts of a histogram that holds (alpha, delta)-DP_T at every step; from `plan_noise`.
+    """Noise on the counts of a histogram that satisfies (alpha, delta)-DP_T at every step; from `plan_noise`.
 
     `epsilons` and the leakage are upper bounds at this delta. The noise is fixed before the first step: hockey-stick
     divergences do not compose along paths on which it is chosen by what came out before.
@@ -38,15 +38,15 @@ class NoisePlan(Plan):
     Parameters
     ----------
     leakage, alpha, source
-        As for every plan: the leakage of this noise, at a delta > 0; the level; and where the correlation comes from.
+        As of every plan: the leakage of this noise, at a delta > 0; the level; and the source of the correlation.
     noise : {"gaussian", "laplace"}
-        Discrete Gaussian or discrete Laplace noise, on every count by itself.
+        Discrete Gaussian or discrete Laplace noise, independent on every count.
     scales : array, of the shape of `epsilons`
-        Its scale at each step, in counts.
+        Scale of the noise at each step, in counts.
     optimality : Optimality or None
-        With a horizon: how far from least its noise can be, by its own accounting.
+        With a horizon: the mean noise, and its lower bound by the same accounting.
     verification : Verification or None
-        How less noise was looked for by simulation; None if it was not.
+        Result of the search for less noise by simulation; None without one.
     """
 
     noise: Noise = field()  # as for `BudgetPlan.epsilons`
@@ -65,7 +65,7 @@ class NoisePlan(Plan):
 
     @property
     def description(self) -> str:
-        """The noise, and how much of it."""
+        """Kind and scale of the noise."""
         low, high = (f"{scale:.4g}" for scale in (self.scales.min(), self.scales.max()))
         noise = f"discrete {self.noise.capitalize()} noise of scale {low if low == high else f'{low} to {high}'} counts"
         return f"{noise}, verified by simulation" if isinstance(self.accounting, Verified) else noise
@@ -77,13 +77,13 @@ class NoisePlan(Plan):
 
     @property
     def identity(self) -> list[Any]:
-        """Data that identify the plan, with every scale."""
+        """Data that identify the plan, including every scale."""
         return [self.terms, self.epsilons.tolist(), self.scales.tolist()]
 
     def measurement(
         self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
     ) -> Measurement:
-        """The step's noise, which nothing that was seen may change."""
+        """Measurement with the step's noise, which may not depend on earlier outputs."""
         if epsilon is not None:
             raise BudgetError(
                 f"expected no epsilon for a step of a noise plan, got {epsilon!r}: at a delta the noise is fixed before the "
@@ -94,7 +94,7 @@ class NoisePlan(Plan):
         return Measurement(mechanism, scale, spent)
 
     def require_mechanism(self, mechanism: Any) -> None:
-        """One that is called with the scale of this kind of noise."""
+        """Refuse a mechanism that is not called with the scale of this kind of noise."""
         require_noise_mechanism(mechanism, self.noise)
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
@@ -106,7 +106,7 @@ class NoisePlan(Plan):
             )
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
-        """The plan's, whatever the epsilons are."""
+        """Scales of the plan, independent of the epsilons."""
         return np.array([self.scales_for(1, start=step)[0] for step in steps])
 
     def leakage_to(
@@ -114,7 +114,7 @@ class NoisePlan(Plan):
     ) -> LeakageSeries:
         """Leakage of this noise, by the accounting and on the grid by which the plan was made.
 
-        Where that does not show that the level of a verified plan is held, the draws by which it was verified are made again.
+        Where that does not show that a verified plan satisfies its level, its simulation is repeated.
         """
         profiles = [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
         found = temporal_leakage(adversary, profiles, accounting=accounting or self._chosen)

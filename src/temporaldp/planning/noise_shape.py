@@ -2,7 +2,7 @@
 
 The mean scale is minimised by sequential quadratic programming over the logarithms of scales, subject to the leakage of every
 step. Derivatives are differences: where one release changes, incoming leakage after it and before it changes until the release
-is forgotten, and everything else is at hand. A coarse grid will do, as only the shape is taken from here: the planner scales it
+is forgotten, and everything else is known. A coarse grid suffices, as only the shape is taken from here: the planner scales it
 by its own accounting, on its own grid.
 """
 
@@ -36,10 +36,10 @@ def least_shape(
     delta: float,
     tighter: FloatArray | None = None,
 ) -> FloatArray | None:
-    """Scales with about the least mean that hold alpha by one curve, from a start that does; None where none are found.
+    """Scales with about the least mean that satisfy alpha by one curve, from a start that does; None where none are found.
 
     `tighter`, shape (users, T), is the leakage of the start by another accounting; one curve is then taken for as much too high
-    at every step as it is at the start.
+    at every step as at the start.
     """
     from scipy.optimize import minimize
 
@@ -90,7 +90,7 @@ class _Program:
         return np.asarray(np.min(self._slacks(self._runs(y)), axis=0))
 
     def slopes(self, y: FloatArray) -> FloatArray:
-        """Their derivatives: a row a step, a column a group."""
+        """Derivatives of the slack: one row per step, one column per group."""
         runs = self._runs(y)
         worst = np.argmin(self._slacks(runs), axis=0)
         every = np.stack([self._slopes(run, y) for run in runs])
@@ -151,7 +151,7 @@ class _Run:
         return cls(user, side, releases, past, backward, future, forward, np.array(each))
 
     def with_other(self, t: int, release: Mechanisms) -> FloatArray:
-        """The leakage of every step if step t published something else."""
+        """Leakage of every step if step t had another release."""
         side, found = self.side, self.epsilons.copy()
         own = side.own(release)
         total = side.composed(self.past[t], own)

@@ -1,4 +1,4 @@
-"""The optimal plan: least noise, by the user's measure, among all budgets that hold alpha at every step."""
+"""The optimal plan: least noise, by the user's measure, among all budgets that satisfy alpha at every step."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def optimise(
     alpha : float
     by : Measure
     starts : list of array, shape (T,)
-        Plans that hold alpha by our own accounting.
+        Plans that satisfy alpha by this package's accounting.
     within_level : callable
-        Shrinks budgets by ulps until our own accounting computes at most alpha.
+        Shrinks budgets by ulps until this package's accounting computes at most alpha.
     filters : list of PaperFilter, optional
-        Where earlier steps left each user. The bound is that of the level alone then: each step spends at most alpha.
+        State of each user after earlier steps. The bound is then that of the level alone: each step spends at most alpha.
     """
     horizon = len(by.weights)
     power = POWERS[by.objective]
@@ -115,7 +115,7 @@ def optimise(
     candidates += [plan for plan in map(_quietly(within_level), plans) if plan is not None]
     best = min(candidates, key=by.error)
     error = by.error(best)
-    # A bound above a plan that holds would be a rounding accident, and is ignored; no step spends more than alpha.
+    # A bound above a plan that satisfies alpha would be a rounding error, and is ignored; no step spends more than alpha.
     believed = [bound for bound in bounds if bound <= error * (1.0 + 1e-9)]
     return Optimum(best, min(max([*believed, alpha**-power]), error))
 
@@ -156,7 +156,7 @@ def _raised(program: PaperProgram, shape: FloatArray) -> FloatArray:
 
 
 def _quietly(within_level: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray | None]:
-    """`within_level`, with None for budgets that cannot be held: another plan will do."""
+    """`within_level`, with None for budgets that cannot satisfy alpha: another plan is used."""
 
     def attempt(epsilons: FloatArray) -> FloatArray | None:
         try:

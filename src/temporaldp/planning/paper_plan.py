@@ -27,7 +27,7 @@ def paper_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
 
 
 def _budgets(request: Request, method: Method) -> FloatArray:
-    """Budgets by the paper's algorithms, or alpha / T; before they are held to alpha by our own accounting."""
+    """Budgets by the paper's algorithms, or alpha / T, before they are reduced to alpha by this package's accounting."""
     alpha, horizon, users = request.alpha, request.horizon, range(len(request.users))
     if method == "upper_bound":
         constant = min(_upper_bound(request, user) for user in users)

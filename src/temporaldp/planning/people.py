@@ -1,4 +1,4 @@
-"""Budgets for a population: for the worst-off person, or for a share of people, with what is left above said plainly."""
+"""Budgets for a population: for the person with the largest leakage, or for a share of people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from temporaldp.values import FloatArray, compared_by_value
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class SharePlan:
-    """One budget for every step that holds a level for a share of all people.
+    """One budget for every step that satisfies a level for a share of all people.
 
     Parameters
     ----------
@@ -31,9 +31,9 @@ class SharePlan:
     share : float
         Share of people whose leakage is at most alpha.
     names : tuple of str
-        Those whose leakage is above alpha, the worst-off first.
+        People whose leakage is above alpha, largest first.
     budgets : array, shape (m,)
-        What each person's own plan could spend at every step, ascending.
+        Sustainable budget of each person, ascending.
     """
 
     epsilon: float
@@ -59,13 +59,13 @@ def plan_for_share(
 ) -> SharePlan:
     """Largest sustainable budget under which at least a share of people leak at most alpha at every step.
 
-    Each person's own largest budget is found; the plan is the one that a share of them can bear. A share of 1 is the plan of
-    the worst-off person. A user whose own budget is smaller may exceed alpha.
+    The sustainable budget of each person is computed; the plan is a quantile of them. A share of 1 is the plan of
+    the person with the smallest. A user whose own budget is smaller than the plan's may exceed alpha.
 
     Parameters
     ----------
     adversaries : iterable of Adversary
-        One a person, named.
+        One per person, named.
     alpha : float, > 0
         In nats.
     share : float

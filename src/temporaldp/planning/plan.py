@@ -59,9 +59,9 @@ class Plan(Table):
     Parameters
     ----------
     leakage : LeakageSeries, or LeakageSupremum where the horizon is unknown
-        By this package's own accounting; its ``worst`` never exceeds alpha, not by one ulp.
+        By this package's accounting; its ``worst`` never exceeds alpha, not by one ulp.
     alpha : float
-        The level that is held, in nats.
+        The level that is satisfied, in nats.
     source : Source
         Where the correlation comes from.
     """
@@ -77,9 +77,9 @@ class Plan(Table):
         )
 
     def plot(self, *, times: Sequence[object] | None = None, ax: Axes | None = None) -> Any:
-        """Draw what leaks under a plan with a horizon, and what each step spends; otherwise as `LeakageSeries.plot`.
+        """Draw the leakage and the budgets of a plan with a horizon; otherwise as `LeakageSeries.plot`.
 
-        A new figure has two plots, one below the other. On `ax`, what the steps spend is a line among the others.
+        A new figure has two plots, one below the other. On `ax`, budgets are a line among the others.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Plan(Table):
         return draw(self, ax=ax, times=times)
 
     def columns(self) -> dict[str, Any]:
-        """A row for each step: step, epsilon and scale (of a count's noise). Without a horizon, the one row of every step."""
+        """One row per step: step, epsilon and scale (of the noise of a count); one row in all without a horizon."""
         return {"step": np.arange(len(self.epsilons)), "epsilon": self.epsilons, "scale": self.scales}
 
     def _repr_html_(self) -> str:
@@ -111,7 +111,7 @@ class Plan(Table):
 
     @property
     def has_phases(self) -> bool:
-        """Whether each budget is that of its step, so that no step may be left out, as with a clock and a horizon."""
+        """Whether budgets belong to certain steps, so that no step may be left out, as with a clock and a horizon."""
         return self.source.has_phases and self.horizon is not None
 
     def require_phase(self, time: str, step: int) -> None:
@@ -121,17 +121,17 @@ class Plan(Table):
 
     @property
     def epsilons(self) -> FloatArray:
-        """Leakage of each step by itself, in nats, shape (T,); with an unknown horizon the one number of every step, (1,)."""
+        """Leakage of each step by itself, in nats, shape (T,); shape (1,), for every step, with an unknown horizon."""
         return self.leakage.epsilons if isinstance(self.leakage, LeakageSeries) else read_only([self.leakage.epsilon])
 
     @property
     def accounting(self) -> Accounting[Any, Any]:
-        """The method by which alpha is satisfied: that of its leakage."""
+        """The method by which alpha is satisfied: that of the leakage."""
         return self.leakage.accounting
 
     @property
     def delta(self) -> float:
-        """The delta at which epsilons and leakage are; 0 for a plan of budgets."""
+        """The delta of the epsilons and the leakage; 0 for a plan of budgets."""
         return self.leakage.delta
 
     @property
@@ -141,15 +141,15 @@ class Plan(Table):
 
     @property
     def alpha_in_all(self) -> float:
-        """The level that the release and all that is published about its correlation hold together, in nats.
+        """The level that the release satisfies together with all that is published about its correlation, in nats.
 
-        At a delta it is held at `delta_in_all`.
+        At a delta, it is the level at `delta_in_all`.
         """
         return self.source.in_all(self.alpha, self.delta)[0]
 
     @property
     def delta_in_all(self) -> float:
-        """The delta of that level."""
+        """The delta of `alpha_in_all`."""
         return self.source.in_all(self.alpha, self.delta)[1]
 
     @property
@@ -165,7 +165,7 @@ class Plan(Table):
     @property
     @abstractmethod
     def scales(self) -> FloatArray:
-        """Its scale at each step, in counts, of the shape of `epsilons`; inf for a step that is not published."""
+        """Scale of the noise at each step, in counts, of the shape of `epsilons`; inf for a step that is not published."""
 
     @property
     @abstractmethod
@@ -196,7 +196,7 @@ class Plan(Table):
 
     @abstractmethod
     def require_mechanism(self, mechanism: Any) -> None:
-        """Refuse a mechanism that does not go with this kind of plan, by InputError."""
+        """Raise `InputError` for a mechanism that does not fit this kind of plan."""
 
     @abstractmethod
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
@@ -214,7 +214,7 @@ class Plan(Table):
     def leakage_to(
         self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
     ) -> LeakageSeries:
-        """Leakage of the plan's first steps to an adversary, who may be another one than it was made for; by its own method."""
+        """Leakage of the plan's first steps to any adversary, by the plan's accounting method."""
 
     @abstractmethod
     def supremum_to(

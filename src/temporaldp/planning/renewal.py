@@ -1,4 +1,4 @@
-"""A level that is renewed: so much an epoch, and then again. What leaks about a step then is more than that."""
+"""Renewal of a level: an account for each epoch. The leakage about a step is larger than the level of one epoch."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from temporaldp.values import FloatArray, whole_number
 
 @dataclass(frozen=True, slots=True)
 class RenewalLeakage:
-    """The largest leakage about any step of epochs that all spend the same; from `renewal_leakage`. In nats.
+    """Largest leakage about any step of epochs that all spend the same, in nats; from `renewal_leakage`.
 
     Parameters
     ----------
     alone : float
-        If there were only one epoch: what each of them holds by itself.
+        The leakage of a single epoch.
     together : float
-        With all of them.
+        The leakage of all epochs.
     epoch, step : int
-        Where that is, the first such step: numbers from 0, the step within its epoch.
+        First step with that leakage: numbers from 0, the step within its epoch.
     n_epochs : int
     grows : bool
-        Whether more epochs raise it: the last one did, by more than a millionth.
+        Whether more epochs raise it: the last one did so by more than a millionth.
     promise : float
-        An upper bound however many epochs follow, and however much less they spend: what a renewal promises. inf where none is
-        known, as where values are never forgotten or matrices vary.
+        Upper bound for any number of epochs that spend at most as much: the level that a renewal satisfies. inf where none is
+        known, as where states are never forgotten or matrices vary.
     any_length : float
-        The same where epochs may also end early, each after any number of steps: what a renewal by the calendar promises. The
-        next one then begins anew, with what a first step may spend.
+        The bound where epochs may end after any number of steps, as in a renewal by the calendar. The
+        next one then begins with the budget of a first step.
     """
 
     alone: float
@@ -69,9 +69,9 @@ SAME = 1e-6
 def renewal_leakage(
     adversary: Adversaries, epsilons: ArrayLike, *, n_epochs: int = 3, accounting: Accounting[Any, Any] = EXACT
 ) -> RenewalLeakage:
-    """Leakage if a level is renewed: the same budgets in every epoch, and an account of its own for each.
+    """Leakage of a renewed level: the same budgets in every epoch, each with an account of its own.
 
-    The values of an epoch's last steps say something about the next one's first ones: what both release adds up. Exact, or an
+    The states at the end of an epoch and at the start of the next one are correlated: their leakage adds up. Exact, or an
     upper bound with ``accounting=PaperBound()``, as `temporal_leakage`.
 
     Parameters
@@ -79,14 +79,14 @@ def renewal_leakage(
     adversary : Adversary, or an iterable or mapping of them
         With constant matrices, on a clock whose first phase is that of the first epoch, or for all steps of all epochs.
     epsilons : array_like, shape (T,)
-        What one epoch spends, step by step, in nats.
+        Budgets of one epoch, in nats.
     n_epochs : int, >= 2
     accounting : Accounting
 
     Raises
     ------
     BudgetError
-        The budgets or the number of epochs are none.
+        The budgets or the number of epochs are not admissible.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def renewal_leakage(
 def leakage_of_epochs(
     adversary: Adversaries, epsilons: ArrayLike, *, accounting: Accounting[Any, Any] = EXACT
 ) -> float:
-    """An upper bound of the leakage about any step of epochs that spend at most this, in nats, however many there are.
+    """Upper bound of the leakage about any step of any number of epochs that spend at most these budgets, in nats.
 
     The evidence of all epochs before one about the state at their last step is no more than that of a release of some C nats at
     that step would; the same of those after it and the first one's value. If with C on both sides of an epoch no more than C
@@ -132,20 +132,20 @@ def leakage_of_epochs(
 def leakage_going_on(
     known_until: Callable[[int], Population], now: Population, spent: ArrayLike, epsilons: ArrayLike
 ) -> float:
-    """An upper bound of the leakage about any step, in nats, where such epochs follow on other releases; exact way only.
+    """Upper bound of the leakage about any step, in nats, of such epochs after other releases; by exact accounting only.
 
     For a correlation that has changed (Theory, section 19). inf where no bound is found.
 
     Parameters
     ----------
     known_until : callable (n_steps) -> Population
-        All users, with the matrices of so many steps: those that were, and those to come.
+        All users, with the matrices of this number of steps, past and future.
     now : Population
-        The same people in the same order, with the constant matrices of the steps to come.
+        The same people in the same order, with the constant matrices of the future steps.
     spent : array_like, shape (t,)
-        By the steps that were, and by the rest of the epoch that goes on.
+        Budgets of the past steps, and of the rest of the current epoch.
     epsilons : array_like, shape (T,)
-        What each later epoch spends at most.
+        Largest budgets of each later epoch.
     """
     known, one = np.asarray(spent, dtype=np.float64), _long_enough(budgets(epsilons), 1)
     pairs = zip(known_until(len(known) + 2 * len(one) + 1).users, now.users, strict=True)

@@ -1,4 +1,4 @@
-"""The rest of a release, planned anew after some of it was spent."""
+"""A new plan for the rest of a release."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def replan(
     objective: Objective = "mean_absolute_error",
     weights: ArrayLike | None = None,
 ) -> BudgetPlan:
-    """Plan the steps that are left, optimally, after what an accountant has seen spent.
+    """Plan the remaining steps of a release, given the budgets that an accountant has counted.
 
-    Where less was spent than planned, the rest gets more. The plan covers the whole horizon: what was spent, then the budgets
-    of the steps to come, by the leakage that the accountant counts by. It admits them one after the other, as they stand.
+    Where less was spent than planned, the rest gets more. The plan covers the whole horizon: the budgets spent, then those
+    of the future steps, by the accountant's own method. The accountant admits them one after the other.
 
     Parameters
     ----------
     accountant : TemporalAccountant
         With an alpha and a horizon, and without a reserve. Not changed.
     objective : {"mean_absolute_error", "mean_squared_error"}
-        What is minimised over the steps to come: the mean of 1 / epsilon, or of 1 / epsilon^2.
+        Objective over the future steps: the mean of 1 / epsilon, or of 1 / epsilon^2.
     weights : array_like, shape (T - number of steps spent,), optional
-        How much each step to come matters. A step of weight 0 gets budget 0.
+        Weight of each future step, >= 0. A step of weight 0 gets budget 0.
 
     Returns
     -------
     BudgetPlan
-        Its `optimality` is about the steps to come, without an `error_bound`. A lower bound on what could be spent.
+        Its `optimality` is that of the future steps, without an `error_bound`.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def replan(
     InputError
         The accountant has no alpha or horizon, or keeps a reserve.
     PlanError
-        What was spent leaves nothing.
+        No budget is left.
 
     Examples
     --------

@@ -50,7 +50,7 @@ class Request:
         horizon: int | None,
         accounting: Accounting[Any, Any] = EXACT,
     ) -> Self:
-        """From what a user gives.
+        """The request of checked arguments.
 
         Raises
         ------
@@ -99,7 +99,7 @@ class Request:
         return Source(self.population.states, provenance=origin.sentence, learning_epsilon=origin.epsilon)
 
     def by(self, accounting: Accounting[Any, Any]) -> Self:
-        """A copy of the request by another method."""
+        """The request with another accounting method."""
         return replace(self, accounting=accounting)
 
     def methods(self) -> list[tuple[Accounting[Any, Any], list[Adversary]]]:
@@ -113,7 +113,7 @@ class Request:
 
     @property
     def unspent(self) -> float:
-        """Share of alpha that a plan leaves, so that an accountant, which rounds at every step, admits it."""
+        """Share of alpha that a plan leaves unused, so that an accountant, which rounds at every step, admits it."""
         return 0.0 if self.horizon is None else max(method.unspent(self.horizon) for method, _ in self.methods())
 
     def series(self, epsilons: FloatArray) -> LeakageSeries:
@@ -129,7 +129,7 @@ class Request:
         return min(sustainable_epsilon_of(method, users, self.alpha) for method, users in self.methods())
 
     def nothing_lasts(self, user: int = 0, *, accounting: Accounting[Any, Any] | None = None) -> PlanError:
-        """Why no budget (at a delta: no noise) satisfies alpha over an infinite horizon, and what to do."""
+        """The error where no budget (at a delta: no noise) satisfies alpha over an infinite horizon, with advice."""
         method = accounting or weakest([method for method, _ in self.methods()])
         name, adversary = self.population.names[user], self.users[user]
         who = "" if name is None else f" of {name!r}"

@@ -11,13 +11,13 @@ from temporaldp.values import FloatArray
 
 
 def stretched(shape: FloatArray, worst: Callable[[FloatArray], float], ceiling: float) -> FloatArray:
-    """Budgets that hold the ceiling, times the largest factor that does."""
+    """Budgets times the largest factor with which they satisfy the ceiling."""
     high = ceiling / float(shape.max())
     return shape * largest(lambda factor: worst(shape * factor), 1.0, max(1.0, high), ceiling)
 
 
 def levelled(budgets: FloatArray, worst: Callable[[FloatArray], float], ceiling: float) -> FloatArray:
-    """Budgets that hold the ceiling, with every smaller one of the published steps raised to one level, as high as holds."""
+    """Budgets with the smaller ones of the published steps raised to one number, the largest that satisfies the ceiling."""
     low = float(budgets[budgets > 0.0].min())
 
     def raised(level: float) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Where the correlation of a plan comes from, and what learning it has cost."""
+"""Source of the correlation of a plan, and the cost of learning it."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from temporaldp.values import ULP
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the correlation that a plan was made for comes from.
+    """Source of the correlation that a plan was made for.
 
     Parameters
     ----------
     states : tuple of str or None
         The states that the correlation names.
     step : str or None
-        How long one step is, where the traces that the correlation comes from say so.
+        Length of a step, where the traces that the correlation was estimated from have times.
     provenance : str or None
-        Where it comes from, in words. A plan made from the very data that it protects depends on them.
+        Description of the source. A plan that was made from the protected data depends on them.
     warning : str or None
-        What a reader must know before publishing anything made with the plan; None if nothing.
+        Warning to print before anything made with the plan is published; None without one.
     learning_epsilon : float
-        What learning the correlation with differential privacy has cost, in nats; 0 unless it was learnt so.
+        Cost of learning the correlation with differential privacy, in nats; 0 otherwise.
     has_phases : bool
-        Whether matrices vary from step to step, as with a clock: each budget of a plan with a horizon is that of its step.
+        Whether matrices vary from step to step, as with a clock, so that the budgets of a plan belong to certain steps.
     clock : Clock or None
         The clock and the phase of the first step, where they are known.
     """
@@ -47,7 +47,7 @@ class Source:
             printable(getattr(self, name), f"{name} of a plan")
 
     def in_all(self, alpha: float, delta: float) -> tuple[float, float]:
-        """The level that a release at (alpha, delta) holds together with all that is published about its correlation.
+        """The level of a release at (alpha, delta) together with all that is published about its correlation.
 
         alpha + epsilon, at a delta up to e^epsilon times as large (Theory, section 12); both rounded up.
         """

@@ -1,7 +1,7 @@
-"""Less noise than accounting certifies, where simulation shows that it holds; the probability that draws deceive is in delta.
+"""Less noise than accounting certifies, verified by simulation; the probability of a wrong verification is part of delta.
 
-What is tried next depends on what was seen before. So every attempt, about every user, has its share of the failure
-probability, whether it is made or not: that any of them deceives has at most that probability (Theory, section 16).
+Each attempt depends on the results of earlier ones. So every attempt, for every user, has its share of the failure
+probability, whether it is made or not: any of them is wrong with at most that probability (Theory, section 16).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Verification:
     share : float
         Failure probability of one attempt for one user.
     draws, seed : int
-        Of each attempt.
+        Number of draws of each attempt, and their seed.
     attempts : int
         Number of finished attempts.
     certified_noise : float
@@ -72,7 +72,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Simulating:
-    """Limits of a search by simulation; `failure` is the probability that draws deceive, or None for a share of delta."""
+    """Limits of a search by simulation; `failure` is the probability of a wrong verification, or None for a share of delta."""
 
     failure: float | None = None
     draws: int = 1_000_000
@@ -85,9 +85,9 @@ class Simulating:
         Raises
         ------
         BudgetError
-            That is not below delta, or there is no horizon.
+            The failure probability is not below delta, or there is no horizon.
         InputError
-            Somebody's values cannot be drawn.
+            A user's states cannot be simulated.
         """
         # Default share of delta that is the failure probability of the simulation
         failure = 1e-3 * delta if self.failure is None else self.failure
@@ -112,7 +112,7 @@ def least_verified(
     users: Sequence[Adversary], noise: Noise, scales: FloatArray, certified_noise: float, *, alpha: float, delta: float,
     by: Simulating,
 ) -> tuple[FloatArray, Verification]:  # fmt: skip
-    """The least part of certified scales that was verified, and how; the certified scales if none was."""
+    """The smallest verified multiple of the certified scales, and its verification; the certified scales if there is none."""
     assert by.failure is not None
     end = math.inf if by.seconds is None else time.monotonic() + by.seconds
     share = by.failure / (ATTEMPTS * len(users))
@@ -137,7 +137,7 @@ def is_verified(
     users: Sequence[Adversary], noise: Noise, scales: FloatArray, *, alpha: float, delta: float, by: Verification,
     end: float = math.inf,
 ) -> bool | None:  # fmt: skip
-    """Whether alpha is satisfied at delta less the failure probability, for every user; None where the time is over first."""
+    """Whether alpha is satisfied at delta less the failure probability, for every user; None at the time limit."""
     made = [histogram_profile(noise, scale) for scale in scales.tolist()]
     for user in users:
         left = end - time.monotonic()
@@ -161,9 +161,9 @@ def is_verified(
 
 
 def verified_series(certified: LeakageSeries, alpha: float) -> LeakageSeries:
-    """Series of a release that was verified to leak at most alpha: at each step alpha, or less if that is certified.
+    """Series of a release that was verified to leak at most alpha: at each step alpha or the certified leakage.
 
-    What several steps leak together stays what is certified.
+    The leakage of several steps together stays the certified one.
     """
     past, future, both = (
         np.minimum(known, alpha) for known in (certified.backward, certified.forward, certified.temporal)

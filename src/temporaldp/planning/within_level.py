@@ -1,4 +1,4 @@
-"""Plans that are within their level: whatever made the budgets, our own accounting has the last word."""
+"""Plans whose leakage is at most their level by this package's accounting, however the budgets were made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from temporaldp.values import SMALLEST, FloatArray
 def plan_within_level(
     request: Request, epsilons: FloatArray, method: Method, leakage: LeakageSeries | LeakageSupremum | None = None
 ) -> BudgetPlan:
-    """The plan, shrunk by ulps, then by more, until our own accounting computes at most alpha; the last factor is a half.
+    """The plan, with budgets reduced by ulps, then by more, until accounting computes at most alpha; the last factor is a half.
 
     `leakage` is that of these very budgets, if it is known. With a horizon a little stays unspent, so that an accountant admits
     the plan step by step.

@@ -1,4 +1,4 @@
-"""The counts of a step from the releases up to it alone: what a continual release publishes beside the noisy counts.
+"""Filtered counts of a step, from the releases up to it: what a continual release publishes beside the noisy counts.
 
 The innovations show which multiple of the chain's covariance fits: every model keeps the density of the releases so far,
 and counts by it (a Bayesian average of the models, each as likely as the others at first). Where people move by the chain,
@@ -39,7 +39,7 @@ class StepRelease:
     variance : float
         Of the noise of each count.
     tail : float
-        How much further than for normal noise of this variance a 95 % interval of the noise reaches; 1 for normal noise.
+        Ratio of the 95 % interval of the noise to that of normal noise with this variance.
     total : float
         The public total.
     """
@@ -52,7 +52,7 @@ class StepRelease:
 
 @dataclass(frozen=True, slots=True)
 class FilterState:
-    """After some steps: the counts of the last one under each model that is left, and how well each fits so far.
+    """State of the filter after some steps: the counts of the last one under each remaining model, and the fit of each.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class FilterState:
     errors : PredictionErrors
         Of the last steps that were released.
     widenings : array, shape (K,)
-        What each model multiplies the chain's covariance with.
+        Factor of each model on the chain's covariance.
     fit : array, shape (K,)
         Logarithm of the density of all releases so far.
     total : float
@@ -77,7 +77,7 @@ class FilterState:
 
     @property
     def weights(self) -> FloatArray:
-        """The share of each model, shape (K,)."""
+        """Posterior weight of each model, shape (K,)."""
         shares = np.exp(self.fit - self.fit.max())
         return np.asarray(shares / shares.sum())
 
@@ -88,7 +88,7 @@ class FilterState:
         return np.asarray(self.fit > self.fit.max() - 30.0)
 
     def only(self, kept: BoolArray) -> FilterState:
-        """Some of the models."""
+        """The state with some of the models."""
         parts = self.belief.only(kept), self.errors.only(kept), self.widenings[kept], self.fit[kept]
         return FilterState(*parts, self.total, self.n_steps)
 
@@ -104,7 +104,7 @@ class CountEstimate:
 
 
 def advance(state: FilterState | None, step: StepRelease, correlation: PublicCorrelation) -> FilterState:
-    """The state after one more step; from None for the first."""
+    """The state after one more step; None stands for the state before the first."""
     if state is None:
         widenings, fit, done = np.array(WIDENINGS), np.log(PRIOR), 0
         expected = _first(step.total, correlation, widenings)
@@ -135,7 +135,7 @@ def averaged(belief: Belief, weights: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def estimates(mean: FloatArray, variance: FloatArray, steps: Sequence[StepRelease]) -> CountEstimate:
-    """Published counts of steps: non-negative, adding up to the total, inside of their intervals; shape (T, n) each."""
+    """Published counts of steps: non-negative, with the sum of the total, inside their intervals; shape (T, n) each."""
     totals = np.array([step.total for step in steps])[:, None]
     # What is left of the noise in an estimate has the noise's tails: all of them where the release alone is believed.
     noise = np.array([np.inf if step.counts is None else step.variance for step in steps])[:, None]

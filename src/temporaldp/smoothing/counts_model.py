@@ -7,7 +7,7 @@ Notation: K models, n states.
 ``V``      (K, n, n) their covariance; ``V 1 = 0``, since the total is public and exact
 ``P``      (n, n) the chain's matrix over one step: row = the state now, column = the state after
 ``N``      the public total of a step
-``w``      (K,) what each model multiplies the chain's covariance with; inf for a model without a chain
+``w``      (K,) factor of each model on the chain's covariance; inf for a model without a chain
 ``b``      (K, n) running mean of the errors of predictions, release less mean, and ``B`` its variance if the chain is right
 =========  ==========================================================================================
 
@@ -15,7 +15,7 @@ People who move independently by P have counts with mean ``c P`` and covariance 
 c before (Theory, section 15). It is linear in c, so that its mean is taken at the mean of c. Real people are not alike
 and do not move by one chain: the models multiply this covariance, and the last one forgets the past altogether. Where people
 move otherwise at some times or in some states alone, as in a rush hour, predictions are off in one direction for several steps:
-what ``b^2`` has beyond ``B`` is added to the variance of the state's next count.
+the excess of ``b^2`` over ``B`` is added to the variance of the state's next count.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class PredictionErrors:
 
     @classmethod
     def none(cls, n_models: int, n_states: int) -> PredictionErrors:
-        """Before anything was predicted."""
+        """Errors before the first prediction."""
         return cls(np.zeros((n_models, n_states)), np.zeros((n_models, n_states)))
 
     def only(self, kept: BoolArray) -> PredictionErrors:
@@ -70,16 +70,16 @@ class PredictionErrors:
         return PredictionErrors(self.mean[kept], self.variance[kept])
 
     def with_step(self, error: FloatArray, variance: FloatArray) -> PredictionErrors:
-        """After one more release, which was off by this, with this variance where the chain is right."""
+        """Errors after one more release, with this error, and this variance if the chain is right."""
         new = 1.0 - ERROR_MEMORY
         return PredictionErrors(
             ERROR_MEMORY * self.mean + new * error, ERROR_MEMORY**2 * self.variance + new**2 * variance
         )
 
     def widened(self, expected: Belief) -> Belief:
-        """The next counts, with the variance that the errors have beyond what the chain explains; totals stay exact.
+        """The next counts, with the variance of the errors that the chain does not explain added; totals stay exact.
 
-        That of independent errors of these variances, given that they sum to 0.
+        Covariance of independent errors of these variances, given that they sum to 0.
         """
         excess = np.maximum(np.square(self.mean) - self.variance, 0.0)
         share = excess / np.maximum(excess.sum(axis=1, keepdims=True), 1e-300)
@@ -90,16 +90,16 @@ class PredictionErrors:
 
 
 def unknown_counts(total: float, n_states: int, n_models: int) -> Belief:
-    """Before anything is released: every table of counts with this total is as likely as any other."""
+    """Counts before the first release: every table of counts with this total is equally likely."""
     even = np.full((n_models, n_states), total / n_states)
     spread = np.eye(n_states) / n_states - 1.0 / n_states**2
     return Belief(even, np.tile(spread * (total**2 / (n_states + 1.0)), (n_models, 1, 1)))
 
 
 def first_counts(initial: FloatArray, widenings: FloatArray, total: float) -> Belief:
-    """Before anything is released, where others began with the counts `initial`, as each of these people does.
+    """Counts before the first release, where other people began with the counts `initial`.
 
-    Their shares are known from so many people only, of whom one more is spread evenly.
+    Shares are estimated from these people, and one more who is spread evenly.
     """
     n, others = initial.size, float(initial.sum())
     shares = (initial + 1.0 / n) / (others + 1.0)
@@ -114,10 +114,10 @@ def first_counts(initial: FloatArray, widenings: FloatArray, total: float) -> Be
 
 
 def next_counts(now: Belief, P: FloatArray, widenings: FloatArray, total: float, total_after: float) -> Belief:
-    """One step later, where the public total may be another one.
+    """Counts one step later, with the public total of that step.
 
-    People who leave and who come are taken to be like all others: with a share f that stays, the covariance is that of
-    choosing among all; those who come are drawn from the shares of the step.
+    People who leave or arrive are assumed to be like all others: with a share f that stays, the covariance is that of
+    sampling without replacement; those who arrive are drawn from the shares of the step.
     """
     n_models, n = now.mean.shape
     present = np.maximum(now.mean, 0.0)

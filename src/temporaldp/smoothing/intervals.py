@@ -1,4 +1,4 @@
-"""From the mean and variance of each count to what is published: an interval, and counts >= 0 that add up to the total."""
+"""Published counts from means and variances: an interval for each count, and counts >= 0 with the sum of the total."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 from temporaldp.values import FloatArray
 
 COVERAGE = 0.95
-"""Share of counts that the intervals are to hold."""
+"""Coverage of the intervals."""
 
 SMALLEST_DEVIATION = 1e-9
 """People. A count that is known better than this is known."""
@@ -19,9 +19,9 @@ FARTHEST = 6.0
 def intervals(
     mean: FloatArray, variance: FloatArray, total: FloatArray | float, *, widened: FloatArray | float = 1.0
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The mean of each count, and the shortest interval that holds it with probability `COVERAGE`.
+    """The mean of each count, and the shortest interval that contains it with probability `COVERAGE`.
 
-    Each count is normal, cut off at 0 and at the total; for the interval, its deviation is `widened`. Arrays that broadcast.
+    Each count is normal, truncated at 0 and at the total; for the interval, its deviation is `widened`. Arrays broadcast.
     """
     deviation = np.maximum(np.sqrt(np.maximum(variance, 0.0)), SMALLEST_DEVIATION)
     lower, upper = _shortest(mean, deviation * widened, total)
@@ -59,7 +59,7 @@ def _shortest(mean: FloatArray, deviation: FloatArray, total: FloatArray | float
 
 
 def with_total(counts: FloatArray, variance: FloatArray, total: float) -> FloatArray:
-    """The non-negative counts with this sum that are nearest, where a count may move the more the less it is known.
+    """The nearest non-negative counts with this sum, in the norm weighted by the inverse variances.
 
     Minimises ``sum (x - counts)^2 / variance``: every count moves in proportion to its variance, and stops at 0.
     """

@@ -1,4 +1,4 @@
-"""A correlation that may be used in publishing, because it is public or was paid for; nothing else is one."""
+"""Correlations that a publication may depend on: public ones, and those learnt with differential privacy."""
 
 from __future__ import annotations
 
@@ -29,22 +29,21 @@ WHERE_FROM = (
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class PublicCorrelation:
-    """A correlation from a source that is declared public or was paid for.
+    """A correlation from a source that is declared public, or learnt with differential privacy.
 
     What is published with it is post-processing and costs no privacy. A correlation that was learnt from the protected traces
-    would publish something about them outside of the guarantee: there is no way to make one of these from it, short of a false
-    statement of where it comes from.
+    would publish something about them outside of the guarantee, and is refused unless its source is misstated.
 
     Parameters
     ----------
     forward : TransitionMatrix, sequence of T - 1 of them, or Periodic
         ``Pr(l[t+1] | l[t])``: row = the state now, column = the state after. A sequence has one matrix per transition. Of an
-        `IntervalMatrix`, as `learn_correlation` gives, the central matrix is taken: how wrong it is, the releases tell.
+        `IntervalMatrix`, as from `learn_correlation`, the central matrix is taken; the releases determine its error.
     initial : array of n whole numbers, optional
-        How many of other people began in each state, where that is public and the release begins alike: the first counts are
-        then estimated from it too. Without it they are unknown beforehand.
+        Number of other people who began in each state, where that is public and the release begins alike: the first counts are
+        then estimated from it too. Default: unknown.
     source : str or Source
-        Where it comes from, in words. A `Source` with a warning, such as that of a plan made from the protected traces, is
+        Description of the source. A `Source` with a warning, such as that of a plan made from the protected traces, is
         refused.
 
     Raises
@@ -85,18 +84,18 @@ class PublicCorrelation:
         same_start: bool = False,
         name: str = "a history",
     ) -> PublicCorrelation:
-        """Learnt from traces that are not protected by the release: public ones, or those of other people or times.
+        """Estimate from traces that the release does not protect: public ones, or those of other people or times.
 
         Parameters
         ----------
         history : Trajectories or other traces
         prior : float, optional
-            Added to the count of every transition. Default: one transition a row, spread evenly, so that none is impossible.
+            Number added to the count of every transition. Default: one per row, spread evenly, so that none is impossible.
         same_start : bool
             Whether the release begins as the history does (a night, a year, a course), so that the history's first counts say
             something about the release's.
         name : str
-            What the traces are, in words.
+            Description of the traces.
         """
         added = 1.0 / history.n_states if prior is None else prior
         learnt = estimate_transition_matrix(history, direction="forward", prior=added)
@@ -113,7 +112,7 @@ class PublicCorrelation:
         adversary : Adversary
         source : str or Source
         initial : array of n whole numbers, optional
-            How many of other people began in each state, where the release begins alike.
+            Number of other people who began in each state, where the release begins alike.
 
         Raises
         ------
@@ -142,7 +141,7 @@ class PublicCorrelation:
         Raises
         ------
         BudgetError
-            The matrices are of fewer steps.
+            There are matrices for fewer steps.
         """
         if self.forward.n_steps is not None and transition >= self.forward.n_steps - 1:
             raise BudgetError(
@@ -188,7 +187,7 @@ def _public(source: str | Source, states: tuple[str, ...]) -> Source:
 
 
 def require_public(correlation: object) -> PublicCorrelation:
-    """The correlation, if it is a public one; the `InputError` for others describes how to make one."""
+    """The correlation, if it is public; the `InputError` for others describes how to make one."""
     if isinstance(correlation, PublicCorrelation):
         return correlation
     raise InputError(

@@ -17,16 +17,16 @@ from temporaldp.values import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class SimulatedCounts:
-    """Counts of populations that move by the chain, and where their noise comes from.
+    """Counts of populations that move by the chain, and quantiles of their noise.
 
     The same draws serve every scale of noise, so that errors rise with the scale.
 
     Parameters
     ----------
     counts : array, shape (R, T, n)
-        Of R populations.
+        Counts of R populations.
     draws : array, shape (R, T, n)
-        Between 0 and 1: the quantile of the noise of each count.
+        Quantile of the noise of each count, between 0 and 1.
     correlation : PublicCorrelation
     """
 
@@ -35,7 +35,7 @@ class SimulatedCounts:
     correlation: PublicCorrelation
 
     def smoothed_error(self, scale: float, noise: Noise) -> float:
-        """Mean absolute error of a smoothed count, in people, if it is released with this noise."""
+        """Mean absolute error of a smoothed count, in people, with noise of this scale."""
         added = noise_at_quantiles(self.draws, scale, noise)
         variance, total = noise_variance(scale, noise), float(self.counts[0, 0].sum())
         smoothed = [
@@ -48,7 +48,7 @@ class SimulatedCounts:
 def simulated_counts(
     correlation: PublicCorrelation, *, n_people: int, horizon: int, repetitions: int, seed: int
 ) -> SimulatedCounts:
-    """Populations that begin with the chain's stationary shares, or with equal ones where it has none."""
+    """Simulate populations that begin with the chain's stationary shares, or with equal ones where it has none."""
     generator = np.random.default_rng(seed)
     n = len(correlation.states)
     shares = _first_shares(correlation.matrix(0) if horizon > 1 else None, n)
@@ -76,7 +76,7 @@ def _first_shares(chain: TransitionMatrix | None, n: int) -> FloatArray:
 
 
 def noise_at_quantiles(draws: FloatArray, scale: float, noise: Noise) -> FloatArray:
-    """Discrete noise at these quantiles; for simulation only: what is released is drawn by OpenDP."""
+    """Discrete noise at these quantiles; for simulation only: released noise is drawn by OpenDP."""
     if noise == "gaussian":
         from scipy.special import ndtri
 

@@ -25,7 +25,7 @@ DOING = "smoothing"
 
 @dataclass(frozen=True, slots=True)
 class SmoothedSteps:
-    """The counts of all steps, of shape (T, n), and by which models: `widenings` and their `weights`, shape (K,) each."""
+    """Counts of all steps, shape (T, n), and the models: `widenings` and their `weights`, shape (K,) each."""
 
     found: CountEstimate
     widenings: FloatArray
@@ -33,7 +33,7 @@ class SmoothedSteps:
 
 
 def smooth_steps(steps: Sequence[StepRelease], correlation: PublicCorrelation) -> SmoothedSteps:
-    """The smoother over all steps, for the models that are left at the end."""
+    """Smooth the counts of all steps, for the models that remain at the end."""
     states = _forward(steps, correlation)
     last = states[-1]
     later = LaterReleases.none(len(last.widenings), len(correlation.states))

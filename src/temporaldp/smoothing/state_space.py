@@ -5,7 +5,7 @@ Notation as in counts_model.py, and for each step
 =========  ==========================================================================================
 ``y``      (n,) the released counts: the counts plus independent noise of variance R each
 ``F``      (K, n, n) covariance of ``y`` before it is seen: ``V + R I``, never singular where R > 0
-``u, U``   (K, n), (K, n, n) what later releases say: smoothed mean ``m + V u``, covariance ``V - V U V``
+``u, U``   (K, n), (K, n, n) evidence of later releases: smoothed mean ``m + V u``, covariance ``V - V U V``
 =========  ==========================================================================================
 
 The backward recursion is that of Bryson and Frazier (Durbin and Koopman, "Time Series Analysis by State Space Methods", 2012,
@@ -26,7 +26,7 @@ from temporaldp.values import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A step once its release is seen, under each model.
+    """A step given its release, under each model.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Observed:
     density : array, shape (K,)
         Logarithm of the release's density.
     error, variance : array, shape (K, n)
-        How far each released count is from its prediction, and the variance of that by the model.
+        Error of the prediction of each released count, and its variance by the model.
     """
 
     belief: Belief
@@ -44,7 +44,7 @@ class Observed:
 
 
 def observe(expected: Belief, released: FloatArray, variance: float) -> Observed:
-    """A step once its release, with noise of this variance, is seen."""
+    """A step given its release, with noise of this variance."""
     n = released.size
     F = expected.covariance + variance * np.eye(n)
     inverse = np.asarray(np.linalg.inv(F), dtype=np.float64)
@@ -65,7 +65,7 @@ class LaterReleases:
 
     @classmethod
     def none(cls, n_models: int, n_states: int) -> LaterReleases:
-        """After the last step."""
+        """No evidence, after the last step."""
         return cls(np.zeros((n_models, n_states)), np.zeros((n_models, n_states, n_states)))
 
     def smoothed(self, filtered: Belief) -> Belief:
@@ -80,7 +80,7 @@ class LaterReleases:
         return LaterReleases(u, _symmetric(kept / variance + kept @ self.U @ kept))
 
     def one_step_before(self, P: FloatArray, scale: FloatArray) -> LaterReleases:
-        """Over one transition; `scale`, shape (K,), is the change of the total, 0 for a model without a chain."""
+        """Evidence one step before; `scale`, shape (K,), is the change of the total, 0 for a model without a chain."""
         return LaterReleases((self.u @ P.T) * scale[:, None], (P @ self.U @ P.T) * (scale**2)[:, None, None])
 
 

@@ -1,6 +1,6 @@
-"""Choice of alpha: guarantees, leakage and errors of counts, for a range of noise.
+"""Choice of alpha: guarantees, leakage and errors of counts for a range of noise.
 
-Every step has the same noise. A plan (`plan_budget`, `plan_noise`) with the alpha that is chosen here has a little less.
+Every step has the same noise. A plan (`plan_budget`, `plan_noise`) for the chosen alpha has slightly less.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ALPHAS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 CLOSE = 4e-3
-"""Relative distance at which the search for a budget or a scale ends, on the side that holds."""
+"""Relative distance at which the search for a budget or a scale ends, on the side that satisfies the limit."""
 
 
 MOST_REPETITIONS = 4
@@ -59,9 +59,9 @@ class TradeoffPoint:
         The largest temporal leakage of any step, in nats: exact for delta = 0, an upper bound otherwise.
     window_level, user_level : float
         Epsilon of the same noise for all states of a window of w steps (w-event level), and for all states of a person
-        (user level), for every correlation, in nats.
+        (user level), in nats, for every correlation.
     error, smoothed_error : float
-        Mean absolute error of a count in people, as released and smoothed, for people who move by the chain; simulated.
+        Mean absolute error of a count, in people, as released and smoothed; simulated, for people who move by the chain.
     """
 
     scale: float
@@ -75,7 +75,7 @@ class TradeoffPoint:
 
 @dataclass(frozen=True, slots=True)
 class NoiseAtLevel:
-    """The noise that another kind of privacy needs for a level, and what it gives: see `TradeoffPoint`."""
+    """Noise that another definition of privacy needs for a level, with its errors; see `TradeoffPoint`."""
 
     scale: float
     error: float
@@ -94,9 +94,9 @@ class Tradeoff:
         For each point, the noise that w-event privacy and plain user-level privacy at the same number alpha need; empty under
         approximate DP.
     within : TradeoffPoint or None
-        The smallest alpha whose smoothed counts have no larger an error than was asked for.
+        The smallest alpha whose smoothed counts have at most the largest error.
     within_released : TradeoffPoint or None
-        The smallest alpha whose released counts, unsmoothed, have no larger an error.
+        The smallest alpha whose released counts have at most the largest error.
     n_people, horizon, window : int
     delta : float
     noise : {"laplace", "gaussian"}
@@ -131,14 +131,14 @@ class _Setting:
     noise: Noise
 
     def leakage(self, scale: float, n_steps: int) -> LeakageSeries:
-        """Leakage of so many steps with this noise."""
+        """Leakage of this number of steps with this noise."""
         if self.delta:
             profiles = [histogram_profile(self.noise, scale)] * n_steps
             return temporal_leakage(self.adversary, profiles, accounting=ApproximateDP(self.delta))
         return temporal_leakage(self.adversary, np.full(n_steps, HISTOGRAM_SENSITIVITY / scale))
 
     def point(self, scale: float, series: LeakageSeries | None = None) -> TradeoffPoint:
-        """The same noise at every step; `series` is its leakage, if it is known."""
+        """The point with this noise at every step; `series` is its leakage, if known."""
         found = self.leakage(scale, self.horizon) if series is None else series
         window = self.window * float(found.epsilons[0])
         if self.delta:
@@ -151,9 +151,9 @@ class _Setting:
         return mean_absolute_noise([scale], self.noise), self.simulated.smoothed_error(scale, self.noise)
 
     def point_at(self, alpha: float, budget: float) -> TradeoffPoint:
-        """The least Laplace noise, but for `CLOSE`, whose leakage does not exceed alpha; `budget` is where to begin.
+        """The point with the least Laplace noise, to a precision of `CLOSE`, that satisfies alpha; searched from `budget`.
 
-        Leakage grows at least in proportion to the budget, so that each step goes no further than the answer, or lands close.
+        Leakage grows at least in proportion to the budget, so that no step passes the answer by much.
         """
         target, before = math.log(alpha) - 0.5 * CLOSE, (0.0, 0.0)
         slope, at = 1.0, math.log(budget)
@@ -172,7 +172,7 @@ class _Setting:
         )  # alpha / T a step: what leaks is no more than the sum
 
     def largest_scale(self, which: int, largest: float) -> float | None:
-        """The most noise with which an error (0: as released, 1: smoothed) is no larger; None if no noise is so little."""
+        """The largest scale with at most this error (0: as released, 1: smoothed); None if there is none."""
 
         def holds(exponent: float) -> bool:
             scale = math.exp(exponent)
@@ -213,21 +213,21 @@ def tradeoff(
 ) -> Tradeoff:
     """Compute guarantees, leakage and errors for a range of noise, from public knowledge alone.
 
-    Errors are simulated: populations of `n_people` who move by the chain, noise, and the smoother of `smooth`. Where people do
-    not move by the chain, smoothed counts are further from the truth than that, and their intervals say so.
+    Errors are simulated, with populations of `n_people` who move by the chain, noise, and the smoother of `smooth`. Where
+    people do not move by the chain, smoothed counts have larger errors, and wider intervals.
 
     Parameters
     ----------
     adversary : Adversary, or several
-        Against whom leakage is counted.
+        Adversaries of the leakage.
     correlation : PublicCorrelation
-        By which counts are simulated and smoothed; no protected data are touched.
+        Public chain for simulation and smoothing; no protected data are used.
     n_people, horizon : int
-        How many people, and how many steps.
+        Number of people and of steps.
     alphas : sequence of float, optional
-        Levels, in nats, each held by the same budget at every step (not under approximate DP).
+        Levels, in nats, each satisfied by the same budget at every step (not under approximate DP).
     epsilons, scales : sequence of float, optional
-        In place of them: what each step promises, or the scale of the noise of a count.
+        In place of levels: the budget of each step, or the scale of the noise of a count.
     delta : float
         Leakage is then an epsilon at this delta.
     noise : {"gaussian", "laplace"}, optional
@@ -235,9 +235,9 @@ def tradeoff(
     window : int, optional
         Steps of w-event privacy. Default: 10, or the horizon.
     largest_error : float, optional
-        In people: which is the smallest alpha with no larger an error?
+        Largest error of a count, in people, for `within` and `within_released`.
     seed : int
-        Of the simulation.
+        Seed of the simulation.
 
     Raises
     ------

@@ -35,11 +35,11 @@ class ModelLeakage:
     Parameters
     ----------
     model : str
-        In words.
+        Name of the model.
     attained, proved : float
-        Between which it lies, in nats; equal where it is exact. NaN where the traces do not determine the model.
+        Lower and upper bound, in nats; equal where the leakage is exact. NaN where the traces do not determine the model.
     note : str
-        Why there is no number, or what it rests on; may be empty.
+        Reason for a missing number, or its assumptions; may be empty.
     """
 
     model: str
@@ -55,9 +55,9 @@ class Diagnosis:
     Parameters
     ----------
     epsilon : float
-        Of every step, in nats.
+        Budget of every step, in nats.
     models : tuple of ModelLeakage
-        First order at maximum likelihood, then others.
+        Models: first order at maximum likelihood, then others.
     refinements : tuple of Refinement
         Tests of finer models.
     weaknesses : Weaknesses

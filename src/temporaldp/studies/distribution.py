@@ -1,4 +1,4 @@
-"""Distribution of the leakage in a population: one number for each person or group, and the number of people."""
+"""Distribution of the leakage in a population of people or groups."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class LeakageDistribution(Table):
     names : sequence of str
         People, or groups.
     leakage : array, shape (m,), in nats
-        The worst temporal leakage of each: exact (the upper one of two sides), or the paper's upper bound. Descending; inf
+        Largest temporal leakage of each: exact (the upper of both bounds), or the paper's upper bound. Descending; inf
         where it grows without bound.
     people : int array, shape (m,)
-        How many people each number is about.
+        Number of people in each group.
     epsilon : float
-        What every step spends, in nats.
+        Budget of every step, in nats.
     horizon : int or None
         Number of steps; None for an infinite horizon.
     accounting : Accounting
@@ -159,20 +159,20 @@ def leakage_distribution(
 ) -> LeakageDistribution:
     """Compute the largest temporal leakage about each of many people or groups under one release, in nats.
 
-    Some thousands at a time are in memory. Exact leakage, also over an infinite horizon, is computed for all of them at once in
-    machine code where they have the same few states; where that gives up, and otherwise, one by one.
+    Adversaries are processed in batches of some thousands. Exact leakage, also over an infinite horizon, is computed for a
+    whole batch in compiled code if all have the same few states; otherwise one by one.
 
     Parameters
     ----------
     adversaries : iterable of Adversary
-        One a person or group, named, as `estimate_adversaries` yields them with `per_user` or `per_group`.
+        One per person or group, named, as from `estimate_adversaries` with `per_user` or `per_group`.
     epsilon : float, > 0
-        What every step spends, in nats.
+        Budget of every step, in nats.
     horizon : int, optional
         Number of steps. Default: an infinite horizon.
     accounting : Accounting
     people : dict from names to int, optional
-        How many people each group has; 1 by default.
+        Number of people in each group; 1 by default.
 
     Raises
     ------

@@ -38,7 +38,7 @@ class LeakageDraws:
         return len(self.worst)
 
     def quantile(self, share: float) -> float:
-        """Return the smallest drawn leakage that at least this share of the draws does not exceed."""
+        """Return the smallest drawn leakage that at least this share of the draws do not exceed."""
         if not 0.0 < share <= 1.0:
             raise InputError(f"expected a share above 0 and up to 1, got {share}")
         return float(np.quantile(self.worst, share, method="inverted_cdf"))

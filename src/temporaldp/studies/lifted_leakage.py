@@ -2,16 +2,16 @@
 
 Notation
 --------
-u        hidden state; it shows the state ``label[u]``, and releases say nothing else: the metric of one release is e where the
-         states that two hidden states show differ, and 0 elsewhere
+u        hidden state with the label ``label[u]``, the state that releases depend on: the metric of one release is e where the
+         labels of two hidden states differ, and 0 elsewhere
 K_B, K_F incoming leakage about pairs of hidden states from the past and from the future: Theory, section 8
 Q        ``Pr(u | state)``, shape (n, m)
 X        likelihoods of past and future together, one a hidden state: ``X_u <= exp((K_B + K_F)(u, u')) X_u'``
 m_s      likelihood of the output of step s for each state: 1 or e^e
 
-Given the hidden state, past and future are independent. What is leaked about two states v and w is
+Given the hidden state, past and future are independent. The leakage about two states v and w is
 ``e + log max Q_v X / Q_w X`` over the X of that cone: one more lifting, through Q. It is at most the largest over hidden
-hidden states that show v and w, and does not count it as leaked what the state before was.
+states with the labels v and w, and does not include leakage about earlier states.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LiftedLeakage:
     temporal : array, shape (T,)
         Upper bounds of TPL.
     attained : float
-        What an observation reaches at the step `worst_time`: a lower bound of the largest TPL.
+        Leakage of an observation at the step `worst_time`: a lower bound of the largest TPL.
     pair : tuple of two str
         The two states that the observation distinguishes.
     """
@@ -77,8 +77,8 @@ class LiftedLeakage:
 def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
     """Bound the temporal privacy leakage for an adversary whose model of states has a longer memory, in nats.
 
-    From above pair by pair, with the pseudo-metric that sets hidden states apart by the states that they show only; from below
-    by coordinate ascent over observations (Theory, section 13).
+    The upper bound is that of each pair, with the pseudo-metric of labels; the lower bound is by coordinate ascent over
+    observations (Theory, section 13).
 
     Parameters
     ----------

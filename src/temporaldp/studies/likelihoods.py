@@ -1,7 +1,7 @@
 """Likelihood of all published counts for each state of one person at each step, given the states of all other people.
 
-Given the state at a step, what was published before it, at it and after it are independent, so that their likelihoods multiply;
-what comes from before and from after follows by the recursion ``x <- P (m x)``, m the likelihoods of one release.
+Given the state at a step, the releases before it, at it and after it are independent, so that their likelihoods multiply;
+those of the releases before and after follow by the recursion ``x <- P (m x)``, m the likelihoods of one release.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def of_all_releases(adversary: Adversary, codes: IntArray, likelihoods: FloatArr
 
 
 def _arriving(correlation: Correlation, own: FloatArray) -> FloatArray:
-    """Return the log likelihood of the releases before each step, given its value."""
+    """Return the log likelihood of the releases before each step, given its state."""
     arrived = np.zeros_like(own)
     if not correlation:
         return arrived

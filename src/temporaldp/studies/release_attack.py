@@ -2,7 +2,7 @@
 
 Notation
 --------
-score    log likelihood ratio of a person's true state at a step and another one, by all that was published
+score    log likelihood ratio of a person's true state at a step and another one, given all published counts
 rates    for a threshold: how often the score of the true state reaches it (true positives), and how often that of the other
          state does (false positives). Both are means over the same pairs of people who have two different states at a step
 """
@@ -46,15 +46,15 @@ class ReleaseAttack:
     epsilon, delta : float
         The guarantee against this adversary, epsilon in nats: ``true positives <= e^epsilon false positives + delta``.
     n_people, n_steps : int
-        How many people were attacked, and steps.
+        Number of attacked people and of steps.
     false_positives, true_positives : array, shape (K,)
-        Rates of the release itself, one for each threshold, falling.
+        Rates of the release itself, one for each threshold, descending.
     mean_false_positives, mean_true_positives : array, shape (K,)
         Means over `repeats` other draws of the same noise on the same data; empty if there are none.
     repeats : int
     evidence : float
-        What a bet against the guarantee has made of 1 over these draws (an e-value). If the guarantee holds, it is x or more
-        with a probability of at most 1 / x. 1 without repeats.
+        E-value against the guarantee over these draws: if the guarantee is satisfied, it is x or more with a probability of at
+        most 1 / x. 1 without repeats.
     """
 
     epsilon: float
@@ -88,7 +88,7 @@ class ReleaseAttack:
 
     @property
     def right(self) -> float:
-        """Probability that the attack on the release itself decides correctly between two states, at its best threshold."""
+        """Probability that the attack on the release itself decides correctly between two states, at the best threshold."""
         return float(np.max(0.5 * (1.0 + self.true_positives - self.false_positives), initial=0.5))
 
     @property
@@ -144,11 +144,11 @@ def attack_release(
     repeats: int = 50,
     seed: int = 0,
 ) -> ReleaseAttack:
-    """Attack one's own release by likelihood ratios, as an adversary who knows the states of all other people.
+    """Attack a release by likelihood ratios, as an adversary who knows the states of all other people.
 
-    By the lemma of Neyman and Pearson no test of one value against another recognises more, at any rate of false alarms, than
-    the likelihood ratio, which is exact here. The rates are those of this one release, whose noise is shared by all people; for
-    the mean, the same noise is drawn `repeats` times again.
+    By the lemma of Neyman and Pearson no test of one state against another has a higher true positive rate, at any false
+    positive rate, than the likelihood ratio, which is exact here. The rates are those of this one release, whose noise all
+    people share; for the mean, the noise is drawn `repeats` times again.
 
     Parameters
     ----------
@@ -157,18 +157,18 @@ def attack_release(
     released : ReleasedHistograms
         As drawn, not post-processed.
     adversary : Adversary, or a mapping of the users' names to them
-        What the attacker knows of how states follow one another.
+        Correlation that the attacker knows.
     repeats : int
-        Draws of the noise beside the release itself; 0 for none.
+        Number of further draws of the noise.
     seed : int
-        Of these draws.
+        Seed of these draws.
 
     Raises
     ------
     InputError
-        Counts that were post-processed, traces of other times or without people, no people to distinguish, an unknown user.
+        Counts that were post-processed, traces of other times or without users, nothing to distinguish, an unknown user.
     StateError
-        Other states.
+        The traces, release and adversary have different states.
 
     Examples
     --------
@@ -266,8 +266,8 @@ def _joined(groups: list[tuple[Adversary, IntArray]], likelihoods: FloatArray) -
 def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the score of each true state against every other one, weighted by the people with the other state.
 
-    So every pair of people with two different states at a step counts once as true and once as false, and what holds for each
-    pair of states at each step holds for the means.
+    So every pair of people with two different states at a step counts once as true and once as false, and a bound for each
+    pair of states at each step is a bound for the means.
     """
     n = likelihoods.shape[2]
     scores, weights = [], []
@@ -297,9 +297,9 @@ def evidence_against(epsilon: float, delta: float, rates: FloatArray) -> float:
     """Return an e-value against (epsilon, delta) from the rates of independent draws, shape (draws, 2, thresholds).
 
     At every threshold ``D = true - e^epsilon false - delta`` is at least ``-(e^epsilon + delta)``, and its mean is at most 0 if
-    the guarantee holds. So a sum that a fixed share of is bet on D stays above 0, and does not grow in the mean; nor does the
-    mean of such sums over thresholds and shares. By Markov's inequality it reaches x with a probability of at most 1 / x
-    (Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024).
+    the guarantee is satisfied. So a sum of which a fixed share is bet on D stays above 0, and does not grow in the mean; nor
+    does the mean of such sums over thresholds and shares. By Markov's inequality it reaches x with a probability of at most
+    1 / x (Waudby-Smith, Ramdas, "Estimating means of bounded random variables by betting", JRSS B 2024).
     """
     most = math.exp(min(epsilon, 700.0)) + delta
     over = rates[:, 1] - (most - delta) * rates[:, 0] - delta

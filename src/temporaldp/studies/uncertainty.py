@@ -1,4 +1,4 @@
-"""Leakage of one release for the estimated matrices, for plausible ones, and for every matrix within intervals."""
+"""Leakage of a release for the estimated matrices, for plausible ones, and for every matrix within intervals."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def leakage_uncertainty(
     Parameters
     ----------
     trajectories : Traces
-        What the correlation is estimated from.
+        Traces from which the correlation is estimated.
     epsilons : array_like, shape (T,), or one number for each step of the traces
     confidence : float
         Between 0 and 1.

@@ -3,7 +3,7 @@
 Notation
 --------
 P        a matrix of the set, the same at every step;  K(i, j) = log N / D, incoming leakage at a step about a pair of states
-x_s      likelihoods of everything up to step s for the observation that gives most away, ``x_s = m_s (P x_{s-1})``
+x_s      likelihoods of the outputs up to step s for the worst observation, ``x_s = m_s (P x_{s-1})``
 w_s      row vector with ``N = w_s P x_s``: e_i at the step itself, then ``(w P) m``;  v_s the same for D and j
 
 K is a maximum over observations, so that (envelope) its derivative by the entry P[k, l] is that of the best observation,
@@ -53,8 +53,8 @@ def worst_member(
 ) -> WorstMember:
     """Search the matrices between an adversary's bounds for the largest exact leakage; a lower bound, in nats.
 
-    Beside `temporal_leakage` of the same adversary, which holds for every matrix of the set, this shows how much of that
-    guarantee some matrix attains. One matrix a direction, the same at every step.
+    `temporal_leakage` of the same adversary is an upper bound for every matrix of the set; this is what some matrix attains.
+    One matrix per direction, the same at every step.
 
     Parameters
     ----------
@@ -63,13 +63,13 @@ def worst_member(
     epsilons : array_like, shape (T,)
         Privacy loss of each release on its own, in nats, >= 0.
     n_starts : int, >= 1
-        The centre of the set, then random extreme matrices.
+        Number of starts: the centre of the set, then random extreme matrices.
     rng : numpy Generator or seed
 
     Raises
     ------
     InputError
-        Nothing is uncertain, or matrices vary with time.
+        No matrix is uncertain, or matrices vary with time.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def entry_derivatives(P: FloatArray, factors: FloatArray, i: int, j: int) -> Flo
     factors : array, shape (s, n)
         Likelihood of the output of each step for each state, in the order of steps, up to the one before that of the pair.
     i, j : int
-        The value that N is about, and that of D.
+        States of N and of D.
     """
     likelihoods = [factors[0]]
     for factor in factors[1:]:

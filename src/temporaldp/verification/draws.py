@@ -41,7 +41,7 @@ def simulated(
     end: float,
     seed: int,
 ) -> Sums:
-    """Return the sums over all batches in order, until the time limit."""
+    """Return the sums over all batches, in order, up to the time limit."""
     n_batches = -(-draws // BATCH)
     seeds = np.random.SeedSequence(seed).spawn(n_batches)
     counts = [min(BATCH, draws - k * BATCH) for k in range(n_batches)]
@@ -90,7 +90,7 @@ def batch(
 def _drawn(
     correlation: Correlation, releases: Sequence[Mechanisms], n: int, count: int, rng: np.random.Generator
 ) -> list[Any]:
-    """Draw values and log likelihoods of the incoming releases, one array for each step, for `count` trajectories.
+    """Draw states and log likelihoods of the incoming releases, one array for each step, for `count` trajectories.
 
     States are drawn from the last step back, the last of them uniformly: given the state at a step, those before it are then
     by the chain, whatever comes later.
@@ -118,10 +118,10 @@ def _drawn(
 
 
 @kernel
-def add_values(known, value, own, epsilons, cut, most, stakes, n_above, sums):
-    """Add to ``sums[w, :, b]`` the logarithms of bets on the mean of a value and b at epsilon w.
+def add_values(known, state, own, epsilons, cut, most, stakes, n_above, sums):
+    """Add to ``sums[w, :, b]`` the logarithms of bets on the mean of a state and b at epsilon w.
 
-    `known` are log likelihoods of all values for m draws given `value`, shape (m, n). `own` are the lowest epsilon, the spacing
+    `known` are log likelihoods of all states for m draws given `state`, shape (m, n). `own` are the lowest epsilon, the spacing
     and the two tables of a release's curve. From above, with the first `n_above` of ``stakes[w, b]``, a ratio s is cut off at
     ``cut[w, b]``, whose value is ``most[w, b]``. The value at ``epsilons[w] - s`` is taken from the point of the table below or
     above, on the safe side.
@@ -129,14 +129,14 @@ def add_values(known, value, own, epsilons, cut, most, stakes, n_above, sums):
     lowest, h, above, below = own
     n_alike, last = above.shape[0], above.shape[2] - 1
     for b in range(known.shape[1]):
-        if b == value:
+        if b == state:
             continue
-        high_at, low_at = above[value % n_alike, b % n_alike], below[value % n_alike, b % n_alike]
+        high_at, low_at = above[state % n_alike, b % n_alike], below[state % n_alike, b % n_alike]
         for w in range(epsilons.size):
             for r in range(known.shape[0]):
                 s = math.inf
                 if known[r, b] > -math.inf:
-                    s = known[r, value] - known[r, b]
+                    s = known[r, state] - known[r, b]
                 at = (epsilons[w] - min(s, cut[w, b]) - lowest) / h
                 high = min(high_at[min(max(math.floor(at), 0), last)], most[w, b])
                 at = max((epsilons[w] - s - lowest) / h, 0.0)

@@ -36,19 +36,19 @@ from temporaldp.verification.values import (
 class VerifiedLeakage:
     """Confidence bounds of delta for every pair of states at every step, at one epsilon.
 
-    All of them hold together, except with a probability of at most `failure`.
+    The bounds hold jointly, except with a probability of at most `failure`.
 
     Parameters
     ----------
     states : tuple of str
     epsilon, delta, failure : float
-        What was asked for; epsilon in nats.
+        Arguments of `verify_leakage`; epsilon in nats.
     upper, lower : array, shape (T, n, n)
         Bounds of delta for each step and ordered pair of states; `upper` is at most `certified`.
     certified : array, shape (T, n, n)
-        Upper bounds by the curves of all pairs, which no draw can deceive.
+        Upper bounds by the curves of all pairs, without simulation.
     draws : array of int, shape (T, n)
-        Draws given each state at each step; no more than were asked for, fewer for rare states.
+        Number of draws given each state at each step; at most the number requested, fewer for rare states.
     """
 
     states: tuple[str, ...]
@@ -109,27 +109,27 @@ def verify_leakage(
 ) -> VerifiedLeakage:
     """Estimate confidence bounds of delta at an epsilon by simulation, for every step and pair of states.
 
-    Values are drawn from the chains and outputs from the mechanisms; likelihood ratios are exact, by the recursion
+    States are drawn from the chains and outputs from the mechanisms; likelihood ratios are exact, by the recursion
     ``x <- P m x``. Means are bounded by bets on them, and a union bound over bets, sides, steps and pairs: all of it holds with
     a probability of at least ``1 - failure`` (Theory, section 16).
 
     Parameters
     ----------
     adversary : Adversary
-        One, with a correlation.
+        One adversary, with a correlation.
     mechanisms : sequence of T mechanisms
-        As for `temporal_leakage`: one a step, or None. Noise on a histogram or a table of outputs; a `PrivacyGuarantee` does
-        not say what comes out, and is refused.
+        As for `temporal_leakage`: one per step, or None. Noise on a histogram or a table of outputs; a `PrivacyGuarantee` does
+        not determine the outputs, and is refused.
     delta : float
         From 1e-9.
     epsilon : float, > 0
         In nats.
     failure : float
-        Below delta: it is what a plan that rests on this adds to delta.
+        Probability, below delta, that a bound is wrong; a plan that depends on it adds it to delta.
     draws : int
         Trajectories in each direction of time.
     seconds : float, optional
-        A limit of time. What was drawn by then counts, so that the answer is no longer that of the seed alone.
+        Time limit. The bounds are those of the draws up to then, so that the seed no longer determines them.
     seed : int
 
     Returns
@@ -139,7 +139,7 @@ def verify_leakage(
     Raises
     ------
     InputError
-        A mechanism that cannot be simulated, an adversary who knows nothing, failure above delta.
+        A mechanism that cannot be simulated, an adversary without a correlation, a failure probability above delta.
 
     Examples
     --------
@@ -169,10 +169,10 @@ def verified_at(
 ) -> list[VerifiedLeakage]:
     """Estimate confidence bounds at several epsilons by the same draws, which hold jointly except with probability `failure`.
 
-    `epsilons` are chosen by the certified leakage, before anything is drawn.
+    `epsilons` are chosen from the certified leakage, before the first draw.
     """
     if not isinstance(adversary, Adversary) or adversary.states is None:
-        raise InputError("expected one Adversary with a correlation: without one, values cannot be drawn")
+        raise InputError("expected one Adversary with a correlation: without one, states cannot be drawn")
     level = checked_delta(delta)
     if not 0.0 < failure < level:
         raise BudgetError(f"expected failure between 0 and delta = {level:g}, got {failure!r}: it adds to delta")
@@ -237,7 +237,7 @@ class OwnLeakage:
     lower, upper : float
         In nats. `upper` is `certified` where nothing smaller was verified, `lower` 0 where nothing was refuted.
     certified : float
-        The upper bound by the curves of all pairs, which no draw can deceive.
+        Upper bound by the curves of all pairs, without simulation.
     """
 
     delta: float

@@ -10,8 +10,8 @@ stake    of a bet on the mean (below): the first ones bound it from above, the o
 Confidence bounds of a mean of draws
 ------------------------------------
 Let X >= 0 be drawn N times, independently, with mean p, and let c > 0 be a stake that is chosen before. The products of ``(1 +
-c X) / (1 + c p)`` and, where c X < 1 always, of ``(1 - c X) / (1 - c p)`` have mean 1. So neither reaches ``1 / failure``, but
-with that probability (Markov), and
+c X) / (1 + c p)`` and, where c X < 1 always, of ``(1 - c X) / (1 - c p)`` have mean 1. So each reaches ``1 / failure`` with at
+most the probability `failure` (Markov); otherwise
 
     log(1 + c p) >= mean of log(1 + c X) - log(1 / failure) / N
     log(1 - c p) >= mean of log(1 - c X) - log(1 / failure) / N
@@ -42,7 +42,7 @@ SHARES_ABOVE = (0.98, 0.3, 0.1)
 """Stakes from above, times the largest value, which they may not reach."""
 
 SHARES_BELOW = (0.1, 1.0, 10.0, 100.0)
-"""Of delta: values at which stakes from below stop to gain, besides one that the certified curves choose."""
+"""Shares of delta at which stakes from below stop to gain, besides one that the certified curves determine."""
 
 ABOVE, BELOW = len(SHARES_ABOVE), len(SHARES_BELOW) + 1
 
@@ -96,7 +96,7 @@ class StepValues:
     def of(
         cls, evidence: LeakageCurves, step: int, own: OwnCurves, epsilons: Sequence[float], rate: float
     ) -> StepValues:
-        """Cuts are chosen by the certified curves alone, before anything is drawn; `rate` is the logarithm over the draws."""
+        """Values with cuts from the certified curves, chosen before the first draw; `rate` is the logarithm over the draws."""
         run, n = pairs_of(evidence), len(evidence.states)
         pairs = run.curves
         arrived = pairs.composed(run.past[step], run.future[step])
@@ -122,7 +122,7 @@ class StepValues:
 
 
 def values_of_steps(evidence: LeakageCurves, epsilons: Sequence[float], rate: float) -> list[StepValues]:
-    """Return one for each step; equal steps share theirs, and steps with the same release share its curves."""
+    """Return the values of each step; equal steps share them, and steps with the same release share its curves."""
     run = pairs_of(evidence)
     pairs = run.curves
     sizes = [curves.shape[-1] for side in (run.past, run.future) for curves in side]
@@ -141,7 +141,7 @@ def values_of_steps(evidence: LeakageCurves, epsilons: Sequence[float], rate: fl
 
 
 def pairs_of(evidence: LeakageCurves) -> Run:
-    """Return the curves of all pairs of states, with which a simulation starts."""
+    """Return the curves of all pairs of states, the start of a simulation."""
     assert evidence.pairs is not None
     return evidence.pairs
 
