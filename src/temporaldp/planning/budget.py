@@ -207,7 +207,6 @@ def compare_plans(
     {'optimal': 4.25, 'upper_bound': 5.91, 'quantified': 4.86, 'uniform': 8.0}
     """
     everyone = Request.checked(adversary, alpha, horizon).population
-    made = PlanComparison({}, {})
 
     def planned(method: Method) -> BudgetPlan | PlanError:
         own: dict[str, Any] = {"objective": objective, "weights": weights} if method == "optimal" else {}
@@ -217,9 +216,6 @@ def compare_plans(
             return error
 
     with ThreadPoolExecutor(n_threads()) as pool:  # kernels release the interpreter lock
-        for method, found in zip(METHODS, pool.map(planned, METHODS), strict=True):
-            if isinstance(found, PlanError):
-                made.refusals[method] = found
-            else:
-                made.plans[method] = found
-    return made
+        found = dict(zip(METHODS, pool.map(planned, METHODS), strict=True))
+    plans = {method: one for method, one in found.items() if isinstance(one, BudgetPlan)}
+    return PlanComparison(plans, {method: one for method, one in found.items() if isinstance(one, PlanError)})

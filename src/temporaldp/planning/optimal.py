@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,14 +52,6 @@ def measure(objective: str, weights: ArrayLike | None, horizon: int) -> Measure:
     return Measure("mean_squared_error" if POWERS[objective] == 2 else "mean_absolute_error", share / share.sum())
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Optimum:
-    """Budgets, and a number that the measure of no plan lies below."""
-
-    epsilons: FloatArray
-    bound: float
-
-
 def optimise(
     users: list[Adversary],
     alpha: float,
@@ -66,8 +59,8 @@ def optimise(
     starts: list[FloatArray],
     within_level: Callable[[FloatArray], FloatArray],
     filters: list[PaperFilter] | None = None,
-) -> Optimum:
-    """The best budgets found from the given plans, never worse than any of them, with a certified lower bound.
+) -> tuple[FloatArray, float]:
+    """The best budgets found from the given plans, never worse than any of them, and a certified lower bound of the measure.
 
     Parameters
     ----------
@@ -84,7 +77,7 @@ def optimise(
     horizon = len(by.weights)
     power = POWERS[by.objective]
     if horizon == 1 and filters is None:
-        return Optimum(np.array([alpha]), by.error(np.array([alpha])))
+        return np.array([alpha]), by.error(np.array([alpha]))
     on = by.weights > 0.0
     program = _program(users, alpha, by, filters)
     # The solver raises weights to at least this share of the largest; the measure does not
@@ -112,12 +105,14 @@ def optimise(
             if filters is None:
                 bounds.append(lower_bound(program, multipliers))
             plans.append(epsilons)
-    candidates += [plan for plan in map(_quietly(within_level), plans) if plan is not None]
+    for plan in plans:
+        with suppress(PlanError):  # where rounding cannot be undone, another plan is used
+            candidates.append(within_level(plan))
     best = min(candidates, key=by.error)
     error = by.error(best)
     # A bound above a plan that satisfies alpha would be a rounding error, and is ignored; no step spends more than alpha.
     believed = [bound for bound in bounds if bound <= error * (1.0 + 1e-9)]
-    return Optimum(best, min(max([*believed, alpha**-power]), error))
+    return best, min(max([*believed, alpha**-power]), error)
 
 
 def _program(users: list[Adversary], alpha: float, by: Measure, filters: list[PaperFilter] | None) -> PaperProgram:
@@ -153,15 +148,3 @@ def _raised(program: PaperProgram, shape: FloatArray) -> FloatArray:
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low * shape
-
-
-def _quietly(within_level: Callable[[FloatArray], FloatArray]) -> Callable[[FloatArray], FloatArray | None]:
-    """`within_level`, with None for budgets that cannot satisfy alpha: another plan is used."""
-
-    def attempt(epsilons: FloatArray) -> FloatArray | None:
-        try:
-            return within_level(epsilons)
-        except PlanError:
-            return None
-
-    return attempt

@@ -52,9 +52,9 @@ def _optimal(request: Request, by: Measure) -> BudgetPlan:
     def within_level(epsilons: FloatArray) -> FloatArray:
         return plan_within_level(request, epsilons, "optimal").epsilons
 
-    found = optimise(list(request.users), request.alpha, by, starts, within_level)
-    plan = plan_within_level(request, found.epsilons, "optimal")
-    return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons), found.bound))
+    epsilons, bound = optimise(list(request.users), request.alpha, by, starts, within_level)
+    plan = plan_within_level(request, epsilons, "optimal")
+    return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons), bound))
 
 
 def _upper_bound(request: Request, user: int) -> float:

@@ -153,15 +153,15 @@ def _as_admitted(
     """The steps to come: optimal by the paper's bound where the accountant counts by it, else one budget for all of them."""
     rest = len(by.weights)
     start = _constant(accountant, by, admitted)
-    standings = [one for one in account_of(accountant).filters if isinstance(one, PaperFilter)]
-    if rest == 1 or not standings:
+    filters = [one for one in account_of(accountant).filters if isinstance(one, PaperFilter)]
+    if rest == 1 or not filters:
         return start
     after = [user.between(len(accountant), rest) for user in request.users]
-    distance = standings[0].steps.distance  # the optimum is computed in nats between the states furthest apart
-    found = optimise(
-        after, request.alpha, by, [start * distance], lambda each: admitted(each / distance) * distance, standings
+    distance = filters[0].steps.distance  # the optimum is computed in nats between the states furthest apart
+    epsilons, _ = optimise(
+        after, request.alpha, by, [start * distance], lambda each: admitted(each / distance) * distance, filters
     )
-    return found.epsilons / distance
+    return epsilons / distance
 
 
 def _checked(accountant: TemporalAccountant) -> tuple[float, int]:

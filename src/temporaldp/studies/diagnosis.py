@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from temporaldp.accounting.series import temporal_leakage
-from temporaldp.correlation import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
+from temporaldp.correlation import (
+    Adversaries,
+    Adversary,
+    Trajectories,
+    estimate_adversaries,
+    estimate_dwell_times,
+    estimate_words,
+)
 from temporaldp.correlation.periodic_estimation import estimate_periodic
 from temporaldp.correlation.refinements import Refinement, Weaknesses, refinements, weaknesses
 from temporaldp.correlation.traces import Traces, codes_of
@@ -102,15 +110,21 @@ def diagnose(
     ([False, False, False], ())
     """
     spent = np.full(trajectories.n_times if horizon is None else horizon, positive(epsilon, "epsilon"))
+
+    def exact(adversaries: Adversaries) -> tuple[float, float]:
+        worst = temporal_leakage(adversaries, spent).worst
+        return worst, worst
+
     jobs: list[tuple[str, Callable[[], tuple[float, float]]]] = [
-        ("first order", lambda: _first_order(trajectories, spent, 0.0)),
-        ("first order with a prior of 1", lambda: _first_order(trajectories, spent, 1.0)),
+        ("first order", lambda: exact(next(estimate_adversaries(trajectories)))),
+        ("first order with a prior of 1", lambda: exact(next(estimate_adversaries(trajectories, prior=1.0)))),
         ("order 2", lambda: _lifted(trajectories, spent, "words")),
         (f"age of a state, up to {LONGEST} steps", lambda: _lifted(trajectories, spent, "ages")),
-        (_people_named(trajectories), lambda: _people(trajectories, spent)),
+        (_people_named(trajectories), lambda: exact(_people(trajectories))),
     ]
     if period is not None:
-        jobs.append((f"a matrix for each of {period} phases", lambda: _phases(trajectories, spent, period)))
+        clock = partial(estimate_periodic, trajectories, period=period, phase=0)
+        jobs.append((f"a matrix for each of {period} phases", lambda: exact(clock())))
     models = []
     for k, (name, measure) in enumerate(jobs):
         with part(k / len(jobs), (k + 1) / len(jobs), "leakage under each model"):
@@ -120,11 +134,6 @@ def diagnose(
             except (EstimationError, MatrixError) as error:
                 models.append(ModelLeakage(name, np.nan, np.nan, str(error)))
     return Diagnosis(float(spent[0]), tuple(models), refinements(trajectories, period=period), weaknesses(trajectories))
-
-
-def _first_order(trajectories: Traces, spent: FloatArray, prior: float) -> tuple[float, float]:
-    worst = temporal_leakage(next(estimate_adversaries(trajectories, prior=prior)), spent).worst
-    return worst, worst
 
 
 def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float, float]:
@@ -154,7 +163,7 @@ def _people_named(trajectories: Traces) -> str:
     return f"a matrix for {whose}, with a prior of 1"
 
 
-def _people(trajectories: Traces, spent: FloatArray) -> tuple[float, float]:
+def _people(trajectories: Traces) -> Iterator[Adversary]:
     chosen = np.unique(np.linspace(0, trajectories.n_users - 1, _n_people(trajectories)).astype(int))
     some = Trajectories(
         codes_of(trajectories)[chosen],
@@ -162,14 +171,7 @@ def _people(trajectories: Traces, spent: FloatArray) -> tuple[float, float]:
         users=[trajectories.users[k] for k in chosen],
         consecutive=trajectories.consecutive,
     )
-    worst = temporal_leakage(estimate_adversaries(some, prior=1.0, per_user=True), spent).worst
-    return worst, worst
-
-
-def _phases(trajectories: Traces, spent: FloatArray, period: int) -> tuple[float, float]:
-    adversary = estimate_periodic(trajectories, period=period, phase=0)
-    worst = temporal_leakage(adversary, spent).worst
-    return worst, worst
+    return estimate_adversaries(some, prior=1.0, per_user=True)
 
 
 def _memory(found: Diagnosis) -> list[str]:
@@ -224,7 +226,7 @@ def _thin(weak: Weaknesses) -> list[str]:
         )
     for names, what in (
         (weak.never_left, "are never left: a person who is there is distinguished at all later steps"),
-        (weak.unseen, "have no next value in the traces: their row needs a prior or longer traces"),
+        (weak.unseen, "have no next state in the traces: their row needs a prior or longer traces"),
         (
             weak.thin,
             "have fewer than five transitions for each state that follows: intervals (--set "

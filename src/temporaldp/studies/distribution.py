@@ -19,7 +19,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import progressed
-from temporaldp.values import FloatArray, IntArray, compared_by_value, positive
+from temporaldp.values import FloatArray, IntArray, compared_by_value, positive, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,10 +73,8 @@ class LeakageDistribution(Table):
         if not len(values) or not len(names) == len(values) == len(counts) or np.isnan(values).any():
             raise InputError(f"expected one leakage for each name, got {len(names)} names and {len(values)} numbers")
         order = np.argsort(-values, kind="stable")
-        values, counts = values[order], counts[order]
-        for array in (values, counts):
-            array.flags.writeable = False
-        fields = tuple(names[k] for k in order), values, counts, epsilon, horizon, accounting
+        ordered = read_only(values[order]), read_only(counts[order], np.int64)
+        fields = tuple(names[k] for k in order), *ordered, epsilon, horizon, accounting
         for field, value in zip(self.__slots__, fields, strict=True):
             object.__setattr__(self, field, value)
 
@@ -198,6 +196,9 @@ def leakage_distribution(
         progressed("leakage of every person", 0.0)
     if not names:
         raise InputError("expected at least one adversary, got none")
+    missing = [] if people is None else [name for name in names if name not in people]
+    if missing:
+        raise InputError(f"expected the number of people of every group, got none for {missing[0]!r}")
     counts = None if people is None else [people[name] for name in names]
     return LeakageDistribution(
         names, np.concatenate(parts), counts, epsilon=budget, horizon=horizon, accounting=accounting
@@ -210,15 +211,10 @@ def _leakage(
     """Return the largest leakage about each."""
     spent = np.full(1 if horizon is None else horizon, epsilon)
     if accounting == EXACT:
-        exact = EXACT
-        releases = exact.of_epsilons(spent)
+        releases = EXACT.of_epsilons(spent)
         if horizon is None:
-            return np.array([exact.limits([one], releases).temporal for one in people])
-        return np.array([leakage.temporal.max() for leakage in exact.series(people, releases)])
+            return np.array([EXACT.limits([one], releases).temporal for one in people])
+        return np.array([leakage.temporal.max() for leakage in EXACT.series(people, releases)])
     if horizon is None:
-        return np.array([_supremum(one, epsilon, accounting) for one in people])
+        return np.array([leakage_supremum(one, epsilon, accounting=accounting).temporal for one in people])
     return np.array([temporal_leakage(one, spent, accounting=accounting).worst for one in people])
-
-
-def _supremum(one: Adversary, epsilon: float, accounting: Accounting[Any, Any]) -> float:
-    return leakage_supremum(one, epsilon, accounting=accounting).temporal

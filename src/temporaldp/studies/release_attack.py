@@ -199,11 +199,13 @@ def attack_release(
     everyone = _adversaries(adversary, [walks.users[k] for k in chosen.tolist()], walks.states, len(truth))
     epsilon = max(_guarantee(one, released, scales, steps) for one, _ in everyone)
     groups = [(one, codes[chosen[rows]]) for one, rows in everyone]
-    _require_different([part for _, part in groups])
+    if not any(np.unique(column[column >= 0]).size > 1 for column in codes[chosen].T):
+        raise InputError("expected two people with different states at some step: no two people can be distinguished")
 
     def scored(noise: FloatArray) -> tuple[FloatArray, FloatArray]:
-        likelihoods = of_one_release(released.noise, scales, noise)
-        return _scores(codes[chosen], _joined(groups, likelihoods))
+        each = of_one_release(released.noise, scales, noise)
+        likelihoods = np.concatenate([of_all_releases(one, part, each) for one, part in groups], axis=1)
+        return _scores(codes[chosen], likelihoods)
 
     at, means = THRESHOLDS * (epsilon if 0.0 < epsilon < math.inf else 1.0), []
     false, true = _rates(*scored(drawn), at)
@@ -251,16 +253,6 @@ def _guarantee(one: Adversary, released: ReleasedHistograms, scales: FloatArray,
     spent = np.zeros(len(scales))
     spent[steps] = released.epsilons
     return temporal_leakage(one, spent).worst
-
-
-def _require_different(codes: list[IntArray]) -> None:
-    everyone = np.concatenate(codes)
-    if not any(np.unique(column[column >= 0]).size > 1 for column in everyone.T):
-        raise InputError("expected two people with different states at some step: no two people can be distinguished")
-
-
-def _joined(groups: list[tuple[Adversary, IntArray]], likelihoods: FloatArray) -> FloatArray:
-    return np.concatenate([of_all_releases(one, codes, likelihoods) for one, codes in groups], axis=1)
 
 
 def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, FloatArray]:
