@@ -95,7 +95,7 @@ def correlated_noise():
             color=colour,
         )
     axes.axhline(1.0, color=GREY, linestyle=":", linewidth=2)
-    axes.annotate("event level", (0, 1.0), (0, -12), textcoords="offset points", color=GREY)
+    axes.annotate("event level", (len(STAYS) - 0.95, 1.0), (10, 6), textcoords="offset points", color=GREY)
     axes.text(0, 8.5, "lines: upper bounds\nbars: simulated intervals", color=GREY)
     axes.set_xticks(range(len(STAYS)), [f"{stays:g}" for stays in STAYS])
     axes.set_xlim(-0.3, len(STAYS) + 0.4)
