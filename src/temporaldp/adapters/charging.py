@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.errors import BudgetError, InputError
@@ -61,6 +61,13 @@ LARGEST_EXPONENT = 700.0
 """Beyond, e^x is no double; delta is far above 1 long before."""
 
 
+def checked(accountant: Any) -> TemporalAccountant:
+    """Return the accountant; `InputError` if it is none."""
+    if not isinstance(accountant, TemporalAccountant):
+        raise InputError(f"expected a TemporalAccountant, got {type(accountant).__name__}")
+    return accountant
+
+
 def charge(accountant: TemporalAccountant, promised: Promise) -> None:
     """Spend a step's promise with the accountant and those of the blocks around the caller: with all of them, or none.
 
@@ -73,9 +80,7 @@ def charge(accountant: TemporalAccountant, promised: Promise) -> None:
     InputError
         It is no accountant, or its metric would count less than is promised.
     """
-    if not isinstance(accountant, TemporalAccountant):
-        raise InputError(f"expected a TemporalAccountant, got {type(accountant).__name__}")
-    with accountant:
+    with checked(accountant):
         for one in accounting_blocks.charged():
             require_no_nearer(one.accounting.distances, "another library's mechanism")
             if not isinstance(promised, float) and not one.accounting.delta:

@@ -8,8 +8,8 @@ from functools import cache
 from typing import Any
 
 from temporaldp.accounting import TemporalAccountant
-from temporaldp.adapters.charging import ADD_THEN_REMOVE, ROUNDED_UP, charge, over_moves, promise
-from temporaldp.errors import BudgetError, InputError
+from temporaldp.adapters.charging import ADD_THEN_REMOVE, ROUNDED_UP, charge, checked, over_moves, promise
+from temporaldp.errors import BudgetError
 from temporaldp.extras import needing
 
 
@@ -49,9 +49,7 @@ def diffprivlib(accountant: TemporalAccountant, *, moves: int = ADD_THEN_REMOVE)
     Mechanisms (``diffprivlib.mechanisms``) take no accountant: `release_snapshots` runs those.
     """
     over_moves(1.0, moves)  # refuses what is no number of moves
-    if not isinstance(accountant, TemporalAccountant):
-        raise InputError(f"expected a TemporalAccountant, got {type(accountant).__name__}")
-    return _accountant_class()(accountant, moves)
+    return _accountant_class()(checked(accountant), moves)
 
 
 @cache

@@ -6,6 +6,7 @@ from functools import cache
 from typing import Any
 
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.adapters.charging import checked
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.extras import needing
 from temporaldp.mechanisms.events import epsilon_of, release_of
@@ -48,9 +49,7 @@ def dp_accounting(accountant: TemporalAccountant) -> Any:
     >>> round(events.compose(LaplaceDpEvent(20.0), count=10).get_epsilon(0.0), 4)
     0.3677
     """
-    if not isinstance(accountant, TemporalAccountant):
-        raise InputError(f"expected a TemporalAccountant, got {type(accountant).__name__}")
-    return _accountant_class()(accountant)
+    return _accountant_class()(checked(accountant))
 
 
 @cache
