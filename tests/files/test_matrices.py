@@ -155,7 +155,7 @@ def test_plans_come_back_whole(tmp_path, horizon):
         ({"format": "other/9"}, "expected format"),
         ({"epsilons": [10.0, 10.0, 10.0]}, "was changed after it was made"),
         ({"alpha": 0.5}, "was changed after it was made"),
-        ({"alpha": float("inf")}, "content does not fit"),
+        ({"alpha": float("inf")}, "expected a plan as `temporaldp plan` writes it, got something else"),
         ({"leakage": {}}, "was changed after it was made"),
         ({"neighboring_relation": "add_remove"}, "was changed after it was made"),
         ({"digest": 5}, "was changed after it was made"),

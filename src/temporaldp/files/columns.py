@@ -73,9 +73,8 @@ def _write_parquet(columns: Mapping[str, Sequence[Any]], path: Path, said: Mappi
         import pyarrow as pa
         from pyarrow import parquet
 
-    arrays = {name: pa.array(values) for name, values in columns.items()}
-    for name, array in arrays.items():
-        if array.type == pa.null():  # a column without any value: one of numbers
-            arrays[name] = array.cast(pa.float64())
-    table = pa.table(arrays)
+    arrays = map(pa.array, columns.values())
+    # A column without any value is one of numbers.
+    typed = [array.cast(pa.float64()) if array.type == pa.null() else array for array in arrays]
+    table = pa.table(typed, list(columns))
     parquet.write_table(table.replace_schema_metadata({METADATA_KEY: json.dumps(said)}), str(path))

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.documents import correlation_from
+from temporaldp.correlation.estimation import BOTH
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.files.atomic import replacing, suffix_of
 from temporaldp.files.matrices import parsed
-
-DIRECTIONS = ("backward", "forward")
 
 
 def save_correlation(adversary: Adversary, path: str | Path) -> None:
@@ -32,7 +31,7 @@ def save_correlation(adversary: Adversary, path: str | Path) -> None:
     suffix_of(path, (".json",), "a correlation")
     if not adversary.matrices:
         raise InputError("expected an adversary with a correlation, got one without")
-    document = {direction: getattr(adversary, direction).document() for direction in DIRECTIONS}
+    document = {direction: getattr(adversary, direction).document() for direction in BOTH}
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
 

@@ -11,16 +11,16 @@ from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.documents import correlation_from
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.files.atomic import brief, replacing, require_file, suffix_of
-from temporaldp.files.columns import guarded, unguarded
+from temporaldp.files.columns import save_columns, unguarded
 
 SUFFIXES = (".csv", ".json")
 
-UNREADABLE = (ValueError, KeyError, TypeError, IndexError, RecursionError, OverflowError, MemoryError, csv.Error)
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, MemoryError, csv.Error)
 """Exceptions of parsers on files that are damaged or in another format."""
 
 
 @contextmanager
-def parsed(path: str | Path, what: str) -> Iterator[str]:
+def parsed(path: str | Path, what: str, refusal: type[InputError] = MatrixError) -> Iterator[str]:
     """The text of a file, whose parsing within the block names the file where it fails."""
     source = require_file(path, what)
     try:
@@ -28,7 +28,7 @@ def parsed(path: str | Path, what: str) -> Iterator[str]:
     except InputError as error:
         raise type(error)(f"{source}: {error}") from None
     except UNREADABLE as error:
-        raise MatrixError(f"{source}: expected {what}, got something else: {brief(error)}") from None
+        raise refusal(f"{source}: expected {what}, got something else: {brief(error)}") from None
 
 
 def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
@@ -49,11 +49,11 @@ def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
     OutputError
         The file cannot be written; what stood there is untouched.
     """
-    is_table = suffix_of(path, SUFFIXES, "a matrix") == ".csv"
-    with replacing(path) as temporary:
-        if is_table:
-            _write_csv(matrix, temporary)
-        else:
+    if suffix_of(path, SUFFIXES, "a matrix") == ".csv":
+        columns = dict(zip(matrix.states, matrix.dense().T.tolist(), strict=True))
+        save_columns({"": matrix.states, **columns}, path)
+    else:
+        with replacing(path) as temporary:
             temporary.write_text(json.dumps(matrix.document()) + "\n", encoding="utf-8")
 
 
@@ -102,14 +102,6 @@ def _are_numbers(cells: list[str]) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _write_csv(matrix: TransitionMatrix, path: Path) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["", *map(guarded, matrix.states)])
-        for state, row in zip(matrix.states, matrix.dense().tolist(), strict=True):
-            writer.writerow([guarded(state), *map(repr, row)])
 
 
 def _cells(text: str) -> list[list[str]]:

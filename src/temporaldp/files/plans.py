@@ -13,9 +13,10 @@ from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.documents import plain, value_of
 from temporaldp.errors import InputError
-from temporaldp.files.atomic import brief, replacing, require_file
+from temporaldp.files.atomic import replacing
+from temporaldp.files.matrices import parsed
 from temporaldp.planning import BudgetPlan, NoisePlan, Plan
-from temporaldp.values import REPLACE_ONE, FloatArray
+from temporaldp.values import REPLACE_ONE
 
 FORMAT = "temporaldp.plan/6"
 
@@ -47,25 +48,23 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 def plan_document(plan: Plan) -> dict[str, Any]:
     """A plan as JSON values, with a digest that shows whether any of them was changed."""
     own = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "leakage"}
-    document: dict[str, Any] = {
-        "format": FORMAT,
-        "kind": next(kind for kind, made in KINDS.items() if isinstance(plan, made)),
-        "horizon": plan.horizon,
-        "accounting": plan.accounting,
-        "delta": plan.delta,
-        "unit": "nats",
-        "neighboring_relation": REPLACE_ONE,
-        **own,
-        "epsilons": plan.epsilons,
-        "leakage": {"epsilons": _promised(plan), **{name: getattr(plan.leakage, name) for name in DIRECTIONS}},
-    }
-    content: dict[str, Any] = plain(document)
+    # Leakage of each step by itself; under a metric it differs from the budget.
+    promised = plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
+    content: dict[str, Any] = plain(
+        {
+            "format": FORMAT,
+            "kind": next(kind for kind, made in KINDS.items() if isinstance(plan, made)),
+            "horizon": plan.horizon,
+            "accounting": plan.accounting,
+            "delta": plan.delta,
+            "unit": "nats",
+            "neighboring_relation": REPLACE_ONE,
+            **own,
+            "epsilons": plan.epsilons,
+            "leakage": {"epsilons": promised, **{name: getattr(plan.leakage, name) for name in DIRECTIONS}},
+        }
+    )
     return content | {"digest": _digest(content)}
-
-
-def _promised(plan: Plan) -> FloatArray | list[float]:
-    """Leakage of each step by itself; under a metric it differs from the budget."""
-    return plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
 
 
 def _digest(document: dict[str, Any]) -> str:
@@ -94,37 +93,24 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
     InputError
         It is not a plan, or its parts contradict one another.
     """
-    source = require_file(path, "a plan (from `temporaldp plan`)")
-    try:
-        document = json.loads(source.read_text(encoding="utf-8"))
-        _refuse_changed(document)
+    with parsed(path, "a plan as `temporaldp plan` writes it", InputError) as text:
+        document = json.loads(text)
+        if document["format"] != FORMAT:
+            raise InputError(f"expected format {FORMAT!r}, got {str(document['format'])[:40]!r}")
+        if document["digest"] != _digest(document):
+            raise InputError("the plan was changed after it was made, and nothing vouches for it any more: plan again")
         kind = KINDS[document["kind"]]
         types = get_type_hints(kind)
         own = {name: value_of(types[name], document[name]) for name in types if name not in {"leakage", *ARRAYS}}
         arrays = {name: document[name] for name in ARRAYS if name in types}
-        plan = kind(leakage=_leakage(document), **own, **arrays)
-    except InputError as error:
-        raise InputError(f"{source}: {error}") from None
-    except (KeyError, TypeError, ValueError, IndexError, RecursionError, OverflowError, AttributeError) as error:
-        raise InputError(
-            f"{source}: expected a plan as `temporaldp plan` writes it, but its content does not fit: {brief(error)}"
-        ) from None
-    return plan
-
-
-def _refuse_changed(document: dict[str, Any]) -> None:
-    if document["format"] != FORMAT:
-        raise InputError(f"expected format {FORMAT!r}, got {str(document['format'])[:40]!r}")
-    if document["digest"] != _digest(document):
-        raise InputError("the plan was changed after it was made, and nothing vouches for it any more: plan again")
+        return kind(leakage=_leakage(document), **own, **arrays)
 
 
 def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:
     method = accounting_from(document["accounting"])
-    leakage = document["leakage"]
-    epsilons = np.array(leakage["epsilons"], dtype=np.float64)
-    if document["horizon"] is None:
-        past, future, both = (float(leakage[field]) for field in DIRECTIONS)
-        return LeakageSupremum(float(epsilons[0]), past, future, both, accounting=method)
-    series = [np.array(leakage[field], dtype=np.float64) for field in DIRECTIONS]
-    return LeakageSeries(epsilons, series[0], series[1], series[2], accounting=method)
+    epsilons, past, future, both = (
+        np.array(document["leakage"][name], dtype=np.float64) for name in ("epsilons", *DIRECTIONS)
+    )
+    if document["horizon"] is not None:
+        return LeakageSeries(epsilons, past, future, both, accounting=method)
+    return LeakageSupremum(epsilons.item(), past.item(), future.item(), both.item(), accounting=method)
