@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from temporaldp.accounting.exact.method import Exact
+from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import CountedTraces, estimate_adversaries
 from temporaldp.errors import BudgetError, InputError, TraceError
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from temporaldp.correlation.succession import Counting
     from temporaldp.correlation.trace_table import TraceTable
-
-EXACT = Exact()
 
 SCHEMA = "user string, leakage double"
 

@@ -76,9 +76,8 @@ class Embedded:
             settings["max_temp_directory_size"] = largest_spill
         # DuckDB 2.0 splits a window over Parquet into hundreds of branches, each of which reads the metadata of all
         # row groups of the file: at 10^7 rows this took half as long again. What is worth splitting is split into `cuts`.
-        found = self.run(lambda: self._connection.execute("FROM duckdb_optimizers()").fetchall())
-        optimizers = {name for (name,) in found}
-        settings["disabled_optimizers"] = ",".join(optimizers & {"partitioned_execution"})
+        known = self.run(lambda: self._connection.execute("FROM duckdb_optimizers()").fetchall())
+        settings["disabled_optimizers"] = ",".join({name for (name,) in known} & {"partitioned_execution"})
         for name, value in settings.items():
             self._connection.execute(f"SET {name} = {_quoted(str(value))}")
         # Needed to ask for the progress of a query. In a notebook without ipywidgets DuckDB refuses it: no progress is shown.
@@ -90,14 +89,13 @@ class Embedded:
         self._connection.execute("SET preserve_insertion_order = false; SET parquet_metadata_cache = true")
         # By name, a column gets a type that holds the entries of all files; else that of the first, to which others are cast.
         files = f"read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
-        found = self._asked(lambda: self._connection.sql(f"FROM {files}"))
+        found = self.run(lambda: self._connection.sql(f"FROM {files}"))
         if taken := [name for name in found.columns if name.lower() in PLACES]:
             raise TraceError(
                 f"column {taken[0]!r} has a name that DuckDB reserves for the position of a row; rename it"
             )
         row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number"
-        mask = (1 << FILE_BITS) - 1
-        source = self._source(paths, lambda row: (row >> FILE_BITS, row & mask))
+        source = self._source(paths, lambda row: divmod(row, 1 << FILE_BITS))
         table = self._table(self._chosen(found.columns, row, files, where), names, source)
         kinds = dict(zip(names, map(str, found.types), strict=False))
         return replace(table, cuts=lambda name, cells: self._cuts(paths, name, kinds[name], cells))
@@ -166,17 +164,24 @@ class Embedded:
         row = f"(n << {LINE_BITS}) + c1 - 1 AS row"
         cells = f"SELECT n AS c0, generate_subscripts(words, 1) AS c1, unnest(words) AS c2, {row} FROM {lines}"
         self.run(lambda: self._connection.execute(f"CREATE TABLE kept AS {cells}"))
-        mask = (1 << LINE_BITS) - 1
-        source = Source(kind="file", place=lambda row: f"sequence {row >> LINE_BITS}, value {(row & mask) + 1}")
+        source = Source(
+            kind="file", place=lambda row: f"sequence {row >> LINE_BITS}, value {row % (1 << LINE_BITS) + 1}"
+        )
         return self._table(self._connection.table("kept"), ("user", "time", "state"), source)
 
     def _chosen(self, names: Sequence[str], row: str, files: str, where: str | None) -> Any:
         """The columns of files as c0, c1, ... and row, of the rows for which a condition holds."""
         columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(names))
-        condition = "" if where is None else f" WHERE ({where})"
-        return self._asked(
-            lambda: self._connection.sql(f"SELECT {columns}, {row} AS row FROM {files}{condition}"), where
-        )
+        query = f"SELECT {columns}, {row} AS row FROM {files}"
+        if where is None:
+            return self.run(lambda: self._connection.sql(query))
+        try:
+            return self._connection.sql(f"{query} WHERE ({where})")
+        except duckdb.Error as error:
+            raise InputError(
+                f"expected where to be an SQL condition on the columns, such as zone <> 'depot', got {where!r}: "
+                f"{brief(error)}"
+            ) from None
 
     def _source(self, paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Source:
         """Name of a row in messages: with its file if there are several, which `split` finds."""
@@ -217,18 +222,6 @@ class Embedded:
             return answer.result()
         del answer  # it holds the failure, whose frames would hold it
         raise _translated(failure) from None
-
-    def _asked(self, query: Callable[[], Any], where: str | None = None) -> Any:
-        """A relation; only the schema of its files is read here."""
-        try:
-            return query()
-        except duckdb.Error as error:
-            if where is not None:
-                raise InputError(
-                    f"expected where to be an SQL condition on the columns, such as zone <> 'depot', got {where!r}: "
-                    f"{brief(error)}"
-                ) from None
-            raise _translated(error) from None
 
 
 def _translated(error: BaseException) -> BaseException:

@@ -87,8 +87,7 @@ def separator_of(path: Path) -> str:
     """Return the most frequent of the usual separators in the first line of a CSV file; a comma if it has none."""
     opener = gzip.open if path.suffix.lower() == ".gz" else open
     with suppress(UnicodeDecodeError, OSError, EOFError, zlib.error), opener(path, "rt", encoding="utf-8-sig") as file:
-        line = file.readline()
-        return max(",;\t|", key=line.count)
+        return max(",;\t|", key=file.readline().count)
     return ","
 
 
