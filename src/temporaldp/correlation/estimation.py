@@ -5,6 +5,7 @@ from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temporaldp.correlation.adversary import Adversary, Matrix
 from temporaldp.correlation.confidence import checked_confidence, intervals_of_counts
@@ -13,9 +14,10 @@ from temporaldp.correlation.coverage import coverage
 from temporaldp.correlation.interval_matrix import IntervalMatrix
 from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.states import listed
-from temporaldp.correlation.traces import Grouped, IntArray, Traces, as_traces
+from temporaldp.correlation.traces import Grouped, Traces, as_traces
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, InputError
+from temporaldp.values import IntArray
 
 MOST_STATES = 20_000
 """States up to which a dense table of counts is made: 3 GiB."""
@@ -61,7 +63,7 @@ def estimate_transition_matrix(
     _checked(direction, prior)
     require_countable(table)
     counts = all_transitions(table) if user is None else table.transition_counts(user)
-    return _estimate(table, counts, direction, prior, user)
+    return estimated(table, counts, direction, prior, user)
 
 
 def estimate_adversary(
@@ -159,7 +161,7 @@ def estimate_adversaries(
         people = table.user_transitions() if per_user else [(None, all_transitions(table))]
     for name, counts in people:
         if level is None:
-            known: dict[Direction, Matrix] = {d: _estimate(table, counts, d, prior, name) for d in directions}
+            known: dict[Direction, Matrix] = {d: estimated(table, counts, d, prior, name) for d in directions}
         else:
             known = intervals(counts, table.states, directions, level)
         yield Adversary(backward=known.get("backward"), forward=known.get("forward"), name=name)
@@ -194,15 +196,12 @@ def intervals(
     for direction in directions:
         of_rows = counts if direction == "forward" else counts.T
         low, high = intervals_of_counts(of_rows, risk=(1.0 - confidence) / len(directions))
-        origin = Origin("estimated", _sentence(of_rows, states, direction, confidence))
+        unseen = [states[k] for k in np.flatnonzero(of_rows.sum(axis=1) == 0)]
+        none = f" No transition of {listed(unseen)} was seen: its {direction} row may be anything." if unseen else ""
+        seen = f"{int(of_rows.sum())} transitions, all entries together at {confidence:.4g} confidence."
+        origin = Origin("estimated", f"Estimated from {seen}{none}")
         found[direction] = IntervalMatrix(low, high, states, origin=origin)
     return found
-
-
-def _sentence(counts: IntArray, states: tuple[str, ...], direction: Direction, confidence: float) -> str:
-    unseen = [states[k] for k in np.flatnonzero(counts.sum(axis=1) == 0)]
-    none = f" No transition of {listed(unseen)} was seen: its {direction} row may be anything." if unseen else ""
-    return f"Estimated from {int(counts.sum())} transitions, all entries together at {confidence:.4g} confidence.{none}"
 
 
 def all_transitions(traces: Traces) -> IntArray:
@@ -217,9 +216,10 @@ def all_transitions(traces: Traces) -> IntArray:
     return counts
 
 
-def _estimate(
-    traces: Traces, counts: IntArray, direction: Direction, prior: float, user: str | None
+def estimated(
+    traces: Traces, counts: NDArray[Any], direction: Direction, prior: float, user: str | None = None
 ) -> TransitionMatrix:
+    """The matrix in a direction by counts of transitions; `EstimationError` where a state has none, and there is no prior."""
     who = "" if user is None else f" of user {user!r}"
     weights = (counts if direction == "forward" else counts.T) + prior
     totals = weights.sum(axis=1)
@@ -236,7 +236,6 @@ def _estimate(
 def _advice(traces: Traces, otherwise: str) -> str:
     """Advice for a missing row; a prior would only hide that events were taken for states."""
     with suppress(InputError):  # counted traces without times
-        covered = coverage(traces)
-        if covered.is_scarce:
+        if (covered := coverage(traces)).is_scarce:
             return covered.sentence
     return otherwise

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from temporaldp.correlation.adversary import Adversary
+from temporaldp.correlation.estimation import BOTH, estimated
 from temporaldp.correlation.protocol import Periodic
-from temporaldp.correlation.states import listed
 from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, InputError
@@ -74,16 +74,9 @@ def estimate_periodic(
         both = (codes[:, t] >= 0) & (codes[:, t + 1] >= 0)
         np.add.at(counts[t % period], (codes[both, t], codes[both, t + 1]), 1.0)
     sides = []
-    for tables in (counts.transpose(0, 2, 1), counts):
-        whole = tables.sum(axis=0) + prior
-        unseen = np.flatnonzero(whole.sum(axis=1) == 0.0)
-        if unseen.size:
-            raise EstimationError(
-                f"the traces show no transition of {listed([trajectories.states[k] for k in unseen])}; give a prior (prior=1, "
-                "or --set correlation.prior=1), or longer traces"
-            )
-        whole /= whole.sum(axis=1, keepdims=True)
-        weights = tables + tie * whole
+    for direction, tables in zip(BOTH, (counts.transpose(0, 2, 1), counts), strict=True):
+        whole = estimated(trajectories, counts.sum(axis=0), direction, prior)
+        weights = tables + tie * whole.dense()
         rows = weights / weights.sum(axis=2, keepdims=True)
         sides.append([TransitionMatrix(one, trajectories.states) for one in rows])
     return Adversary(*(Periodic(one, phase=phase or 0) for one in sides))

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from temporaldp.correlation.estimation import all_transitions
-from temporaldp.correlation.traces import IntArray, Traces, transitions_of
-from temporaldp.correlation.transition import FloatArray
+from temporaldp.correlation.traces import Traces, transitions_of
 from temporaldp.errors import InputError
+from temporaldp.values import BoolArray, IntArray
 
 FEW_A_CELL = 5.0
 """Transitions a possible cell below which a row is thin: its probabilities are known to one digit at best."""
@@ -61,7 +60,7 @@ class Refinement:
         return self.transitions < FEW_A_CELL * self.degrees
 
 
-def compared(name: str, groups: NDArray[np.int64], rows: IntArray, columns: IntArray, n: int) -> Refinement:
+def compared(name: str, groups: IntArray, rows: IntArray, columns: IntArray, n: int) -> Refinement:
     """The test whether the next state depends on the group beside the row.
 
     Parameters
@@ -83,7 +82,7 @@ def compared(name: str, groups: NDArray[np.int64], rows: IntArray, columns: IntA
     return Refinement(name, statistic, degrees, p_value, bic_gain, len(rows))
 
 
-def _log_likelihood(counts: NDArray[np.int64]) -> float:
+def _log_likelihood(counts: IntArray) -> float:
     totals = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
     seen = counts > 0
     return float((counts[seen] * np.log(counts[seen] / totals[seen])).sum())
@@ -143,16 +142,14 @@ def weaknesses(trajectories: Traces) -> Weaknesses:
     n_groups, label = scipy.sparse.csgraph.connected_components(
         scipy.sparse.csr_array(counts), directed=True, connection="strong"
     )
-    groups = tuple(tuple(names[k] for k in np.flatnonzero(label == g)) for g in range(n_groups))
-    total, own = counts.sum(axis=1), np.diag(counts)
-    following: FloatArray = (counts > 0).sum(axis=1).astype(np.float64)
+    total, following = counts.sum(axis=1), (counts > 0).sum(axis=1)
 
-    def named(chosen: NDArray[np.bool_]) -> tuple[str, ...]:
+    def named(chosen: BoolArray) -> tuple[str, ...]:
         return tuple(names[k] for k in np.flatnonzero(chosen))
 
     return Weaknesses(
-        tuple(sorted(groups, key=len, reverse=True)),
-        named((total > 0) & (own == total)),
+        tuple(sorted((named(label == g) for g in range(n_groups)), key=len, reverse=True)),
+        named((total > 0) & (np.diag(counts) == total)),
         named(total == 0),
         named((total > 0) & (total < FEW_A_CELL * following)),
     )
