@@ -13,8 +13,7 @@ _watcher: ContextVar[Watcher | None] = ContextVar("temporaldp_progress", default
 
 def progressed(doing: str, share: float) -> None:
     """Report that a share (0 to 1) of a computation is done, if there is a watcher."""
-    watcher = _watcher.get()
-    if watcher is not None:
+    if watcher := _watcher.get():
         watcher(doing, share)
 
 

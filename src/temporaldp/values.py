@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Iterable
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -55,16 +54,32 @@ def whole_number(value: Any, name: str, *, least: int | None = None, error: type
 
 def read_only(values: ArrayLike, kind: DTypeLike = np.float64) -> NDArray[Any]:
     """Return a read-only copy."""
-    array = np.array(values, dtype=kind)
-    array.flags.writeable = False
-    return array
+    return locked(np.array(values, dtype=kind))
+
+
+def locked(value: Kind) -> Kind:
+    """Return the value after making its arrays read-only, also within tuples and sparse matrices."""
+    if isinstance(value, np.ndarray):
+        value.flags.writeable = False
+    elif isinstance(value, tuple):
+        for one in value:
+            locked(one)
+    elif hasattr(value, "indptr"):
+        locked(tuple(getattr(value, part) for part in ("data", "indices", "indptr")))
+    return value
+
+
+def assign(instance: object, **fields: Any) -> None:
+    """Set fields of a frozen object that is being made."""
+    for name, value in fields.items():
+        object.__setattr__(instance, name, value)
 
 
 def copy_in(instance: object, *fields: str, kind: DTypeLike = np.float64) -> None:
     """Replace these fields of a frozen object by read-only arrays of its own; None stays None."""
     for field in fields:
         if (given := getattr(instance, field)) is not None:
-            object.__setattr__(instance, field, read_only(given, kind))
+            assign(instance, **{field: read_only(given, kind)})
 
 
 def checked_relation(relation: Any) -> str:
@@ -87,30 +102,21 @@ def compared_by_value(cls: type[Kind]) -> type[Kind]:
     """
     declared = getattr(cls, "__dataclass_fields__", None)
     names = getattr(cls, "_fields", ()) if declared is None else [key for key, one in declared.items() if one.compare]
-    restored = vars(cls).get("__setstate__")
 
     def equal(self: Any, other: object) -> Any:
         if type(self) is not type(other):
             return NotImplemented
         return self is other or all(_comparable(getattr(self, k)) == _comparable(getattr(other, k)) for k in names)
 
-    def unequal(self: Any, other: object) -> Any:
-        found = self.__eq__(other)
-        return found if found is NotImplemented else not found
-
     def hashed(self: Any) -> int:
         return hash((cls.__name__, *(_comparable(getattr(self, name)) for name in names)))
 
-    def restore(self: Any, state: Iterable[Any]) -> None:
-        assert restored is not None
-        restored(self, [_locked(value) for value in state])
-
-    methods = {"__eq__": equal, "__ne__": unequal, "__hash__": hashed}
+    methods = {"__eq__": equal, "__ne__": object.__ne__, "__hash__": hashed}  # tuples have a "not equal" of their own
     for name, method in methods.items():
         if name not in vars(cls):
             setattr(cls, name, method)
-    if restored is not None:
-        setattr(cls, "__setstate__", restore)  # noqa: B010
+    if (restored := vars(cls).get("__setstate__")) is not None:
+        setattr(cls, "__setstate__", lambda self, state: restored(self, [locked(value) for value in state]))  # noqa: B010
     return cls
 
 
@@ -126,17 +132,4 @@ def _comparable(value: Any) -> Any:
         return tuple(_comparable(one) for one in value)
     if isinstance(value, dict):
         return frozenset((key, _comparable(one)) for key, one in value.items())
-    return value
-
-
-def _locked(value: Any) -> Any:
-    """Return the value after making its arrays read-only, also within tuples and sparse matrices."""
-    if isinstance(value, np.ndarray):
-        value.flags.writeable = False
-    elif type(value) is tuple:
-        for one in value:
-            _locked(one)
-    elif hasattr(value, "indptr"):
-        for one in (value.data, value.indices, value.indptr):
-            _locked(one)
     return value

@@ -12,15 +12,14 @@ from numpy.typing import ArrayLike
 from temporaldp.correlation.interval_matrix import IntervalMatrix
 from temporaldp.correlation.protocol import Constant, Correlation, NoCorrelation, PerStep
 from temporaldp.correlation.states import require_same_states
-from temporaldp.correlation.transition import FloatArray, TransitionMatrix, distribution
+from temporaldp.correlation.transition import TransitionMatrix, distribution
 from temporaldp.display import summary
 from temporaldp.errors import InputError, MatrixError
+from temporaldp.values import FloatArray, assign
 
 Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
 Known: TypeAlias = Correlation | ArrayLike | Sequence[Matrix | ArrayLike] | None
 """Arguments that are accepted as a correlation."""
-
-NONE = NoCorrelation()
 
 STATIONARY_TOLERANCE = 1e-12
 """Relative distance per entry within which a distribution is the chain's stationary one: rounding, not movement."""
@@ -66,9 +65,9 @@ class Adversary:
     ('0', '1')
     """
 
-    backward: Correlation = NONE
-    forward: Correlation = NONE
-    name: str | None = None
+    backward: Correlation
+    forward: Correlation
+    name: str | None
 
     def __init__(
         self,
@@ -77,9 +76,8 @@ class Adversary:
         *,
         name: str | None = None,
     ) -> None:
-        object.__setattr__(self, "backward", _correlation(backward, "backward"))
-        object.__setattr__(self, "forward", _correlation(forward, "forward"))
-        object.__setattr__(self, "name", name)
+        past, future = _correlation(backward, "backward"), _correlation(forward, "forward")
+        assign(self, backward=past, forward=future, name=name)
         matrices = self.matrices
         for matrix in matrices[1:]:
             require_same_states(matrices[0].states, matrix.states, what="another matrix of the same adversary")
@@ -289,13 +287,10 @@ class Adversary:
 
     def between(self, first: int, n_steps: int) -> Adversary:
         """The adversary of `n_steps` steps from step `first` on, with the matrices of the transitions between them."""
-        last = first + n_steps - 1
-        return Adversary(*(one.between(first, last) for one in self.directions), name=self.name)
+        return Adversary(*(one.between(first, first + n_steps - 1) for one in self.directions), name=self.name)
 
     def over(self, n_steps: int) -> Adversary:
         """The adversary of a release of `n_steps` steps: matrices without a last step are written out, one per transition."""
-        if all(one.is_constant or one.n_steps is not None for one in self.directions):
-            return self
         return Adversary(*(one.over(n_steps) for one in self.directions), name=self.name)
 
 
@@ -326,7 +321,7 @@ def _is_table(value: object) -> bool:
 
 def _correlation(value: Known, which: str) -> Correlation:
     if value is None:
-        return NONE
+        return NoCorrelation()
     if isinstance(value, Correlation):
         return value
     if _is_table(value):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, IntArray
 
 
 def checked_confidence(confidence: float) -> float:
@@ -43,7 +41,7 @@ def clopper_pearson(
     return np.clip(low, 0.0, 1.0), np.clip(high, 0.0, 1.0)
 
 
-def intervals_of_counts(counts: NDArray[np.int64], *, risk: float) -> tuple[FloatArray, FloatArray]:
+def intervals_of_counts(counts: IntArray, *, risk: float) -> tuple[FloatArray, FloatArray]:
     """Bounds of every entry of a transition matrix from counts of transitions, shape (n, n) each.
 
     All hold together but with probability `risk` at most (Bonferroni over the entries), if the transitions from a state are

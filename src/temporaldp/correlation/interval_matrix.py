@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.protocol import Constant
 from temporaldp.correlation.states import listed, names_of, positions, require_same_states, state_names
-from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, FloatArray, TransitionMatrix, in_proportion
+from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatrix, in_proportion
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.kernels import LeakageProfile
 from temporaldp.kernels.interval import interval_profile
-from temporaldp.values import compared_by_value
+from temporaldp.values import FloatArray, assign, compared_by_value, locked
 
 ROUNDINGS = 4.0
 """By so many roundings of 1 an entry may pass its bound: a row that was divided by its sum does."""
@@ -78,9 +78,7 @@ class IntervalMatrix(Constant):
             raise MatrixError(f"expected bounds of one shape, got lower {low.shape} and upper {high.shape}")
         names = names_of(len(low), states)
         _require_distributions(low, high, names)
-        made = {"lower": low, "upper": high, "states": names, "origin": origin, "_profile": None}
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
+        assign(self, lower=low, upper=high, states=names, origin=origin, _profile=None)
 
     @classmethod
     def around(cls, matrix: TransitionMatrix, *, width: float) -> IntervalMatrix:
@@ -110,8 +108,12 @@ class IntervalMatrix(Constant):
 
     def document(self) -> dict[str, Any]:
         """The states, both bounds of each entry, and where they come from."""
-        bounds = {"lower": self.lower.tolist(), "upper": self.upper.tolist()}
-        return {"states": list(self.states), **bounds, "origin": asdict(self.origin)}
+        return {
+            "states": list(self.states),
+            "lower": self.lower.tolist(),
+            "upper": self.upper.tolist(),
+            "origin": asdict(self.origin),
+        }
 
     @property
     def tight(self) -> tuple[FloatArray, FloatArray]:
@@ -133,7 +135,7 @@ class IntervalMatrix(Constant):
         attained leakage.
         """
         if self._profile is None:
-            object.__setattr__(self, "_profile", interval_profile(self.lower, self.upper, self.states))
+            assign(self, _profile=interval_profile(self.lower, self.upper, self.states))
         assert self._profile is not None
         return self._profile
 
@@ -239,9 +241,8 @@ def sticky(
     if len(names) < 2:
         raise InputError(f"expected at least 2 states, got {len(names)}: a single state reveals nothing")
     own = np.eye(len(names), dtype=bool)
-    lower, upper = np.where(own, least, 0.0), np.where(own, most, 1.0 - least)
-    if len(names) == 2:
-        lower = np.where(own, least, 1.0 - most)
+    elsewhere = 1.0 - most if len(names) == 2 else 0.0  # of two states, the other one has all the rest
+    lower, upper = np.where(own, least, elsewhere), np.where(own, most, 1.0 - least)
     stated = Origin(
         "stated", f"Stated: the state stays the same with probability {least:g} to {most:g}, and goes anywhere else."
     )
@@ -261,14 +262,12 @@ def _checked_bound(bound: Any, which: str) -> FloatArray:
         raise MatrixError(
             f"expected a {which} bound from 0 to 1 for every entry, got {entries[i, j]} in row {i}, column {j}"
         )
-    entries.flags.writeable = False
-    return entries
+    return locked(entries)
 
 
 def _require_distributions(low: FloatArray, high: FloatArray, names: tuple[str, ...]) -> None:
     """`MatrixError` for a row between whose bounds there is no distribution."""
-    crossed = low > high
-    if crossed.any():
+    if (crossed := low > high).any():
         i, j = (int(k[0]) for k in np.nonzero(crossed))
         raise MatrixError(
             f"the bounds of row {names[i]!r}, column {names[j]!r} hold nothing: lower {low[i, j]} is above upper "

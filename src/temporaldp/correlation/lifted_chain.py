@@ -19,11 +19,11 @@ from numpy.typing import ArrayLike
 from temporaldp.correlation.adversary import Adversary
 from temporaldp.correlation.estimation import all_transitions
 from temporaldp.correlation.states import listed, names_of
-from temporaldp.correlation.traces import IntArray, Traces, codes_of
+from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.correlation.trajectories import ABSENT
-from temporaldp.correlation.transition import FloatArray, TransitionMatrix
+from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, InputError, MatrixError
-from temporaldp.values import compared_by_value
+from temporaldp.values import FloatArray, IntArray, compared_by_value, locked
 
 MOST_HIDDEN = 1_000
 """Hidden states up to which dense matrices over them are made: 8 MB each, and some dozens of them in accounting."""
@@ -56,8 +56,7 @@ class LiftedChain:
     memory: str
 
     def __post_init__(self) -> None:
-        self.labels.flags.writeable = False
-        self.shares.flags.writeable = False
+        locked((self.labels, self.shares))
 
     @classmethod
     def of_words(cls, probabilities: ArrayLike, states: Iterable[object] | None = None) -> LiftedChain:
@@ -97,8 +96,7 @@ class LiftedChain:
                 f"got shape {given.shape}"
             )
         known = names_of(n, states)
-        words = _Words.of(known, order)
-        return _stationary(known, words.last, _moving(given.reshape(-1, n), words.following), words.names, words.memory)
+        return _stationary(known, _words(known, order), given.reshape(-1, n))
 
     @property
     def adversary(self) -> Adversary:
@@ -137,39 +135,39 @@ def estimate_words(trajectories: Traces, *, order: int, prior: float = 1.0) -> L
     >>> estimate_words(load_sample(), order=2)
     LiftedChain(25 hidden states of 5 states: the last 2 states)
     """
-    words, n = _Words.of(trajectories.states, order), trajectories.n_states
+    words, n = _words(trajectories.states, order), trajectories.n_states
     codes = codes_of(trajectories)
-    hidden = np.full(codes.shape, ABSENT)
+    numbers = np.full(codes.shape, ABSENT)
     for t in range(order - 1, codes.shape[1]):
         window = codes[:, t - order + 1 : t + 1]
         whole = (window >= 0).all(axis=1) & trajectories.consecutive[t - order + 1 : t].all()
-        hidden[whole, t] = np.ravel_multi_index(tuple(window[whole].T), (n,) * order)
-    return _chain(trajectories, hidden, words.last, words.following, words.names, prior, words.memory)
+        numbers[whole, t] = np.ravel_multi_index(tuple(window[whole].T), (n,) * order)
+    return _chain(trajectories, words, numbers, prior)
 
 
-class _Words(NamedTuple):
-    """All words of the last states: the last state of each, the words that may follow, their names, and what they remember."""
+class _Hidden(NamedTuple):
+    """Hidden states: the state that each shows, the next one by next state, their names, and what they remember."""
 
-    last: IntArray
+    labels: IntArray
     following: IntArray
     names: list[str]
     memory: str
 
-    @classmethod
-    def of(cls, states: tuple[str, ...], order: int) -> _Words:
-        n = len(states)
-        if order < 1:
-            raise InputError(f"expected an order of at least 1, got {order}")
-        if n**order > MOST_HIDDEN:
-            raise EstimationError(
-                f"order {order} over {n} states has {n**order} words, more than {MOST_HIDDEN}: a matrix over them would not "
-                "fit; take a lower order, or group states into fewer"
-            )
-        words = np.array(np.unravel_index(np.arange(n**order), (n,) * order)).T
-        following = np.arange(n**order)[:, None] * n % n**order + np.arange(n)
-        names = [" > ".join(states[k] for k in word) for word in words]
-        memory = "the last state" if order == 1 else f"the last {order} states"
-        return cls(words[:, -1], following, names, memory)
+
+def _words(states: tuple[str, ...], order: int) -> _Hidden:
+    """All words of the last states."""
+    n = len(states)
+    if order < 1:
+        raise InputError(f"expected an order of at least 1, got {order}")
+    if n**order > MOST_HIDDEN:
+        raise EstimationError(
+            f"order {order} over {n} states has {n**order} words, more than {MOST_HIDDEN}: a matrix over them would not "
+            "fit; take a lower order, or group states into fewer"
+        )
+    words = np.array(np.unravel_index(np.arange(n**order), (n,) * order)).T
+    following = np.arange(n**order)[:, None] * n % n**order + np.arange(n)
+    names = [" > ".join(states[k] for k in word) for word in words]
+    return _Hidden(words[:, -1], following, names, "the last state" if order == 1 else f"the last {order} states")
 
 
 def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float = 1.0) -> LiftedChain:
@@ -198,36 +196,28 @@ def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float
             "not fit; take a shorter longest age, or group states into fewer"
         )
     codes = codes_of(trajectories)
-    hidden = np.full(codes.shape, ABSENT)
+    numbers = np.full(codes.shape, ABSENT)
     age = np.zeros(len(codes), dtype=np.int64)  # 0: the beginning of the run was not seen
     for t in range(1, codes.shape[1]):
         seen = (codes[:, t] >= 0) & (codes[:, t - 1] >= 0) & trajectories.consecutive[t - 1]
         changed = codes[:, t] != codes[:, t - 1]
         age = np.where(~seen, 0, np.where(changed, 1, np.where(age > 0, np.minimum(age + 1, longest), 0)))
         known = age > 0
-        hidden[known, t] = codes[known, t] * longest + age[known] - 1
+        numbers[known, t] = codes[known, t] * longest + age[known] - 1
     labels = np.repeat(np.arange(n), longest)
     ages = np.tile(np.arange(longest), n)
     stays = labels * longest + np.minimum(ages + 1, longest - 1)
     following = np.where(labels[:, None] == np.arange(n), stays[:, None], np.arange(n) * longest)
     names = [f"{trajectories.states[k]}, {a + 1} steps" for k, a in zip(labels, ages, strict=True)]
-    what = f"the state and its age, up to {longest} steps"
-    return _chain(trajectories, hidden, labels, following, names, prior, what)
+    hidden = _Hidden(labels, following, names, f"the state and its age, up to {longest} steps")
+    return _chain(trajectories, hidden, numbers, prior)
 
 
-def _chain(
-    trajectories: Traces,
-    hidden: IntArray,
-    labels: IntArray,
-    following: IntArray,
-    names: list[str],
-    prior: float,
-    memory: str,
-) -> LiftedChain:
-    """The chain whose hidden state and next value give the next hidden state, shape (m, n)."""
+def _chain(trajectories: Traces, hidden: _Hidden, numbers: IntArray, prior: float) -> LiftedChain:
+    """The chain that traces show, from the number of the hidden state of each user at each time; -1 where it is unknown."""
     if not (np.isfinite(prior) and prior > 0.0):
         raise InputError(f"expected a finite prior > 0, got {prior}")
-    n, m = trajectories.n_states, len(labels)
+    n, m = trajectories.n_states, len(hidden.labels)
     first = all_transitions(trajectories).astype(np.float64)
     unseen = np.flatnonzero(first.sum(axis=1) == 0.0)
     if unseen.size:
@@ -236,32 +226,23 @@ def _chain(
             "leave these states out"
         )
     first /= first.sum(axis=1, keepdims=True)
-    now, after = hidden[:, :-1], codes_of(trajectories)[:, 1:]
+    now, after = numbers[:, :-1], codes_of(trajectories)[:, 1:]
     seen = (now >= 0) & (after >= 0) & trajectories.consecutive
     counts = np.bincount(now[seen] * n + after[seen], minlength=m * n).reshape(m, n)
-    weights = counts + prior * first[labels]
-    weights /= weights.sum(axis=1, keepdims=True)
-    return _stationary(trajectories.states, labels, _moving(weights, following), names, memory)
+    return _stationary(trajectories.states, hidden, _rows(counts + prior * first[hidden.labels]))
 
 
-def _moving(weights: FloatArray, following: IntArray) -> FloatArray:
-    """From hidden state to hidden state, shape (m, m)."""
-    m, n = weights.shape
+def _stationary(states: tuple[str, ...], hidden: _Hidden, probabilities: FloatArray) -> LiftedChain:
+    """The chain of the hidden states that its stationary distribution has, from ``Pr(c|u)``, shape (m, n)."""
+    m, n = probabilities.shape
     forward = np.zeros((m, m))
-    np.add.at(forward, (np.repeat(np.arange(m), n), following.ravel()), weights.ravel())
-    return forward
-
-
-def _stationary(
-    states: tuple[str, ...], labels: IntArray, forward: FloatArray, names: list[str], memory: str
-) -> LiftedChain:
-    """The chain of the hidden states that its stationary distribution has."""
-    n, whole = len(states), TransitionMatrix(forward, names)
-    pi = whole.stationary_distribution()
+    np.add.at(forward, (np.repeat(np.arange(m), n), hidden.following.ravel()), probabilities.ravel())
+    pi = TransitionMatrix(forward, hidden.names).stationary_distribution()
     kept = np.flatnonzero(pi > 0.0)
-    inside = TransitionMatrix(_rows(forward[np.ix_(kept, kept)]), [names[k] for k in kept])
+    inside = TransitionMatrix(_rows(forward[np.ix_(kept, kept)]), [hidden.names[k] for k in kept])
+    labels = hidden.labels[kept]
     weights_of = np.zeros((n, len(kept)))
-    weights_of[labels[kept], np.arange(len(kept))] = pi[kept]
+    weights_of[labels, np.arange(len(kept))] = pi[kept]
     lacking = np.flatnonzero(weights_of.sum(axis=1) == 0.0)
     if lacking.size:
         raise EstimationError(
@@ -269,7 +250,7 @@ def _stationary(
             "stationary distribution is 0; leave these states out"
         )
     pi_inside = pi[kept] / pi[kept].sum()
-    return LiftedChain(states, labels[kept], inside.reversed(pi_inside), inside, _rows(weights_of), memory)
+    return LiftedChain(states, labels, inside.reversed(pi_inside), inside, _rows(weights_of), hidden.memory)
 
 
 def _rows(weights: FloatArray) -> FloatArray:

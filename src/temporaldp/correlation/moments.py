@@ -10,14 +10,12 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from temporaldp.correlation.states import printable
 from temporaldp.errors import InputError
-
-Value: TypeAlias = Decimal | str
 
 INSTANT, DATE, NUMBER, WORD = "time with a zone", "date or time without a zone", "number", "word"
 
@@ -35,7 +33,6 @@ SHORTEST_MONTH = 28.0 * SECONDS_A_DAY
 AVERAGE_MONTH = 30.5
 """Days, of which a long month has one and a long year twelve."""
 EPOCH = datetime(1970, 1, 1)
-MICROSECOND = Decimal("1e-6")
 
 STEP = re.compile(r"([\d.e+-]+)(?: (seconds|months))?")
 """Length of a step: 300 seconds, 1 months, or a number."""
@@ -57,7 +54,7 @@ class Moment:
     """
 
     kind: str
-    value: Value
+    value: Decimal | str
     clock: Decimal | None = field(default=None, compare=False)
 
     @property
@@ -89,12 +86,10 @@ def moment(label: str) -> Moment:
     word = " ".join(unicodedata.normalize("NFKC", label).split())
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", word):
         return Moment(NUMBER, _exact(word))
-    when = _timestamp(word)
-    if when is not None:
+    if when := _timestamp(word):
         kind, passed, clock = when
         return Moment(kind, passed.normalize(Context(prec=max(len(word), 28))), clock)
-    numbered = re.fullmatch(r"(.*?) ?(\d+)", word.casefold())
-    if numbered is not None:
+    if numbered := re.fullmatch(r"(.*?) ?(\d+)", word.casefold()):
         return Moment(f"{WORD} {numbered[1]}", _exact(numbered[2]))
     return Moment(WORD, word.casefold())
 
@@ -162,7 +157,7 @@ def by_the_clock(label: str) -> datetime | None:
     return (
         None
         if clock is None
-        else EPOCH + timedelta(microseconds=int(clock.quantize(MICROSECOND, ROUND_FLOOR).scaleb(6)))
+        else EPOCH + timedelta(microseconds=int(clock.quantize(Decimal("1e-6"), ROUND_FLOOR).scaleb(6)))
     )
 
 
@@ -214,8 +209,7 @@ def _months(before: str, label: str) -> int | None:
 
 def _timestamp(word: str) -> tuple[str, Decimal, Decimal] | None:
     """Kind, and seconds since 1970 in UTC and by the clock, of an ISO date, month or timestamp; exact, to any digit."""
-    short = re.fullmatch(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?", word)
-    if short is not None:
+    if short := re.fullmatch(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?", word):
         word = f"{short[1]}-{int(short[2]):02d}-{int(short[3] or 1):02d}"
     elif not re.match(r"\d{4}-\d\d-\d\d", word):
         return None
@@ -234,8 +228,7 @@ def _timestamp(word: str) -> tuple[str, Decimal, Decimal] | None:
 
 
 def _seconds(when: datetime) -> Decimal:
-    since = when - EPOCH
-    return Decimal(since.days) * SECONDS_A_DAY + since.seconds
+    return Decimal((when - EPOCH) // timedelta(seconds=1))
 
 
 def _exact(digits: str) -> Decimal:

@@ -5,11 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from temporaldp.errors import InputError
-
-Source: TypeAlias = Literal["stated", "estimated", "learnt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +31,7 @@ class Origin:
     0.0
     """
 
-    source: Source
+    source: Literal["stated", "estimated", "learnt"]
     sentence: str
     epsilon: float = 0.0
     spend: str = ""

@@ -17,16 +17,13 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from temporaldp.errors import InputError
-from temporaldp.values import whole_number
+from temporaldp.values import assign, whole_number
 
 if TYPE_CHECKING:
-    from temporaldp.correlation.interval_matrix import IntervalMatrix
-    from temporaldp.correlation.transition import TransitionMatrix
-
-    Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
+    from temporaldp.correlation.adversary import Matrix
 
 
 class Correlation(ABC):
@@ -277,8 +274,7 @@ class Periodic(Several):
             )
         if whole_number(phase, "the phase", least=0, error=InputError) >= len(each):
             raise InputError(f"expected a phase from 0 to {len(each) - 1}, got {phase}")
-        object.__setattr__(self, "each", each)
-        object.__setattr__(self, "phase", int(phase))
+        assign(self, each=each, phase=int(phase))
 
     @property
     def period(self) -> int:

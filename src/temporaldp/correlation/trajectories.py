@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from temporaldp.correlation.states import in_order, listed, printable, state_names
-from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import InputError, StateError, TraceError
-from temporaldp.values import compared_by_value
+from temporaldp.values import IntArray, assign, compared_by_value, locked
 
 ABSENT = -1
 """Code of a user without a state at a time."""
@@ -88,10 +87,8 @@ class Trajectories:
             )
         if len(set(user_names)) != n_users:
             raise TraceError("user names must be distinct: one row per user")
-        for array in (table, steps):
-            array.flags.writeable = False
-        for field, value in zip(self.__slots__, (table, names, user_names, time_labels, steps, step), strict=True):
-            object.__setattr__(self, field, value)
+        locked((table, steps))
+        assign(self, codes=table, states=names, users=user_names, times=time_labels, consecutive=steps, step=step)
 
     @classmethod
     def from_sequences(
@@ -141,12 +138,7 @@ class Trajectories:
 
     def histogram(self) -> IntArray:
         """True counts, shape (n_times, n_states): how many users are in each state at each time. Exact, hence private."""
-        n = self.n_states
-        counts = np.empty((self.n_times, n), dtype=np.int64)
-        for t in range(self.n_times):
-            column = self.codes[:, t]
-            counts[t] = np.bincount(column[column >= 0], minlength=n)
-        return counts
+        return np.stack([np.bincount(column[column >= 0], minlength=self.n_states) for column in self.codes.T])
 
     def transition_counts(self, user: str | None = None) -> IntArray:
         """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -15,12 +15,10 @@ from temporaldp.correlation.states import labels_of, listed, names_of, positions
 from temporaldp.display import MOST_CELLS, draw, grid
 from temporaldp.errors import MatrixError
 from temporaldp.kernels import LeakageProfile, compute_profile
-from temporaldp.values import compared_by_value
+from temporaldp.values import FloatArray, assign, compared_by_value, locked, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-FloatArray: TypeAlias = NDArray[np.float64]
 
 ROW_SUM_TOLERANCE = 1e-12
 """Largest admitted distance of a row sum from 1. Dividing a row of 20,000 doubles by its own sum leaves less than
@@ -85,8 +83,7 @@ class TransitionMatrix(Constant):
             matrix = _checked_square(matrix[np.ix_(*order)])
         _check_entries(matrix, names)
         _check_row_sums(matrix, names)
-        for field, value in (("probabilities", matrix), ("states", names), ("_profile", None)):
-            object.__setattr__(self, field, value)
+        assign(self, probabilities=matrix, states=names, _profile=None)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Convert the matrix to an array: its probabilities, shape (n, n), dense."""
@@ -195,7 +192,7 @@ class TransitionMatrix(Constant):
         temporaldp.kernels.LeakageProfile
         """
         if self._profile is None:
-            object.__setattr__(self, "_profile", compute_profile(self.probabilities, self.states))
+            assign(self, _profile=compute_profile(self.probabilities, self.states))
         assert self._profile is not None
         return self._profile
 
@@ -246,8 +243,7 @@ class TransitionMatrix(Constant):
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        shown = min(self.n_states, MOST_CELLS)
-        corner = self.probabilities[:shown, :shown]
+        corner = self.probabilities[:MOST_CELLS, :MOST_CELLS]
         values = corner if isinstance(corner, np.ndarray) else corner.toarray()
         return grid(f"TransitionMatrix, {self.n_states} values: from a row to a column", self.states, values)
 
@@ -284,31 +280,25 @@ def _checked_square(probabilities: Any) -> FloatArray | scipy.sparse.csr_array:
     if given.shape[0] < 2:
         raise MatrixError(f"expected at least 2 states, got {given.shape[0]}: a single state reveals nothing")
     if not scipy.sparse.issparse(given):
-        matrix = np.array(given, dtype=np.float64)
-        matrix.flags.writeable = False
-        return matrix
+        return read_only(given)
     compressed = scipy.sparse.csr_array(given, dtype=np.float64, copy=True)
     compressed.sum_duplicates()
     compressed.eliminate_zeros()
-    for part in (compressed.data, compressed.indices, compressed.indptr):
-        part.flags.writeable = False
-    return compressed
+    return locked(compressed)
 
 
 def _check_entries(matrix: FloatArray | scipy.sparse.csr_array, names: tuple[str, ...]) -> None:
     values = matrix.data if isinstance(matrix, scipy.sparse.csr_array) else matrix.ravel()
     bad = np.flatnonzero(~(np.isfinite(values) & ((values == 0.0) | (values >= SMALLEST_PROBABILITY))))
-    if bad.size == 0:
-        return
-    if isinstance(matrix, scipy.sparse.csr_array):
-        entries = matrix.tocoo()
-        i, j = int(entries.row[bad[0]]), int(entries.col[bad[0]])
-    else:
-        i, j = divmod(int(bad[0]), matrix.shape[1])
-    raise MatrixError(
-        f"expected finite probabilities, 0 or at least {SMALLEST_PROBABILITY:.3g}, got {values[bad[0]]} in row "
-        f"{names[i]!r} (row {i}), column {names[j]!r} (column {j}); {bad.size} such entries in all"
-    )
+    if bad.size:
+        if isinstance(matrix, scipy.sparse.csr_array):
+            i, j = (int(part[bad[0]]) for part in matrix.tocoo().coords)
+        else:
+            i, j = divmod(int(bad[0]), matrix.shape[1])
+        raise MatrixError(
+            f"expected finite probabilities, 0 or at least {SMALLEST_PROBABILITY:.3g}, got {values[bad[0]]} in row "
+            f"{names[i]!r} (row {i}), column {names[j]!r} (column {j}); {bad.size} such entries in all"
+        )
 
 
 def _check_row_sums(matrix: FloatArray | scipy.sparse.csr_array, names: tuple[str, ...]) -> None:
