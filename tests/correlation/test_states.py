@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from temporaldp.correlation.states import distinct, in_order, listed, positions, require_same_states, state_names
+from temporaldp.correlation.states import in_order, listed, positions, require_same_states, state_names
 from temporaldp.errors import StateError
 
 NAMES = st.lists(st.one_of(st.integers(-99, 99).map(str), st.sampled_from(["home", "work", "1a", "x 2", "1.5"])))
@@ -28,13 +27,6 @@ def test_numbers_too_long_for_a_float_are_compared_digit_by_digit():
     long = "1" * 400
     assert in_order([long + "1", long, "9"]) == ["9", long, long + "1"]
     assert in_order(["01", "1", "+1", "nan", "inf"]) == ["+1", "01", "1", "inf", "nan"]
-
-
-@given(st.lists(st.sampled_from(["10", "9", "b", "a"]), min_size=1))
-def test_the_different_names_of_a_column_and_where_each_stands(column):
-    names, codes = distinct(np.array(column, dtype=object))
-    assert names[codes].tolist() == column
-    assert names.tolist() == list(dict.fromkeys(column))
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation.states import in_order, listed
 from temporaldp.correlation.times import Times
-from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import InputError
+from temporaldp.values import IntArray
 
 
 class CountedTraces:

@@ -6,7 +6,6 @@ spellings, in Python, once; the rows are joined with the answer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,9 +28,7 @@ from temporaldp.correlation.relations import (
 from temporaldp.correlation.states import in_order, listed, printable, state_names
 from temporaldp.correlation.times import Times, TimesOf, ordered_times
 from temporaldp.errors import StateError, TraceError
-
-IntArray = NDArray[np.int64]
-Domain = tuple[str, ...] | None
+from temporaldp.values import BoolArray, IntArray
 
 MOST_GROUPS = 5_000_000
 """Different pairs of a time and a state: more are no states on a grid of times, and their table would not fit in memory."""
@@ -59,7 +56,7 @@ class Encoded:
     positions : int array, shape (n_times,)
         The t of each time.
     cells : int array, shape (3, m)
-        Times, states and numbers of rows of what occurs.
+        Times, states and numbers of rows, which add up.
     n_users : int
     """
 
@@ -104,7 +101,7 @@ class _Cells:
 
 def encoded(
     traces: Rows,
-    states: Domain,
+    states: tuple[str, ...] | None,
     *,
     times: TimesOf | None = None,
     gaps: bool = True,
@@ -144,30 +141,29 @@ def encoded(
     empty = missing(raw_states, states or ())
     if not gaps and not wide:
         cells.refuse("state", empty[cells.state_of], "fill it in, or drop the row if the person was not observed then")
-    known = times(raw) if times is not None else ordered_times(raw, traces.source.time, _placing(cells, raw))
+    known = (
+        ordered_times(raw, traces.source.time, lambda entry: cells.place((raw == entry)[cells.time_of]))
+        if times is None
+        else times(raw)
+    )
     t = known.codes[cells.time_of]
     if not gaps:
         _refuse_empty_cell(cells, known, t, empty[cells.state_of])
     domain, codes = _domain(cells, raw_states, empty, states)
     positions = np.cumsum(np.concatenate([[0], 2 - known.consecutive.astype(np.int64)]))
     s = codes[cells.state_of]
-    kept = s >= 0
     return Encoded(
         _joined(cells, known, positions, codes),
         domain,
         known,
         positions,
-        summed(np.stack([t, s, cells.n])[:, kept]),
+        np.stack([t, s, cells.n])[:, s >= 0],
         n_users,
     )
 
 
 def _no_value(label: str, place: str, entry: object, n: int, advice: str) -> TraceError:
     return TraceError(f"column {label!r} has no value in {place} (got {entry!r}; {n} such cells); {advice}")
-
-
-def _placing(cells: _Cells, raw: Column) -> Callable[[object], str]:
-    return lambda entry: cells.place((raw == entry)[cells.time_of])
 
 
 def _refuse_empty_cell(cells: _Cells, known: Times, t: NDArray[np.intp], empty: NDArray[np.bool_]) -> None:
@@ -187,8 +183,7 @@ def refuse_missing(traces: Rows, role: str) -> None:
         f"SELECT {role} AS entry, row FROM rows "
         f"WHERE {is_missing(f'CAST({role} AS STRING)') if has_words else f'{role} IS NULL'}"
     )
-    first = wrong.asked("SELECT entry, row FROM rows ORDER BY row LIMIT 1").to_pylist()
-    if first:
+    if first := wrong.asked("SELECT entry, row FROM rows ORDER BY row LIMIT 1").to_pylist():
         n = int(integers(wrong.asked("SELECT count(*) AS n FROM rows"), "n")[0])
         label = getattr(traces.source, role)
         raise _no_value(label, traces.place_of(first[0]["row"]), first[0]["entry"], n, "drop the row or fill it in")
@@ -203,19 +198,20 @@ def _with_users(traces: Rows) -> tuple[Rows, int]:
     if found["missing"]:
         refuse_missing(traces, "user")
     if found["control"]:
-        name = f"SELECT {stripped('CAST(user AS STRING)')} AS word, row FROM rows"
-        wrong = traces.then(name).asked(f"SELECT word, row FROM rows WHERE {control} ORDER BY row LIMIT 1")
-        first = wrong.to_pylist()[0]
+        names = traces.then(f"SELECT {stripped('CAST(user AS STRING)')} AS word, row FROM rows")
+        first = names.asked(f"SELECT word, row FROM rows WHERE {control} ORDER BY row LIMIT 1").to_pylist()[0]
         printable(first["word"], f"user name in {traces.place_of(first['row'])}")
     if not found["blanks"]:
         return traces, found["n"]
     others = traces.identity.removeprefix("user, ")
-    cleaned = traces.then(f"SELECT {stripped('user')} AS user, {others}, time, state FROM rows")
-    whole = replace(cleaned, cuts=())
+    cleaned = f"SELECT {stripped('user')} AS user, {others}, time, state FROM rows"
+    whole = replace(traces.then(cleaned), cuts=())
     return whole, whole.asked(query).to_pylist()[0]["n"]
 
 
-def _domain(cells: _Cells, raw: Column, empty: NDArray[np.bool_], states: Domain) -> tuple[tuple[str, ...], IntArray]:
+def _domain(
+    cells: _Cells, raw: Column, empty: BoolArray, states: tuple[str, ...] | None
+) -> tuple[tuple[str, ...], IntArray]:
     """The public domain, and the position of each raw entry in it; -1 of what is missing."""
     if empty.all():
         raise TraceError("every cell is empty")
@@ -249,11 +245,3 @@ def _joined(cells: _Cells, known: Times, positions: IntArray, codes: IntArray) -
         "JOIN {times} AS times USING (time) JOIN {states} AS states USING (state) WHERE s >= 0"
     )
     return cells.traces.then(joined, times=times, states=states)
-
-
-def summed(cells: IntArray) -> IntArray:
-    """One entry for each pair of positions, which are the first two rows; the third are numbers."""
-    one, other, counts = cells
-    n = int(other.max(initial=0)) + 1
-    keys, inverse = np.unique(one * n + other, return_inverse=True)
-    return np.stack([keys // n, keys % n, np.bincount(inverse, counts, len(keys)).astype(np.int64)])

@@ -17,7 +17,7 @@ import numpy as np
 from temporaldp.correlation.encoding import refuse_missing
 from temporaldp.correlation.relations import CLOCK_TIMES, FRACTIONS, INSTANTS, WHOLE, Rows, integers, meanings, values
 from temporaldp.correlation.succession import disorder
-from temporaldp.correlation.times import Times, TimesOf, comparable, has_offset
+from temporaldp.correlation.times import Times, TimesOf, comparable, in_utc
 from temporaldp.errors import InputError, TraceError
 
 MICROSECONDS = {"s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86_400 * 10**6, "w": 7 * 86_400 * 10**6}
@@ -94,10 +94,9 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
             clock, midnight, first_clock, last_clock = "moment", midnight - (first_clock - first), first, last
         suffix = "Z" if has_zone and not is_calendar else ""
         number, steps, step = _dates(clock, int(length), first_clock, last_clock, midnight, suffix)
-    order = "moment, row" if traces.has_order else "moment"
     followed = events.then(f"SELECT {traces.identity}, state, moment, CAST({number} AS INT) AS time FROM rows").then(
         f"SELECT {traces.identity}, state, time, "
-        f"lead(time) OVER (PARTITION BY user ORDER BY {order}) AS following FROM rows"
+        f"lead(time) OVER (PARTITION BY user ORDER BY {traces.order('moment')}) AS following FROM rows"
     )
     kept = f"SELECT {traces.identity}, time, state FROM rows WHERE following IS NULL OR following <> time"
     linked = np.ones(len(steps) - 1, dtype=bool)
@@ -144,7 +143,7 @@ def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
         f"SELECT {traces.identity}, time, state, moment FROM rows JOIN {{moments}} AS moments USING (time)",
         moments=meanings("time", entries, {"moment": moments}),
     )
-    return joined, is_date and all(isinstance(word, str) and has_offset(word) for word in raw), is_date
+    return joined, is_date and in_utc(raw), is_date
 
 
 def _to_utc(events: Rows, zone: str) -> Rows:
@@ -177,25 +176,22 @@ def _numbers(length: float, first: Any, last: Any) -> tuple[str, tuple[str, ...]
     """In SQL the number of the step at or after each number; the labels of the steps, and the step in words."""
     if float(length).is_integer() and isinstance(first, int):
         whole = int(length)
-        low, high = -(-first // whole), -(-last // whole)
-        _require_few(high - low + 1)
-        return _ceiling("moment", low * whole, whole), tuple(str(k * whole) for k in range(low, high + 1)), f"{whole}"
-    low, high = math.ceil(first / length), math.ceil(last / length)
-    _require_few(high - low + 1)
-    labels = tuple(f"{k * length:.12g}" for k in range(low, high + 1))
-    return f"ceil(CAST(moment AS DOUBLE) / CAST({length!r} AS DOUBLE)) - {low}", labels, f"{length:g}"
+        steps = _steps(-(-first // whole), -(-last // whole))
+        return _ceiling("moment", steps.start * whole, whole), tuple(str(k * whole) for k in steps), f"{whole}"
+    steps = _steps(math.ceil(first / length), math.ceil(last / length))
+    labels = tuple(f"{k * length:.12g}" for k in steps)
+    return f"ceil(CAST(moment AS DOUBLE) / CAST({length!r} AS DOUBLE)) - {steps.start}", labels, f"{length:g}"
 
 
 def _dates(
     moment: str, length: int, first: int, last: int, midnight: int, suffix: str
 ) -> tuple[str, tuple[str, ...], str]:
     """In SQL each row's step on the grid from a midnight on; the names of all steps, and the step's length in words."""
-    low, high = -(-(first - midnight) // length), -(-(last - midnight) // length)
-    _require_few(high - low + 1)
-    stamps = np.array([midnight + k * length for k in range(low, high + 1)], dtype="datetime64[us]")
+    steps = _steps(-(-(first - midnight) // length), -(-(last - midnight) // length))
+    stamps = np.array([midnight + k * length for k in steps], dtype="datetime64[us]")
     unit = "D" if length % DAY == 0 else "m" if length % MICROSECONDS["min"] == 0 else "us"
     labels = tuple(stamp + suffix for stamp in np.datetime_as_string(stamps.astype(f"datetime64[{unit}]")).tolist())
-    return _ceiling(moment, midnight + low * length, length), labels, f"{length / 10**6:g} seconds"
+    return _ceiling(moment, midnight + steps.start * length, length), labels, f"{length / 10**6:g} seconds"
 
 
 def _ceiling(moment: str, start: int, length: int) -> str:
@@ -204,9 +200,12 @@ def _ceiling(moment: str, start: int, length: int) -> str:
     return f"round(({distance} - {distance} % {length}) / {length})"
 
 
-def _require_few(n: int) -> None:
-    if n > MOST_STEPS:
-        raise InputError(f"that would be {n} steps, more than {MOST_STEPS}; take longer ones")
+def _steps(first: int, last: int) -> range:
+    """The numbers of the steps; `InputError` if there are too many."""
+    steps = range(first, last + 1)
+    if len(steps) > MOST_STEPS:
+        raise InputError(f"that would be {len(steps)} steps, more than {MOST_STEPS}; take longer ones")
+    return steps
 
 
 def _refuse_disorder(events: Rows) -> None:

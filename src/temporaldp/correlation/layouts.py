@@ -20,24 +20,20 @@ SAVED_INDEX = r"|Unnamed: \d+|__index_level_\d+__"
 
 def is_long(table: Table, time: str, state: str) -> bool:
     """Whether time and state are columns; where only one of them is, it is not guessed at."""
-    found = {name for name in (time, state) if name in table.header}
-    if len(found) == 1:
-        (have,) = found
-        lacking = time if have == state else state
-        role = "time" if lacking == time else "state"
+    lacking = {role: name for role, name in (("time", time), ("state", state)) if name not in table.header}
+    if len(lacking) == 1:
+        ((role, name),) = lacking.items()
+        source = table.rows.source
+        wide = source.advice("--set traces.layout=wide", 'layout="wide"')
         raise TraceError(
-            f"there is a column {have!r} but no column {lacking!r} (the {table.rows.source.kind} has {listed(table.header)}); "
-            f"name it with {_option(table.rows.source, role)}, or say {_layout(table)} if every other column is a step"
+            f"there is a column {(state if role == 'time' else time)!r} but no column {name!r} (the {source.kind} has "
+            f"{listed(table.header)}); name it with {_option(source, role)}, or say {wide} if every other column is a step"
         )
-    return len(found) == 2
+    return not lacking
 
 
 def _option(source: Source, role: str) -> str:
     return source.advice(f"--set traces.{role}=NAME", f"{role}=...")
-
-
-def _layout(table: Table) -> str:
-    return table.rows.source.advice("--set traces.layout=wide", 'layout="wide"')
 
 
 def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = False) -> None:
@@ -45,10 +41,10 @@ def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = Fa
     if repeated := sorted({name for name in table.header if table.header.count(name) > 1}):
         raise TraceError(f"column names are repeated: {listed(repeated)}")
     if lacking := [role for role, name in roles.items() if name not in table.header]:
-        options = {role: _option(table.rows.source, "by" if role == "group" else role) for role in roles}
+        options = (_option(table.rows.source, "by" if role == "group" else role) for role in lacking)
         raise TraceError(
             f"no column {listed([roles[role] for role in lacking])} (the {table.rows.source.kind} has {listed(table.header)}); "
-            f"name yours with {', '.join(options[role] for role in lacking)}"
+            f"name yours with {', '.join(options)}"
             + ("" if delimiter or table.rows.source.kind != "file" else ", or the separator (--set traces.delimiter=X)")
         )
 
@@ -96,12 +92,12 @@ def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None
     refuse_missing(rows, "user")
     _refuse_two_rows(rows)
     inside = f"UNPIVOT INCLUDE NULLS (state FOR time IN ({', '.join(columns)}))"
-    position = {name: k for k, name in enumerate(times.labels)}
+    position = dict(zip(columns, times.codes, strict=True))
     return (
         replace(
             rows.then(f"SELECT {rows.identity}, time, state FROM rows {inside}"), cuts=table.cuts(user, len(steps))
         ),
-        lambda raw: replace(times, codes=np.array([position[columns[one]] for one in raw], dtype=np.intp)),
+        lambda raw: replace(times, codes=np.array([position[one] for one in raw], dtype=np.intp)),
     )
 
 

@@ -166,10 +166,9 @@ class Rows:
         """The columns that a change of times and states leaves as they are."""
         return "user, row" if self.source.group is None else "user, row, belongs"
 
-    @property
-    def order(self) -> str:
-        """The columns that order a person's rows by time."""
-        return "t, row" if self.has_order else "t"
+    def order(self, time: str) -> str:
+        """The columns that order a person's rows by a column of times."""
+        return f"{time}, row" if self.has_order else time
 
     def holds_control(self, text: str) -> str:
         """SQL: whether a text holds control characters."""
@@ -297,11 +296,7 @@ def values(column: Arrow) -> Column:
     entries = column.to_pylist()
     if kind == FRACTIONS:
         return np.array(entries, dtype=np.float64)
-    if None not in entries and kind != TEXT:
-        return np.array(entries)
-    made = np.empty(len(entries), dtype=object)
-    made[:] = entries
-    return made
+    return np.array(entries, dtype=object if kind == TEXT or None in entries else None)
 
 
 def integers(table: Arrow, name: str) -> NDArray[np.int64]:

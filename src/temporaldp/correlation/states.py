@@ -6,9 +6,6 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from temporaldp.errors import InputError, StateError
 
 CONTROL = r"[\x00-\x1f\x7f-\x9f" + "\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
@@ -38,20 +35,17 @@ def names_of(n_states: int, states: Iterable[object] | None) -> tuple[str, ...]:
 
 
 def _names(states: Iterable[object]) -> tuple[str, ...]:
-    names = []
+    names: dict[str, object] = {}
     for position, state in enumerate(states):
         # NaN is the one value that differs from itself: tables use it for a missing name.
-        missing = state is None or state != state or not str(state).strip()  # noqa: PLR0124
-        if missing:
+        if state is None or state != state or not str(state).strip():  # noqa: PLR0124
             raise StateError(f"the name of state {position} is missing (got {state!r}); give every state a name")
-        names.append(printable(state, "state name"))
-    seen: set[str] = set()
-    for position, name in enumerate(names):
-        if name in seen:
+        name = printable(state, "state name")
+        if name in names:
             raise StateError(
                 f"state name {name!r} is given twice (again at position {position}); names must be distinct"
             )
-        seen.add(name)
+        names[name] = state
     return tuple(names)
 
 
@@ -68,16 +62,6 @@ def place_in_order(name: str) -> tuple[bool, Decimal, str]:
     """Sort key of a name in that order."""
     number = NUMBER.fullmatch(name)
     return number is None, Decimal(name) if number else Decimal(0), name
-
-
-def distinct(column: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """Different entries in order of appearance, and where each stands among them; works on mixed objects too."""
-    seen: dict[Any, int] = {}
-    entries = column.tolist() if column.dtype.kind in "iub" else column
-    inverse = np.fromiter((seen.setdefault(entry, len(seen)) for entry in entries), dtype=np.intp, count=len(column))
-    made = np.empty(len(seen), dtype=column.dtype)
-    made[:] = list(seen)
-    return made, inverse
 
 
 def printable(name: object, what: str) -> str:

@@ -13,14 +13,14 @@ from enum import Enum
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from temporaldp.correlation.counted import CountsByName
-from temporaldp.correlation.encoding import Encoded, summed
+from temporaldp.correlation.encoding import Encoded
 from temporaldp.correlation.relations import Arrow, Rows, distinct_entries, integers, text, values
-from temporaldp.correlation.states import distinct
-from temporaldp.correlation.traces import IntArray
 from temporaldp.errors import TraceError
+from temporaldp.values import IntArray
 
 
 class Between(Enum):
@@ -89,7 +89,7 @@ class Counting:
             whose.append(entry_of[row] + len(words))
             cells.append(found)
             words.extend(text(values(entries)))
-        names, name_of = distinct(np.array(words, dtype=object))
+        names, name_of = np.unique(np.array(words, dtype=object), return_inverse=True)
         return CountsByName(names, name_of[np.concatenate(whose)], np.concatenate(cells, axis=1), self.n_states)
 
 
@@ -106,8 +106,8 @@ def sums_of(pairs: Rows, sums: str, whose: str = "0") -> Rows:
     return pairs.then(f"SELECT {whose} AS whose, s_before, s, {sums} FROM rows GROUP BY 1, 2, 3")
 
 
-def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> IntArray:
-    """Return the transitions of all users together: from, to and number.
+def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> scipy.sparse.csr_array:
+    """Return the transitions of all users together, shape (n_states, n_states).
 
     Raises
     ------
@@ -115,7 +115,7 @@ def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> In
         Times out of order, unless people are ordered `by_time`; two states at one time.
     """
     rows = found.rows
-    order = rows.order if by_time else "row"
+    order = rows.order("t") if by_time else "row"
     checks = "count(*) FILTER (WHERE t < t_before) AS falls, count(*) FILTER (WHERE t = t_before) AS repeats"
     query = f"{counting.between.value}, {checks}"
     tables = list(rows.of_parts(lambda part: sums_of(ordered(part, order), query).asked("SELECT * FROM rows")))
@@ -124,16 +124,12 @@ def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> In
         for name in ("falls", "repeats")
     )
     if falls and not by_time:
-        raise _disorder(found, list(falls))
+        first = _first(list(falls), "row", "t < t_before", "row")
+        raise disorder(rows, first, found.label(first["t"]), found.label(first["t_before"]))
     if repeats:
         raise _repetition(found, list(repeats), sum(repeats.values()))
-    return summed(np.concatenate([counting.cells(sums)[0] for sums in tables], axis=1))
-
-
-def _disorder(found: Encoded, parts: list[Rows]) -> TraceError:
-    """The refusal of times out of order: the first of the first person."""
-    rows, first = found.rows, _first(parts, "row", "t < t_before", "row")
-    return disorder(rows, first, found.label(first["t"]), found.label(first["t_before"]))
+    before, after, n = np.concatenate([counting.cells(sums)[0] for sums in tables], axis=1)
+    return scipy.sparse.csr_array((n, (before, after)), shape=(counting.n_states, counting.n_states))
 
 
 def disorder(rows: Rows, first: dict[str, Any], late: str, early: str) -> TraceError:
@@ -148,7 +144,7 @@ def disorder(rows: Rows, first: dict[str, Any], late: str, early: str) -> TraceE
 def _repetition(found: Encoded, parts: list[Rows], n: int) -> TraceError:
     """The refusal of two states of a person at one time, of `n` that there are."""
     rows = found.rows
-    first = _first(parts, rows.order, "t = t_before", rows.order)
+    first = _first(parts, rows.order("t"), "t = t_before", rows.order("t"))
     where = f"{found.states[first['s_before']]!r}, {found.states[first['s']]!r}"
     if rows.has_order:
         where = f"{_joined(rows.place_of(first['row_before']), rows.place_of(first['row']))}: {where}"
@@ -160,11 +156,8 @@ def _repetition(found: Encoded, parts: list[Rows], n: int) -> TraceError:
 
 def _joined(one: str, two: str) -> str:
     """``data rows 1 and 2`` where both are of one file."""
-    same = one.split(" of ")[1:] == two.split(" of ")[1:]
-    numbers = [word.split(" of ")[0].removeprefix("data row ") for word in (one, two)]
-    if not same:
-        return f"{one} and {two}"
-    return f"data rows {numbers[0]} and {numbers[1]}" + "".join(f" of {rest}" for rest in one.split(" of ")[1:])
+    (first, *file), (second, *other) = (word.removeprefix("data row ").split(" of ") for word in (one, two))
+    return " of ".join([f"data rows {first} and {second}", *file]) if file == other else f"{one} and {two}"
 
 
 def _first(parts: list[Rows], order: str, wrong: str, rank: str) -> dict[str, Any]:

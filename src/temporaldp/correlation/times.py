@@ -45,35 +45,33 @@ def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -
     One step is the smallest distance between two distinct times; further apart is a gap, which no transition crosses.
     A gap is accounted for like one step, which is an upper bound: a matrix power leaks no more than the matrix.
     """
-    values, codes = np.unique(comparable(column, name, place), return_inverse=True)
-    if values.dtype.kind == "M" and (values.astype("datetime64[M]") == values).all():
-        values = values.astype("datetime64[M]")  # months are one step apart, though some are longer than others
+    values, codes = np.unique(_in_months(comparable(column, name, place)), return_inverse=True)
     labels = tuple(str(value) for value in values)
     if values.dtype.kind == "M":
-        labels = _stamps(values, zone="Z" if _in_utc(column) else "")
+        labels = _stamps(values, zone="Z" if in_utc(column) else "")
     consecutive, step = _steps(values, labels, f"column {name!r}")
     return Times(labels, codes, consecutive, step)
 
 
 def ordered_labels(labels: Sequence[str]) -> Times | None:
     """The same for a header whose names are times, or one word with numbers (s0, s1, ..., s10); None if they are neither."""
-    numbered = [re.fullmatch(r"(.*?)(\d+)", label) for label in labels]
-    stems = {match.group(1) for match in numbered if match is not None}
-    column = np.array(labels, dtype=object)
-    if all(numbered) and len(stems) == 1:
-        column = np.array([match.group(2) for match in numbered if match is not None], dtype=object)
+    found = [match.groups() for label in labels if (match := re.fullmatch(r"(.*?)(\d+)", label))]
+    is_numbered = len(found) == len(labels) and len({stem for stem, _ in found}) == 1
+    column = np.array([number for _, number in found] if is_numbered else labels, dtype=object)
     try:
-        values = _parsed(column, "header")
+        values = _in_months(_parsed(column, "header"))
     except TraceError:
         return None
     order = np.argsort(values, kind="stable")
     ordered = tuple(labels[k] for k in order)
-    if values.dtype.kind == "M" and (values.astype("datetime64[M]") == values).all():
-        values = values.astype("datetime64[M]")
     consecutive, step = _steps(values[order], ordered, "the header")
-    codes = np.empty(len(labels), dtype=np.intp)
-    codes[order] = np.arange(len(labels))
-    return Times(ordered, codes, consecutive, step)
+    return Times(ordered, np.argsort(order), consecutive, step)
+
+
+def _in_months(values: NDArray[Any]) -> NDArray[Any]:
+    """Dates that all begin a month as months, which are one step apart, though some are longer than others."""
+    is_monthly = values.dtype.kind == "M" and (values.astype("datetime64[M]") == values).all()
+    return values.astype("datetime64[M]") if is_monthly else values
 
 
 def unlike_the_others(labels: Sequence[str]) -> list[str]:
@@ -121,19 +119,17 @@ def _in_words(distance: Any) -> str:
 
 def _stamps(values: NDArray[np.datetime64], zone: str) -> tuple[str, ...]:
     """All to the same precision: months, days if all are midnights, else minutes, seconds or less."""
-    if values.dtype == np.dtype("datetime64[M]"):
-        return tuple(np.datetime_as_string(values).tolist())
-    unit = next((u for u in ("D", "m", "s") if (values.astype(f"datetime64[{u}]") == values).all()), "us")
+    unit = next((u for u in ("M", "D", "m", "s") if (values.astype(f"datetime64[{u}]") == values).all()), "us")
     stamps = np.datetime_as_string(values.astype(f"datetime64[{unit}]")).tolist()
-    return tuple(stamps if unit == "D" else [stamp + zone for stamp in stamps])
+    return tuple(stamps if unit in {"M", "D"} else [stamp + zone for stamp in stamps])
 
 
-def _in_utc(column: NDArray[Any]) -> bool:
+def in_utc(column: NDArray[Any]) -> bool:
     """Whether the times were written with an offset, so that they now stand in UTC."""
-    return column.dtype.kind == "O" and all(isinstance(word, str) and has_offset(word) for word in column)
+    return column.dtype.kind == "O" and all(isinstance(word, str) and _has_offset(word) for word in column)
 
 
-def has_offset(word: str) -> bool:
+def _has_offset(word: str) -> bool:
     """Whether a time in text has an offset from UTC."""
     return bool(re.search(r"\d(Z|[+-]\d\d:?\d\d)$", word)) and "T" in word.replace(" ", "T")
 
@@ -171,7 +167,7 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
         date = first.pop("date")
         number = min(first.values())
         raise TraceError(f"times in column {name!r} are of mixed types: {number!r} is a number, {date!r} is a date")
-    by_offset = {has_offset(word): word for word in reversed(words)}
+    by_offset = {_has_offset(word): word for word in reversed(words)}
     if "date" in first and len(by_offset) > 1:
         raise TraceError(
             f"times in column {name!r} are of mixed zones: {by_offset[True]!r} has an offset from UTC, "

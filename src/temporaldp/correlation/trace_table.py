@@ -12,15 +12,15 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation.counted import CountsByName, dense_counts
+from temporaldp.correlation.counted import CountsByName
 from temporaldp.correlation.encoding import encoded
 from temporaldp.correlation.relations import Rows, SparkRows, integers, text, values
 from temporaldp.correlation.states import in_order, listed, place_in_order
 from temporaldp.correlation.succession import Between, Counting, ordered, sums_of, whole_succession
 from temporaldp.correlation.times import TimesOf
-from temporaldp.correlation.traces import IntArray
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError, StateError, TraceError
+from temporaldp.values import IntArray, locked
 
 
 class TraceTable:
@@ -83,9 +83,7 @@ class TraceTable:
         absent: str | None = None,
         in_order_of_rows: bool = False,
     ) -> None:
-        named = states
-        if absent is not None and states is not None:
-            named = tuple(name for name in states if name != absent)
+        named = None if states is None else tuple(name for name in states if name != absent)
         found = encoded(traces, named, times=times, gaps=gaps, wide=wide)
         self.states: Final = found.states if absent is None else (*found.states, absent)
         self.times: Final = found.times.labels
@@ -96,7 +94,7 @@ class TraceTable:
         self.n_states: Final = len(self.states)
         self.counting: Final = Counting(between, self.n_states, self.n_times, int(self.consecutive.sum()))
         self._found, self._absent, self._in_order_of_rows = found, absent, in_order_of_rows
-        self._cells = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
+        self._transitions = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
         if absent in found.states:
             raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")
         if traces.source.group is not None:
@@ -146,7 +144,7 @@ class TraceTable:
         if self.counting.between is Between.LAST:
             return self._held_histogram(counts)
         times, states, rows = self._found.cells
-        counts[times, states] = rows
+        np.add.at(counts, (times, states), rows)
         if self._absent is not None:
             counts[:, -1] = self.n_users - counts.sum(axis=1)
         return counts
@@ -154,7 +152,7 @@ class TraceTable:
     def transition_counts(self, user: str | None = None) -> IntArray:
         """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private."""
         if user is None:
-            return dense_counts(self._cells, self.n_states)
+            return np.asarray(self._transitions.toarray())
         if user not in self.users:
             raise InputError(f"unknown user {user!r}; the traces hold {listed(self.users)}")
         return next(counts for name, counts in self.user_transitions() if name == user)
@@ -207,11 +205,10 @@ class TraceTable:
             for step in range(1, self.n_times):
                 held = codes[:, step] == ABSENT
                 codes[held, step] = codes[held, step - 1]
-        codes.flags.writeable = False
-        return codes
+        return locked(codes)
 
     def _sums(self, column: str, rows: Rows) -> Rows:
-        return sums_of(ordered(rows, rows.order), self.counting.between.value, column)
+        return sums_of(ordered(rows, rows.order("t")), self.counting.between.value, column)
 
     def _by(self, column: str, rows: Rows) -> CountsByName:
         """Transitions by person or group, of all parts of some rows."""
@@ -220,7 +217,7 @@ class TraceTable:
     def _held_histogram(self, counts: IntArray) -> IntArray:
         """Histogram if people keep a state until the next one: cumulative sum of the states that begin and end at each time."""
         for part in self._found.rows.parts:
-            changes = ordered(part, part.order).asked(
+            changes = ordered(part, part.order("t")).asked(
                 "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"
             )
             t, before, after, n = (integers(changes, name) for name in ("t", "s_before", "s", "n"))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
-
-IntArray: TypeAlias = NDArray[np.int64]
+from temporaldp.values import IntArray
 
 
 class Traces(Protocol):

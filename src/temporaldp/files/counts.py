@@ -8,15 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.correlation.counted import CountedTraces, CountsByName, dense_counts
-from temporaldp.correlation.states import distinct, in_order, listed, state_names
+from temporaldp.correlation.states import in_order, listed, state_names
 from temporaldp.correlation.times import Times, ordered_labels, ordered_times
 from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.files.traces import any_table, named, source_name
-
-Column = NDArray[Any]
+from temporaldp.values import IntArray
 
 
 def read_counts(
@@ -63,16 +61,17 @@ def read_counts(
         raise InputError("expected a table of transitions, of counts, or both")
     moved = None if transitions is None else _Rows(transitions, ("from", "to"), ("user", by), delimiter, where)
     stood = None if counts is None else _Rows(counts, ("time", "state"), (), delimiter, where)
-    words = [] if moved is None else [moved.text("from"), moved.text("to")]
-    words += [] if stood is None else [stood.text("state")]
-    domain = state_names(in_order(set(np.concatenate(words)))) if states is None else state_names(states)
+    words = [] if moved is None else [moved.columns["from"], moved.columns["to"]]
+    words += [] if stood is None else [stood.columns["state"]]
+    domain = state_names(in_order(set(np.concatenate(words))) if states is None else states)
     made: dict[str, Any] = {}
     if moved is not None:
         cells = np.stack([moved.positions("from", domain), moved.positions("to", domain), moved.counts])
         made["transitions"] = dense_counts(cells, len(domain))
         for column, field in (("user", "of_users"), (by, "of_groups")):
-            if column is not None and moved.has(column):
-                made[field] = CountsByName(*distinct(moved.text(column)), cells, len(domain))
+            if column in moved.columns:
+                names, whose = np.unique(moved.columns[column], return_inverse=True)
+                made[field] = CountsByName(names, whose, cells, len(domain))
     if stood is not None:
         times = stood.times()
         histogram = np.zeros((len(times.labels), len(domain)), dtype=np.int64)
@@ -93,7 +92,7 @@ class _Rows:
         where: str | None,
     ) -> None:
         from temporaldp.correlation.layouts import name_sql, require_columns, time_sql
-        from temporaldp.correlation.relations import missing, values
+        from temporaldp.correlation.relations import missing, text, values
 
         self._name = source_name(source, None)
         with named(self._name):
@@ -102,26 +101,19 @@ class _Rows:
             names = [name for name in table.header if name in {*keys, "count", *others}]
             columns = [time_sql(table, name) if name == "time" else name_sql(table, name) for name in names]
             read = table.rows.asked(f"SELECT {', '.join(columns)} FROM rows ORDER BY row").columns
-            self._columns = {name: values(column.combine_chunks()) for name, column in zip(names, read, strict=True)}
+            raw = {name: values(column.combine_chunks()) for name, column in zip(names, read, strict=True)}
             for key in (*keys, "count"):
-                if (empty := missing(self._columns[key])).any():
+                if (empty := missing(raw[key])).any():
                     raise TraceError(f"column {key!r} has no value in data row {int(np.argmax(empty)) + 1}")
-            self.counts = self._whole()
+            self._raw, self.columns = raw, {name: text(column) for name, column in raw.items()}
+            if bad := [word for word in self.columns["count"] if not re.fullmatch(r"\d{1,18}", word)]:
+                raise TraceError(f"expected whole numbers from 0 in column 'count', got {bad[0]!r}")
+            self.counts = self.columns["count"].astype(np.int64)
 
-    def has(self, name: str) -> bool:
-        """Whether there is a column of that name."""
-        return name in self._columns
-
-    def text(self, name: str) -> Column:
-        """A column as text."""
-        from temporaldp.correlation.relations import text
-
-        return text(self._columns[name])
-
-    def positions(self, name: str, domain: tuple[str, ...]) -> NDArray[np.int64]:
+    def positions(self, name: str, domain: tuple[str, ...]) -> IntArray:
         """The positions of a column's states."""
         place = {state: k for k, state in enumerate(domain)}
-        words = self.text(name)
+        words = self.columns[name]
         if unknown := in_order({word for word in words if word not in place}):
             raise StateError(
                 f"{self._name}: state {listed(unknown)} in column {name!r} is not among the expected states {listed(domain)}"
@@ -130,17 +122,11 @@ class _Rows:
 
     def times(self) -> Times:
         """The column of times, in order."""
-        column = self._columns["time"]
-        if column.dtype == object and (header := ordered_labels(list(dict.fromkeys(column)))) is not None:
-            position = {label: k for k, label in enumerate(header.labels)}
-            numbered = all(re.fullmatch(r"\D.*\d", label) for label in header.labels)
-            if numbered:  # s00, s01, ..., as the columns of a wide table may be called
-                return replace(header, codes=np.array([position[word] for word in column], dtype=np.intp))
+        column = self._raw["time"]
+        if column.dtype == object:
+            labels, label_of = np.unique(column, return_inverse=True)
+            numbered = all(re.fullmatch(r"\D.*\d", label) for label in labels)
+            if numbered and (header := ordered_labels(labels.tolist())) is not None:
+                return replace(header, codes=header.codes[label_of])  # s00, s01, ..., like columns of a wide table
         with named(self._name):
             return ordered_times(column, "time")
-
-    def _whole(self) -> NDArray[np.int64]:
-        words = self.text("count")
-        if bad := [word for word in words if not re.fullmatch(r"\d{1,18}", word)]:
-            raise TraceError(f"expected whole numbers from 0 in column 'count', got {bad[0]!r}")
-        return np.array([int(word) for word in words], dtype=np.int64)

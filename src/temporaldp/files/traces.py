@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
 Fill: TypeAlias = Literal["last", "absent"]
-Domain: TypeAlias = tuple[str, ...] | None
 
 
 def read_traces(
@@ -180,7 +179,7 @@ def _laid_out(
     table: Table,
     layout: Layout,
     names: tuple[str, str, str, str | None],
-    states: Domain,
+    states: tuple[str, ...] | None,
     gaps: bool,
     sort: bool,
     absent: str | None,
