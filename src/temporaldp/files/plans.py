@@ -100,10 +100,12 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
         if document["digest"] != _digest(document):
             raise InputError("the plan was changed after it was made, and nothing vouches for it any more: plan again")
         kind = KINDS[document["kind"]]
-        types = get_type_hints(kind)
-        own = {name: value_of(types[name], document[name]) for name in types if name not in {"leakage", *ARRAYS}}
-        arrays = {name: document[name] for name in ARRAYS if name in types}
-        return kind(leakage=_leakage(document), **own, **arrays)
+        own = {
+            name: document[name] if name in ARRAYS else value_of(hint, document[name])
+            for name, hint in get_type_hints(kind).items()
+            if name != "leakage"
+        }
+        return kind(leakage=_leakage(document), **own)
 
 
 def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:
