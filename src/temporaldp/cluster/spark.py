@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from temporaldp.correlation.succession import Counting
     from temporaldp.correlation.trace_table import TraceTable
 
-SCHEMA = "user string, leakage double"
-
 
 class SparkLeakage:
     """Largest temporal leakage of each person in a Spark DataFrame, with summaries for the driver.
@@ -114,7 +112,7 @@ def leakage_on_spark(
     ).relation()
     asked = {"epsilon": budget, "horizon": horizon, "accounting": accounting}
     work = _worker(columns, traces.states, traces.counting, prior, asked)
-    frame = _ran(lambda: packed.mapInArrow(work, SCHEMA).orderBy("leakage", ascending=False))
+    frame = _ran(lambda: packed.mapInArrow(work, "user string, leakage double").orderBy("leakage", ascending=False))
     return SparkLeakage(frame, epsilon=budget, horizon=horizon, accounting=accounting)
 
 

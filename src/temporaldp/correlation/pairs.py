@@ -23,13 +23,10 @@ from temporaldp.errors import InputError, TraceError
 if TYPE_CHECKING:
     from temporaldp.correlation.trace_table import TraceTable
 
-ARROW = " > "
-"""Between the names of the two states."""
-
 
 def pair_states(states: Sequence[str]) -> tuple[str, ...]:
     """Names of all pairs, the state before first: pair ``i n + j`` is from state i to state j."""
-    return tuple(f"{before}{ARROW}{now}" for before in states for now in states)
+    return tuple(f"{before} > {now}" for before in states for now in states)
 
 
 def transition_trajectories(trajectories: Trajectories | TraceTable) -> Trajectories:

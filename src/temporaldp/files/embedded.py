@@ -30,9 +30,6 @@ from temporaldp.progress import progressed
 with needing("tables"):
     import duckdb
 
-MEMORY = "1GiB"
-"""Default memory limit of DuckDB. The process uses some 200 MiB more."""
-
 WHOLE_LINES = "delim='\x01', nullstr='\x02', quote='', escape=''"
 """Options of DuckDB for text without columns."""
 
@@ -48,9 +45,6 @@ CUT = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UIN
 PLACES = ("file_index", "file_row_number")
 """Columns that DuckDB adds to those of Parquet files, unless these have such names themselves."""
 
-POLLED = 0.2
-"""Seconds between two looks at how far a query is."""
-
 
 class Embedded:
     """One connection to an in-memory DuckDB with a folder to spill to.
@@ -58,14 +52,14 @@ class Embedded:
     Parameters
     ----------
     memory : str
-        How much it may take, such as "1GiB".
+        How much DuckDB may take, such as "1GiB"; the process uses some 200 MiB more.
     spill : path, optional
         Where the folder for temporary files is made; by default where the system keeps them.
     largest_spill : str, optional
         How much may be spilled, such as "50GiB"; by default what the disk has.
     """
 
-    def __init__(self, memory: str = MEMORY, spill: Path | None = None, largest_spill: str | None = None) -> None:
+    def __init__(self, memory: str = "1GiB", spill: Path | None = None, largest_spill: str | None = None) -> None:
         if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
             raise InputError(f"expected memory such as '4GiB', got {memory!r}")
         folder = temporary_folder(spill)
@@ -212,7 +206,7 @@ class Embedded:
             answer = worker.submit(query)
             try:
                 while not answer.done():
-                    wait([answer], POLLED)
+                    wait([answer], timeout=0.2)
                     progressed(READING, max(self._connection.query_progress(), 0.0) / 100.0)
             except BaseException:
                 self._connection.interrupt()
