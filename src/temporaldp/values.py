@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
+from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -42,14 +43,12 @@ def positive(value: float, name: str) -> float:
 
 def whole_number(value: Any, name: str, *, least: int | None = None, error: type[InputError] = InputError) -> int:
     """Return `value` as an int if it is a whole number of at least `least`; raise `error` otherwise."""
-    try:
+    with suppress(TypeError):
         number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or (least is not None and number < least):
-        bound = "" if least is None else f" of at least {least}"
-        raise error(f"expected {name} to be a whole number{bound}, got {value!r}")
-    return number
+        if least is None or number >= least:
+            return number
+    bound = "" if least is None else f" of at least {least}"
+    raise error(f"expected {name} to be a whole number{bound}, got {value!r}")
 
 
 def read_only(values: ArrayLike, kind: DTypeLike = np.float64) -> NDArray[Any]:

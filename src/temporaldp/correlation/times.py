@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
@@ -182,17 +183,14 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
 
 def _kind(word: str) -> str | None:
     """Whether a word is a whole number of 64 bits, another number, or a date; None if it is none of them."""
-    try:
-        number = float(word)
-    except ValueError:
-        try:
-            _date(word)
-        except (ValueError, OverflowError):
-            return None
+    if re.fullmatch(r"\s*[+-]?\d{1,18}\s*", word):
+        return "int"
+    with suppress(ValueError):
+        return "float" if np.isfinite(float(word)) else None
+    with suppress(ValueError, OverflowError):
+        _date(word)
         return "date"
-    if not np.isfinite(number):
-        return None
-    return "int" if re.fullmatch(r"\s*[+-]?\d{1,18}\s*", word) else "float"
+    return None
 
 
 def _date(word: str) -> np.datetime64:
