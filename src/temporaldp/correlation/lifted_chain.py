@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.correlation.adversary import Adversary
 from temporaldp.correlation.estimation import all_transitions
@@ -218,18 +218,17 @@ def _chain(trajectories: Traces, hidden: _Hidden, numbers: IntArray, prior: floa
     if not (np.isfinite(prior) and prior > 0.0):
         raise InputError(f"expected a finite prior > 0, got {prior}")
     n, m = trajectories.n_states, len(hidden.labels)
-    first = all_transitions(trajectories).astype(np.float64)
-    unseen = np.flatnonzero(first.sum(axis=1) == 0.0)
+    first = all_transitions(trajectories)
+    unseen = np.flatnonzero(first.sum(axis=1) == 0)
     if unseen.size:
         raise EstimationError(
             f"the traces show no next state for {listed([trajectories.states[k] for k in unseen])}; give longer traces, or "
             "leave these states out"
         )
-    first /= first.sum(axis=1, keepdims=True)
     now, after = numbers[:, :-1], codes_of(trajectories)[:, 1:]
     seen = (now >= 0) & (after >= 0) & trajectories.consecutive
     counts = np.bincount(now[seen] * n + after[seen], minlength=m * n).reshape(m, n)
-    return _stationary(trajectories.states, hidden, _rows(counts + prior * first[hidden.labels]))
+    return _stationary(trajectories.states, hidden, _rows(counts + prior * _rows(first)[hidden.labels]))
 
 
 def _stationary(states: tuple[str, ...], hidden: _Hidden, probabilities: FloatArray) -> LiftedChain:
@@ -241,17 +240,16 @@ def _stationary(states: tuple[str, ...], hidden: _Hidden, probabilities: FloatAr
     kept = np.flatnonzero(pi > 0.0)
     inside = TransitionMatrix(_rows(forward[np.ix_(kept, kept)]), [hidden.names[k] for k in kept])
     labels = hidden.labels[kept]
-    weights_of = np.zeros((n, len(kept)))
-    weights_of[labels, np.arange(len(kept))] = pi[kept]
-    lacking = np.flatnonzero(weights_of.sum(axis=1) == 0.0)
+    shares = np.where(labels == np.arange(n)[:, None], pi[kept], 0.0)
+    lacking = np.flatnonzero(shares.sum(axis=1) == 0.0)
     if lacking.size:
         raise EstimationError(
             f"{listed([states[k] for k in lacking])} are transient: their probability in the chain's "
             "stationary distribution is 0; leave these states out"
         )
-    pi_inside = pi[kept] / pi[kept].sum()
-    return LiftedChain(states, labels, inside.reversed(pi_inside), inside, _rows(weights_of), hidden.memory)
+    backward = inside.reversed(pi[kept] / pi[kept].sum())
+    return LiftedChain(states, labels, backward, inside, _rows(shares), hidden.memory)
 
 
-def _rows(weights: FloatArray) -> FloatArray:
+def _rows(weights: NDArray[Any]) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
