@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from temporaldp.release.database import Database, connect
 from temporaldp.release.tables import LEDGER, Heading, Transaction, tables
@@ -34,8 +34,9 @@ class Store:
         """Whether the release is there. What is left of one whose heading was deleted counts."""
         if not self.database.exists():
             return False
-        is_whole_file = self.database.is_file and self.release == LEDGER
-        return is_whole_file or self.heading() is not None or self._has_steps()
+        if (self.database.is_file and self.release == LEDGER) or self.heading() is not None:
+            return True
+        return self._step_where() is not None
 
     def heading(self) -> Heading | None:
         """Configuration of the release and the end of its chain; None if there is no such release."""
@@ -71,10 +72,7 @@ class Store:
 
     def step_of(self, request_key: str) -> int | None:
         """The step that a request was answered with; None if none was."""
-        steps = tables().steps
-        asked = steps.select().where(steps.c.release == self.release, steps.c.request_key == request_key)
-        with self.database.asking() as connection:
-            found = connection.execute(asked.with_only_columns(steps.c.step)).first()
+        found = self._step_where(tables().steps.c.request_key == request_key)
         return None if found is None else int(found.step)
 
     def kept(self, name: str) -> str | None:
@@ -92,12 +90,12 @@ class Store:
         if not self._is_shared:
             self.database.close()
 
-    def _has_steps(self) -> bool:
+    def _step_where(self, *conditions: sa.ColumnElement[bool]) -> Any:
+        """A row with the number of a step that meets these conditions; None if there is none."""
         steps = tables().steps
+        asked = steps.select().where(steps.c.release == self.release, *conditions).limit(1)
         with self.database.asking() as connection:
-            return (
-                connection.execute(steps.select().where(steps.c.release == self.release).limit(1)).first() is not None
-            )
+            return connection.execute(asked.with_only_columns(steps.c.step)).first()
 
 
 def store_at(place: str | os.PathLike[str] | Store, release: str = LEDGER) -> Store:

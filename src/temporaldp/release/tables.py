@@ -49,61 +49,65 @@ def tables() -> Tables:
 
     metadata = sa.MetaData()
 
-    def text(name: str, *, key: bool = False, nullable: bool = False, unique: bool = False) -> sa.Column[str]:
-        return sa.Column(name, sa.Text, primary_key=key, nullable=nullable, unique=unique)
+    def column(name: str, kind: Any = sa.Text, *, nullable: bool = False, **options: Any) -> sa.Column[Any]:
+        return sa.Column(name, kind, autoincrement=False, nullable=nullable, **options)
 
-    def number(name: str, kind: Any = sa.Integer, *, key: bool = False) -> sa.Column[Any]:
-        return sa.Column(name, kind, primary_key=key, autoincrement=False, nullable=False)
-
-    releases = sa.Table(
-        "temporaldp_releases",
-        metadata,
-        text("release", key=True),
-        text("configuration"),
-        number("n_steps"),
-        text("head"),
-        text("definition", nullable=True),
-        text("request_key", nullable=True, unique=True),
+    return Tables(
+        releases=sa.Table(
+            "temporaldp_releases",
+            metadata,
+            column("release", primary_key=True),
+            column("configuration"),
+            column("n_steps", sa.Integer),
+            column("head"),
+            column("definition", nullable=True),
+            column("request_key", nullable=True, unique=True),
+        ),
+        steps=sa.Table(
+            "temporaldp_steps",
+            metadata,
+            column("release", primary_key=True),
+            column("step", sa.Integer, primary_key=True),
+            column("time"),
+            column("parameter", sa.Double),
+            column("epsilon", sa.Double),
+            column("leakage", sa.Double, nullable=True),
+            column("last", sa.Boolean),
+            column("output", nullable=True),
+            column("digest", nullable=True),
+            column("request_key", nullable=True),
+            column("hash"),
+            sa.UniqueConstraint("release", "time"),
+            sa.UniqueConstraint("release", "request_key"),
+        ),
+        events=sa.Table(
+            "temporaldp_events",
+            metadata,
+            column("release", primary_key=True),
+            column("number", sa.Integer, primary_key=True),
+            column("step", sa.Integer),
+            *map(column, ("kind", "at", "by", "content", "hash")),
+        ),
+        kept=sa.Table(
+            "temporaldp_kept",
+            metadata,
+            column("release", primary_key=True),
+            column("name", primary_key=True),
+            column("content"),
+        ),
+        tokens=sa.Table(
+            "temporaldp_tokens",
+            metadata,
+            column("token", primary_key=True),
+            column("release", nullable=True),
+            column("role"),
+            column("hash"),
+            column("made", sa.Double),
+            column("expires", sa.Double),
+            column("revoked", sa.Boolean),
+            column("note"),
+        ),
     )
-    steps = sa.Table(
-        "temporaldp_steps",
-        metadata,
-        text("release", key=True),
-        number("step", key=True),
-        text("time"),
-        number("parameter", sa.Double),
-        number("epsilon", sa.Double),
-        sa.Column("leakage", sa.Double),
-        number("last", sa.Boolean),
-        text("output", nullable=True),
-        text("digest", nullable=True),
-        text("request_key", nullable=True),
-        text("hash"),
-        sa.UniqueConstraint("release", "time"),
-        sa.UniqueConstraint("release", "request_key"),
-    )
-    events = sa.Table(
-        "temporaldp_events",
-        metadata,
-        text("release", key=True),
-        number("number", key=True),
-        number("step"),
-        *map(text, ("kind", "at", "by", "content", "hash")),
-    )
-    kept = sa.Table("temporaldp_kept", metadata, text("release", key=True), text("name", key=True), text("content"))
-    tokens = sa.Table(
-        "temporaldp_tokens",
-        metadata,
-        text("token", key=True),
-        text("release", nullable=True),
-        text("role"),
-        text("hash"),
-        number("made", sa.Double),
-        number("expires", sa.Double),
-        number("revoked", sa.Boolean),
-        text("note"),
-    )
-    return Tables(releases, steps, events, kept, tokens)
 
 
 @lru_cache(maxsize=2)
