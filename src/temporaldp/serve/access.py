@@ -49,23 +49,23 @@ class Asking:
         """Return a key after the name of the token: another token's request with this key is another request."""
         return f"{self.token[4:20]} {key}"  # tdp_NAME_SECRET
 
-    async def of_all(self, role: Role, act: Callable[[Service], Result], *, is_long: bool = False) -> Result:
-        """Return what an act on the service gives, if the token allows it for all releases."""
-        return await self._run(None, role, act, is_long)
+    async def run(
+        self, role: Role, act: Callable[[Service], Result], *, release: str | None = None, is_long: bool = False
+    ) -> Result:
+        """Return what an act on the service gives, if the token allows it for a release, by default for all."""
+
+        def allowed() -> Result:
+            self._require(role, release)
+            return act(self.service)
+
+        return await self.service.run(allowed, is_long=is_long)
 
     async def of(
         self, release: str, role: Role, act: Callable[[ServedRelease], Result], *, is_long: bool = False
     ) -> Result:
         """Return what an act on a release gives, if the token allows it; 404 if there is no such release."""
         self.request.scope["log_fields"]["release"] = release
-        return await self._run(release, role, lambda service: act(service.find(release)), is_long)
-
-    async def _run(self, release: str | None, role: Role, act: Callable[[Service], Result], is_long: bool) -> Result:
-        def allowed() -> Result:
-            self._require(role, release)
-            return act(self.service)
-
-        return await self.service.run(allowed, is_long=is_long)
+        return await self.run(role, lambda service: act(service.find(release)), release=release, is_long=is_long)
 
     def _require(self, role: Role, release: str | None) -> None:
         """401 if the token is none, 403 if it does not allow this; None for what concerns all releases."""

@@ -24,7 +24,6 @@ from temporaldp.serve.messages import (
     Admitted,
     Created,
     Intact,
-    Listed,
     Publish,
     Question,
     Releases,
@@ -58,7 +57,7 @@ async def create(caller: Caller, definition: Definition, key: Annotated[str | No
         release, opened = service.create(definition, owned)
         return Created(release=release, alpha=definition.alpha, reserve=opened.reserve, head=opened.ledger.began)
 
-    return await caller.of_all(Role.OWN, act, is_long=True)
+    return await caller.run(Role.OWN, act, is_long=True)
 
 
 @router.get("")
@@ -70,13 +69,7 @@ async def known(
     limit: Limit = 100,
 ) -> Releases:
     """The releases of the service. Needs a token that may read all releases."""
-
-    def act(service: Service) -> Releases:
-        found = service.known(after, limit)
-        listed = [Listed(release=r, name=d.name, n_steps=n_steps, head=head) for r, d, n_steps, head in found]
-        return Releases(releases=listed)
-
-    return await caller.of_all(Role.READ, act)
+    return await caller.run(Role.READ, lambda service: Releases(releases=service.known(after, limit)))
 
 
 @router.get("/{release}")

@@ -22,6 +22,7 @@ from temporaldp.release.store import Store
 from temporaldp.release.tables import tables
 from temporaldp.serve.definition import PROMISED, Definition, proved
 from temporaldp.serve.failures import BusyError
+from temporaldp.serve.messages import Listed
 from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRelease
 from temporaldp.serve.tokens import Tokens
 
@@ -143,13 +144,16 @@ class Service:
             raise LedgerChangedError(store.place, "what it is for was changed") from None
         return self._keep(release, ServedRelease(store, definition, reserve))
 
-    def known(self, after: str, limit: int) -> list[tuple[str, Definition, int, str]]:
-        """Return identifier, definition, number of steps and head of releases after this identifier, in order."""
+    def known(self, after: str, limit: int) -> list[Listed]:
+        """Return releases after this identifier, in order."""
         releases = tables().releases
         asked = releases.select().where(releases.c.definition.is_not(None), releases.c.release > after)
         with self.database.asking() as connection:
             found = connection.execute(asked.order_by(releases.c.release).limit(limit)).all()
-        return [(r.release, definition_of(r.definition, r.release), r.n_steps, r.head) for r in found]
+        return [
+            Listed(release=r.release, name=definition_of(r.definition, r.release).name, n_steps=r.n_steps, head=r.head)
+            for r in found
+        ]
 
     def store(self, release: str) -> Store:
         """Return a store of a release, apart from that of the open one."""
