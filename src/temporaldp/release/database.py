@@ -44,6 +44,8 @@ class Database(ABC):
     def __init__(self, place: str, *, served: bool) -> None:
         self.place, self.identity, self.served = place, place, served
         self._closed = False
+        self._engine: Any = None
+        self._pid = os.getpid()  # of the process that has the connections
 
     @abstractmethod
     def exists(self) -> bool:

@@ -46,10 +46,8 @@ class FileDatabase(Database):
         super().__init__(shown, served=served)
         self._path = Path(os.path.realpath(path))  # SQLite keeps the log beside what a link stands for
         self.identity = str(self._path)
-        self._engine: Any = None
         self._file: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
-        self._pid = os.getpid()
         _open_stores.add(self)
 
     def exists(self) -> bool:
@@ -65,21 +63,17 @@ class FileDatabase(Database):
                     f"cannot make the ledger {self.place}: {log.name} is left from one that was removed or moved; put that "
                     "one back, or remove this file too if what it spent is to be forgotten"
                 )
-        try:
-            with suppress(FileExistsError), making(self._path) as temporary, self._translated():
-                try:
-                    engine = _engine(temporary, new=True)
-                    with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
-                        tables().releases.metadata.create_all(connection)
-                        fill(connection)
-                    engine.dispose()  # the last connection folds the log into the file
-                finally:
-                    for ending in ("-wal", "-shm"):
-                        Path(f"{temporary}{ending}").unlink(missing_ok=True)
-        except LedgerError:
-            raise
-        except OSError as error:
-            raise self._unusable(error) from None
+        usable = _file_errors(f"use the ledger {self.place}")
+        with usable, suppress(FileExistsError), making(self._path) as temporary, self._translated():
+            try:
+                engine = _engine(temporary, new=True)
+                with engine.connect().execution_options(temporaldp_writes=True) as connection, connection.begin():
+                    tables().releases.metadata.create_all(connection)
+                    fill(connection)
+                engine.dispose()  # the last connection folds the log into the file
+            finally:
+                for ending in ("-wal", "-shm"):
+                    Path(f"{temporary}{ending}").unlink(missing_ok=True)
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -106,7 +100,7 @@ class FileDatabase(Database):
         """Copy the file by SQLite's backup: as of one moment, while others write."""
         if os.path.lexists(place):
             raise LedgerError(f"{place} exists; a backup never replaces a file: name another one")
-        with self.reading() as connection, self._translated(), making(place) as temporary:
+        with self.reading() as connection, _file_errors(f"write the backup {place}"), making(place) as temporary:
             source: Any = connection.connection.driver_connection
             with closing(sqlite3.connect(temporary)) as target:
                 source.backup(target)
@@ -136,12 +130,8 @@ class FileDatabase(Database):
             )
         self._pid = os.getpid()
         if self._engine is None:
-            try:
+            with _file_errors(f"use the ledger {self.place}"):
                 _require_ledger_file(self._path, self.place)
-            except OSError as error:
-                if isinstance(error, LedgerError):
-                    raise
-                raise self._unusable(error) from None
             self._file = _identity_at(self._path)
             self._engine = _engine(self._path, connected=self._forget_log)
         return self._engine
@@ -159,9 +149,6 @@ class FileDatabase(Database):
                 f"the ledger {self.place} (or its log) was removed, moved or replaced while it was in use; nothing was "
                 "published. Put it back, and open it again"
             )
-
-    def _unusable(self, error: OSError) -> LedgerError:
-        return LedgerError(f"cannot use the ledger {self.place}: {error.strerror or error}")
 
 
 _open_stores: weakref.WeakSet[FileDatabase] = weakref.WeakSet()
@@ -206,6 +193,17 @@ def _engine(path: Path, *, new: bool = False, connected: Callable[[], None] = la
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
+
+
+@contextmanager
+def _file_errors(failing: str) -> Iterator[None]:
+    """A block that raises an error of the operating system as a `LedgerError`."""
+    try:
+        yield
+    except LedgerError:
+        raise
+    except OSError as error:
+        raise LedgerError(f"cannot {failing}: {error.strerror or error}") from None
 
 
 def _require_ledger_file(path: Path, place: str) -> None:

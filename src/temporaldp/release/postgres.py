@@ -45,9 +45,7 @@ class PostgresDatabase(Database):
     def __init__(self, place: str, url: Any, *, served: bool = False) -> None:
         super().__init__(place, served=served)
         self._url = url
-        self._engine: Any = None
         self._trial: sa.Connection | None = None
-        self._pid = os.getpid()
 
     @contextmanager
     def trial(self) -> Iterator[None]:
