@@ -10,7 +10,7 @@ import numpy as np
 
 from temporaldp.files.atomic import replacing, suffix_of
 from temporaldp.files.columns import save_columns
-from temporaldp.release.chain import LedgerEvent, LedgerRow
+from temporaldp.release.chain import LedgerRow
 from temporaldp.release.ledger import ADOPT, SOURCE, Ledger
 from temporaldp.release.outputs import from_text
 from temporaldp.release.renewal import RENEWAL
@@ -67,12 +67,12 @@ def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
 
 def said_of(ledger: Ledger) -> dict[str, Any]:
     """Configuration of the ledger, its head and its events."""
-    events = [_event(event) for event in ledger.events if event.kind in {ADOPT, RENEWAL, SOURCE}]
+    events = [
+        {"step": event.step, "kind": event.kind, "at": event.at, "by": event.by, **event.details, "hash": event.hash}
+        for event in ledger.events
+        if event.kind in {ADOPT, RENEWAL, SOURCE}
+    ]
     return {**ledger.configuration, "unit": "nats", "head": ledger.head, "events": events}
-
-
-def _event(event: LedgerEvent) -> dict[str, Any]:
-    return {"step": event.step, "kind": event.kind, "at": event.at, "by": event.by, **event.details, "hash": event.hash}
 
 
 def _plain(text: str | None) -> Any:

@@ -104,11 +104,10 @@ class ReleasedHistograms(Table):
             "count": self.counts.ravel().tolist(),
             "epsilon": np.repeat(self.epsilons, n).tolist(),
         }
-        if self.delta == 0.0:
-            return long
-        rows = len(long["time"])
-        long |= {"delta": [self.delta] * rows, "noise": [self.noise] * rows}
-        long["scale"] = np.repeat(self.scales, n).tolist()
+        if self.delta > 0.0:
+            rows = len(long["time"])
+            scales = np.repeat(self.scales, n).tolist()
+            long |= {"delta": [self.delta] * rows, "noise": [self.noise] * rows, "scale": scales}
         return long
 
     def reordered(self, states: tuple[str, ...]) -> ReleasedHistograms:
