@@ -123,7 +123,7 @@ with years.opened(Path({place!r})) as stream:
     began = time.perf_counter()
     stream.release([50, 30, 20], time=years.label(1234))
     again = time.perf_counter() - began
-    print(opened, sorted(each)[50], max(each), again, n, stream.ledger.checkpoint.n_steps)
+    print(opened, sorted(each)[50], max(each), again, n, stream.ledger.checkpoint.end.n_steps)
 """
 
 

@@ -120,9 +120,9 @@ def test_two_jobs_share_an_account(made):
 
 
 def _matrices(ledger):
-    from temporaldp.release.adopting import correlations_at
+    from temporaldp.release.kept import kept_correlations
 
-    (user,) = correlations_at(ledger, ledger.correlations["users"]).users
+    (user,) = kept_correlations(ledger, ledger.correlations["users"]).users
     return user.backward.dense(), user.forward.dense()
 
 

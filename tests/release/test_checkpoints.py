@@ -57,7 +57,7 @@ def told(place, adversary=ADVERSARY):
     """Everything that a release says after opening."""
     with opened(place, adversary=adversary) as found:
         accountant = found.accountant
-        began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.n_steps
+        began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.end.n_steps
         return began, [
             accountant.total(), accountant.leakage().worst_time, accountant.remaining(), accountant.reserve, len(found),
             found.next_budget(), found.ledger.head, found.ledger.epsilons.tolist(), found.ledger.times,
@@ -98,7 +98,7 @@ def test_adoptions_before_and_after_it(place):
 def test_older_steps_are_given_again_and_late_ones_refused(place):
     first = release(place, range(0, 60, 2))
     with opened(place) as found:
-        assert found.ledger.checkpoint.n_steps == 30
+        assert found.ledger.checkpoint.end.n_steps == 30
         assert [found.release([70, 30], time=f"{time:02d}").tolist() for time in (0, 8, 58)] == [
             first[0],
             first[4],
@@ -219,7 +219,7 @@ def test_a_plan_has_nothing_to_know(place):
     with stream_of() as found:
         outputs = [found.release([50, 30, 20], time=time).tolist() for time in range(15)]
     with stream_of() as found:
-        assert (found.ledger.checkpoint.n_steps, found.ledger.checkpoint.accountant) == (10, {})
+        assert (found.ledger.checkpoint.end.n_steps, found.ledger.checkpoint.accountant) == (10, {})
         assert [found.release([50, 30, 20], time=time).tolist() for time in range(15)] == outputs
 
 
@@ -230,7 +230,7 @@ def test_a_horizon_whose_plan_is_made_anew(place, reserve):
 
     def told():
         with opened(place, horizon=14, reserve=reserve) as found:
-            began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.n_steps
+            began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.end.n_steps
             accountant = found.accountant
             return began, [
                 accountant.total(),
@@ -263,7 +263,7 @@ def test_matrices_that_vary_from_step_to_step(place, reserve):
 
     def told():
         with opened(place, adversary=walk, reserve=reserve) as found:
-            began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.n_steps
+            began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.end.n_steps
             accountant = found.accountant
             resumed = accountant._account._counted is not None
             return began, resumed, [accountant.total(), accountant.remaining(), len(found), accountant.reserve]
@@ -300,7 +300,7 @@ def test_filtered_counts_go_on_from_it_to_the_last_bit(tmp_path):
     shutil.copy(place, other)
     forget(other)
     with filtered(place, public) as one, filtered(other, public) as two:
-        assert (one.ledger.checkpoint.n_steps, two.ledger.checkpoint) == (20, None)
+        assert (one.ledger.checkpoint.end.n_steps, two.ledger.checkpoint) == (20, None)
         states = [release._filter.kept_state(release.ledger) for release in (one, two)]
         assert states[0] == states[1] and states[0]["known"] == 24
         assert one.ledger.held[0].start == 20
@@ -325,7 +325,7 @@ def test_the_benchmark_of_long_ledgers_writes_one_that_goes_on(tmp_path, monkeyp
     monkeypatch.setattr(years, "COUNTED", 120)
     years.build(tmp_path / "a.db", 150)
     with years.opened(tmp_path / "a.db") as long:
-        assert (len(long), long.ledger.checkpoint.n_steps) == (150, 150)
+        assert (len(long), long.ledger.checkpoint.end.n_steps) == (150, 150)
         long.release([50, 30, 20], time=years.label(150))
         counted = temporal_leakage(Adversary(*years.MATRICES), long.ledger.epsilons).worst
         assert long.ledger[-1].leakage == pytest.approx(counted, rel=1e-9)

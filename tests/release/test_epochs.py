@@ -84,7 +84,7 @@ def test_each_month_holds_its_level_and_all_of_them_what_was_promised(place, mon
         with opened(place) as release:
             assert release.release([70, 30], time=day) is not None
     with opened(place) as release:
-        assert release.ledger.checkpoint.n_steps == 6
+        assert release.ledger.checkpoint.end.n_steps == 6
         assert release.next_budget(time="2024-06-01") == PLAN.epsilons[0]
         assert release.next_budget() == release.next_budget(time="2024-05-06") == PLAN.epsilons[2]
         release.release([70, 30], time="2024-05-06")

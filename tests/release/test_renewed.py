@@ -75,7 +75,7 @@ def test_it_goes_on_from_a_checkpoint_with_the_same_numbers(tmp_path, monkeypatc
             release.release([70, 30], time=time)
         before = release.accountant.total(), release.next_budget()
     with opened(place) as release:
-        assert release.ledger.checkpoint.n_steps == 20
+        assert release.ledger.checkpoint.end.n_steps == 20
         assert (release.accountant.total(), release.next_budget()) == before
 
 

@@ -133,7 +133,7 @@ def unspent_accountant(ledger: Ledger, users: list[str]) -> TemporalAccountant:
     """The accountant of a ledger's release before its first step, with the matrices kept beside it that have these digests."""
     known = ledger.configuration
     return TemporalAccountant(
-        correlations_at(ledger, users),
+        kept_correlations(ledger, users),
         None if "renewal" in known else known["alpha"],  # the odometer of all epochs
         accounting=accounting_from(known["accounting"]),
         horizon=known["horizon"],
@@ -170,14 +170,9 @@ def take_in(accountant: TemporalAccountant, ledger: Ledger) -> None:
     for event in ledger.adoptions[account_of(accountant).n_adopted :]:
         _record(accountant, ledger, event.step)
         details = event.details
-        now = correlations_at(ledger, details["users"])
+        now = kept_correlations(ledger, details["users"])
         accountant.adopt(now, both=details["both"], reserve=details["reserve"])
     _record(accountant, ledger, len(ledger))
-
-
-def correlations_at(ledger: Ledger, users: list[str]) -> Population:
-    """The matrices with these digests, kept beside the ledger; `LedgerError` if they are not there."""
-    return kept_correlations(ledger.store, users, ledger.configuration["correlations"]["salt"])
 
 
 def _resumed(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
@@ -188,13 +183,13 @@ def _resumed(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccounta
     trial = copy(accountant)
     with suppress(InputError, LedgerError):
         known = [
-            KeptAdoption(e.step, correlations_at(ledger, e.details["users"]), e.details["both"], e.details["reserve"])
+            KeptAdoption(e.step, kept_correlations(ledger, e.details["users"]), e.details["both"], e.details["reserve"])
             for e in ledger.adoptions
-            if e.number < checkpoint.n_events
+            if e.number < checkpoint.end.n_events
         ]
         # Older rows are read only if somebody asks.
         account_of(trial).resume(
-            checkpoint.accountant, known, lambda: [row.epsilon for row in ledger[: checkpoint.n_steps]]
+            checkpoint.accountant, known, lambda: [row.epsilon for row in ledger[: checkpoint.end.n_steps]]
         )
         return trial
     return accountant

@@ -38,32 +38,23 @@ class Checkpoint(NamedTuple):
 
     Parameters
     ----------
-    n_steps, n_events : int
-        Steps and events before it.
-    head : str
-        Of the ledger then.
+    end : End
+        The end of the ledger's chain then.
     accountant : dict
         What an accountant has to know; empty where there is none.
     """
 
-    n_steps: int
-    n_events: int
-    head: str
+    end: End
     accountant: dict[str, Any]
-
-    @property
-    def end(self) -> End:
-        """The end of the ledger's chain then."""
-        return End(*self[:3])
 
     def text(self, began: str, events: Sequence[LedgerEvent]) -> str:
         """Text of the checkpoint of a ledger whose first hash is `began`, and that has these events.
 
         The rows between them, which would show a change of an event, are not read: so it has a hash of them all.
         """
-        before = digest(*(f"{event.signed}\n{event.hash}" for event in events[: self.n_events]))
+        before = digest(*(f"{event.signed}\n{event.hash}" for event in events[: self.end.n_events]))
         made_by = {"layout": LAYOUT, "version": _version(), "began": began}
-        return canonical({**self._asdict(), **made_by, "events": before})
+        return canonical({**self.end._asdict(), "accountant": self.accountant, **made_by, "events": before})
 
 
 def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, Any]) -> bool:
@@ -74,7 +65,7 @@ def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, 
     LedgerError
         It cannot be kept.
     """
-    text = Checkpoint(*writer.end, accountant).text(ledger.began, ledger.events)
+    text = Checkpoint(writer.end, accountant).text(ledger.began, ledger.events)
     if len(text) > 1 << 25:  # of very many people
         return False
     n_before = sum(event.kind == CHECKPOINT for event in ledger.events)
@@ -86,18 +77,13 @@ def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, 
 def last_checkpoint(transaction: Transaction, began: str, events: Sequence[LedgerEvent]) -> Checkpoint | None:
     """Last checkpoint that matches its event in the ledger; None if there is none."""
     made = [event for event in events if event.kind == CHECKPOINT]
-    for number in range(len(made))[: -KEPT - 1 : -1]:
-        event = made[number]
+    for number, event in list(enumerate(made))[: -KEPT - 1 : -1]:
         with suppress(LedgerError, ValueError, KeyError, TypeError):
             text = transaction.kept(_name(number)) or ""
             fields = json.loads(text)
-            found = Checkpoint(*(fields[field] for field in Checkpoint._fields))
+            found = Checkpoint(End(*(fields[field] for field in End._fields)), fields["accountant"])
             is_its_own = digest(text) == event.details["digest"] and text == found.text(began, events)
-            if (
-                is_its_own
-                and found.end == (event.step, event.number, found.head)
-                and sealed(event, found.head) == event
-            ):
+            if is_its_own and found.end[:2] == (event.step, event.number) and sealed(event, found.end.head) == event:
                 return found
     return None
 

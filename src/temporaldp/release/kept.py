@@ -71,18 +71,18 @@ def keep_correlations(store: Store | Transaction, population: Population, salt: 
         store.keep(name, json.dumps(found, allow_nan=False))
 
 
-def kept_correlations(store: Store, users: Sequence[str], salt: str) -> Population:
-    """The population with these digests; names are salted digests too.
+def kept_correlations(ledger: Ledger, users: Sequence[str]) -> Population:
+    """The population of a ledger's release with these digests; names are salted digests too.
 
     Raises
     ------
     LedgerError
         They are not kept, or what is kept is something else.
     """
-    text = store.kept(_name("correlations", sorted(users)))
+    text = ledger.store.kept(_name("correlations", sorted(users)))
     if text is None:
         raise LedgerError(
-            f"the matrices that {store.place} was accounted with are not kept in it: run the release once more with the "
+            f"the matrices that {ledger.place} was accounted with are not kept in it: run the release once more with the "
             "correlation that it had, which keeps them unless they vary with time (then nothing is adopted); then repeat this"
         )
     try:
@@ -91,9 +91,10 @@ def kept_correlations(store: Store, users: Sequence[str], salt: str) -> Populati
         names = tuple(one["name"] for one in found)
     except (ValueError, KeyError, TypeError):
         known, names = (), ()
+    salt = ledger.configuration["correlations"]["salt"]
     if not known or correlations_of(known, salt=salt)["users"] != sorted(users):
         raise LedgerError(
-            f"the matrices kept in {store.place} (table temporaldp_kept) were changed: they are not those of its steps. Put "
+            f"the matrices kept in {ledger.place} (table temporaldp_kept) were changed: they are not those of its steps. Put "
             "that table back from a backup"
         )
     return Population(known, names)

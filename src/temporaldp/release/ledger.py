@@ -10,6 +10,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Self, TypeAlias, overload
 
@@ -20,6 +21,7 @@ from temporaldp.errors import InputError, LedgerChangedError, LedgerError, Ledge
 from temporaldp.release.chain import (
     FORMAT,
     End,
+    Entry,
     LedgerEvent,
     LedgerRow,
     canonical,
@@ -31,6 +33,7 @@ from temporaldp.release.chain import (
     sealed,
 )
 from temporaldp.release.checkpoints import last_checkpoint
+from temporaldp.release.closing import Closing
 from temporaldp.release.high_water import keep_mark, require_mark
 from temporaldp.release.kept import difference
 from temporaldp.release.outputs import from_text
@@ -53,7 +56,7 @@ SOURCE = "source"
 Describe: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
 
 
-class Ledger:
+class Ledger(Closing):
     """Ledger of one release: its configuration and one row for each step, in a chain of hashes.
 
     A row keeps the step's time, its budget and its published output; never true counts or traces. Rows are checked when they
@@ -142,7 +145,7 @@ class Ledger:
                 self.checkpoint = last_checkpoint(transaction, self.began, events)
                 self._forget_all()
                 if self.checkpoint is not None:
-                    self._take_in([], events[: self.checkpoint.n_events], self.checkpoint.end)
+                    self._take_in([], events[: self.checkpoint.end.n_events], self.checkpoint.end)
                 self._take_in(*self._read_on(transaction, self.end))
             require_mark(self)
         except LedgerError:
@@ -179,7 +182,9 @@ class Ledger:
     def _read_older(self, start: int, stop: int) -> list[LedgerRow]:
         """The rows of some steps, checked against what stands before and after them."""
         until = min(stop + 1, len(self))
-        first, last = (side(self.events, at, key=_step) for side, at in ((bisect_left, start), (bisect_right, until)))
+        first, last = (
+            side(self.events, at, key=attrgetter("step")) for side, at in ((bisect_left, start), (bisect_right, until))
+        )
         with self.store.reading() as transaction:
             rows = transaction.rows(max(start - 1, 0), until)
         before = self.began if start == 0 else rows.pop(0).hash if rows else ""
@@ -275,12 +280,6 @@ class Ledger:
     def __repr__(self) -> str:
         return f"Ledger({self.place}, {len(self)} steps, head {self.head[:12]})"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
     def close(self) -> None:
         """Close the file or the connections."""
         self.store.close()
@@ -293,12 +292,7 @@ class Ledger:
         LedgerError
             Something is there already, the copy cannot be written, or the ledger is a database (`pg_dump` copies that).
         """
-        try:
-            self.store.database.back_up(Path(place))
-        except OSError as error:
-            if isinstance(error, LedgerError):
-                raise
-            raise LedgerError(f"cannot write the backup {os.fspath(place)}: {error.strerror or error}") from None
+        self.store.database.back_up(Path(place))
 
     def refresh(self) -> None:
         """Read what other processes added.
@@ -417,25 +411,27 @@ class LedgerWriter:
         request_key: str | None = None,
     ) -> LedgerRow:
         """Add the next step; gives its row."""
-        n_steps, n_events, head = self.end
         leaked = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
-        row = sealed(LedgerRow(n_steps, time, called, spent, leaked, bool(last), output, digest, request_key, ""), head)
-        self.transaction.append(row, after=head, n_steps=n_steps + 1)
-        self.rows.append(row)
-        self.end = End(n_steps + 1, n_events, row.hash)
-        return row
+        n_steps, n_events, _ = self.end
+        row = LedgerRow(n_steps, time, called, spent, leaked, bool(last), output, digest, request_key, "")
+        return self._add(row, self.rows, n_steps + 1, n_events)
 
     def note(self, kind: str, *, by: str, details: dict[str, Any]) -> LedgerEvent:
         """Add an event after the last step; gives it. `StateError` where a name has control characters."""
-        n_steps, n_events, head = self.end
-        by = printable(by, "name")
+        n_steps, n_events, _ = self.end
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        event = sealed(LedgerEvent(n_events, n_steps, kind, at, by, canonical(details), ""), head)
-        self.transaction.append(event, after=head, n_steps=n_steps)
-        self.events.append(event)
-        self.end = End(n_steps, n_events + 1, event.hash)
-        return event
+        event = LedgerEvent(n_events, n_steps, kind, at, printable(by, "name"), canonical(details), "")
+        return self._add(event, self.events, n_steps, n_events + 1)
+
+    def _add(self, entry: Entry, added: list[Entry], n_steps: int, n_events: int) -> Entry:
+        """Store an entry, after which there are so many steps and events; gives it with its hash."""
+        head = self.end.head
+        stored = sealed(entry, head)
+        self.transaction.append(stored, after=head, n_steps=n_steps)
+        added.append(stored)
+        self.end = End(n_steps, n_events, stored.hash)
+        return stored
 
 
 def _spelled(configuration: dict[str, Any]) -> str:
@@ -477,7 +473,3 @@ def _brief(value: Any) -> str:
         value = [f"{key} {each}" for key, each in value.items()]
     text = "none" if value is None else ", ".join(value) if isinstance(value, list) else str(value)
     return text if len(text) <= 120 else f"{text[:60]} ... {text[-40:]}"
-
-
-def _step(event: LedgerEvent) -> int:
-    return event.step

@@ -19,6 +19,7 @@ from temporaldp.errors import InputError, LedgerMismatchError
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.release import input_digest
 from temporaldp.release.adopting import unspent_accountant
+from temporaldp.release.closing import Closing
 from temporaldp.release.guards import Forecast
 from temporaldp.release.histogram import DiscreteLaplaceHistogram
 from temporaldp.release.ledger import Ledger
@@ -70,7 +71,7 @@ def tables_of(ledger: Ledger) -> list[TableSpent]:
     return [TableSpent(name, shares.get(name), spent) for name, spent in found.items()]
 
 
-class SharedRelease:
+class SharedRelease(Closing):
     """One table of several about the same people, each published by a job of its own, in one ledger.
 
     Several tables may reveal the same state of a person. The accountant therefore counts leakage about the state in all tables
@@ -196,12 +197,6 @@ class SharedRelease:
     def accountant(self) -> TemporalAccountant | None:
         """The account of all tables, as of the last step."""
         return self.stream.accountant
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the ledger."""

@@ -92,14 +92,14 @@ class Steps:
             raise InputError("a mechanism must not release a step while it draws one")
         n_known = len(self.ledger)
         with self.ledger.writing() as writer:
-            self.replay()
+            self.guard.replay(self.ledger)
             time = request.time or str(len(self.ledger))
             known = self.guard.recognised(request, time, self.calendar, self.ledger[n_known:])
             if known is None:
                 yield writer, self._append(writer, request, time), False
             else:  # another process was faster
                 yield writer, self.ledger[known], True
-        self.replay()
+        self.guard.replay(self.ledger)
 
     def take(self, request: StepRequest) -> tuple[LedgerRow, bool]:
         """The row of a request, and whether it was there before."""
@@ -122,10 +122,9 @@ class Steps:
         self.guard.charge(made.epsilon, last=request.last)
         leakage = self.guard.leakage_after(made.epsilon)
         text, digest = None, None
-        if made.is_published:
-            output = self._drawn(made, request.data)
-            if output is not None:
-                text, digest = self._written(output, made.epsilon, request.data)
+        output = self._drawn(made, request.data)
+        if output is not None:
+            text, digest = self._written(output, made.epsilon, request.data)
         return writer.append(
             time=time,
             parameter=made.parameter,
@@ -138,7 +137,7 @@ class Steps:
         )
 
     def _drawn(self, made: Measurement, data: Any) -> Any:
-        """The output of a mechanism, which may not release a step meanwhile."""
+        """The output of a mechanism, which may not release a step meanwhile; None where nothing is published."""
         going_on = _Draw()
         self._draws.add(going_on)
         try:
@@ -151,10 +150,6 @@ class Steps:
         """`SpentError` after a step that was declared the last."""
         if len(self.ledger) and self.ledger[-1].last:
             raise SpentError(f"the step at time {self.ledger[-1].time!r} was declared the last; nothing may follow it")
-
-    def replay(self) -> None:
-        """Bring the guard up to date with the ledger."""
-        self.guard.replay(self.ledger)
 
 
 class _Draw:

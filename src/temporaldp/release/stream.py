@@ -8,7 +8,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, Generic, Self
+from typing import Any, Generic
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from temporaldp.planning import Plan
 from temporaldp.release import filtering, input_digest
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.checkpoints import EVERY, keep_checkpoint, last_checked
+from temporaldp.release.closing import Closing
 from temporaldp.release.epochs import Every
 from temporaldp.release.guards import Forecast, guard_of
 from temporaldp.release.ledger import Ledger, LedgerWriter
@@ -34,7 +35,7 @@ from temporaldp.smoothing import CountEstimate, PublicCorrelation, require_publi
 from temporaldp.values import REPLACE_ONE
 
 
-class ContinualRelease(Generic[Snapshot, Output]):
+class ContinualRelease(Closing, Generic[Snapshot, Output]):
     """Publishes one step after another, each once, and never more than the level allows.
 
     A step's budget is checked, its noise drawn and its output stored in one transaction; only then is the output handed out.
@@ -160,7 +161,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         self._steps = Steps(self.ledger, self.guard, mechanism, self._written, self.step)
         self._can_be_kept = True
         self._lock = threading.RLock()
-        self._steps.replay()
+        self.guard.replay(self.ledger)
 
     @property
     def accountant(self) -> TemporalAccountant | None:
@@ -180,7 +181,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         """Read what other processes added. Errors as for `Ledger.refresh`."""
         with self._lock:
             self.ledger.refresh()
-            self._steps.replay()
+            self.guard.replay(self.ledger)
 
     def row(self, time: object) -> LedgerRow:
         """The ledger's row of a time; KeyError if it has none."""
@@ -223,12 +224,6 @@ class ContinualRelease(Generic[Snapshot, Output]):
 
     def __repr__(self) -> str:
         return f"ContinualRelease({self._configured['mechanism']}, {self.ledger!r})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the ledger."""
@@ -339,7 +334,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         """The row of a step, taken unless it was taken before; a step that is there needs no right to write."""
         with self._lock:
             self.ledger.store.database.require_open()
-            self._steps.replay()  # an interrupt may have come between a step and its being counted
+            self.guard.replay(self.ledger)  # an interrupt may have come between a step and its being counted
             if self._steps.is_drawing or self._steps.calendar.position(request.time or "") is None:
                 self._steps.take(request)
                 self._keep_checkpoint()
@@ -350,7 +345,7 @@ class ContinualRelease(Generic[Snapshot, Output]):
         if not self._can_be_kept or len(self) - last_checked(self.ledger.events) < EVERY:
             return
         with suppress(LedgerError), self.ledger.writing() as writer:
-            self._steps.replay()
+            self.guard.replay(self.ledger)
             if len(self) - last_checked(self.ledger.events) < EVERY or self.ledger[-1].last:
                 return
             state = self.guard.kept_state()

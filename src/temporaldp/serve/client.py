@@ -12,13 +12,14 @@ import time
 import uuid
 from collections.abc import Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, Self
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from temporaldp.errors import InputError, RequestRefusedError, ServiceError
+from temporaldp.release.closing import Closing
 
 
-class Client:
+class Client(Closing):
     """Asks one server. Threads may share it, and then wait for one another; give each its own to ask at once.
 
     Parameters
@@ -50,12 +51,6 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._place})"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the connection."""

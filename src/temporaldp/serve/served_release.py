@@ -164,7 +164,7 @@ class ServedRelease:
         self._steps = Steps(self.ledger, self._guard, self._mechanism, _written, definition.step)
         self._lock, self._counting = threading.RLock(), threading.Lock()
         self._counted: TemporalAccountant | None = None
-        self._steps.replay()
+        self._guard.replay(self.ledger)
 
     def take_step(self, request: StepRequest) -> tuple[LedgerRow, bool]:
         """Return the step that a request is answered with, and whether it was taken before.
@@ -219,7 +219,7 @@ class ServedRelease:
         """Read what other servers wrote."""
         with self._lock:
             self.ledger.refresh()
-            self._steps.replay()
+            self._guard.replay(self.ledger)
 
     def _repeated(self, request: StepRequest, step: int) -> LedgerRow:
         """The step, if it was taken for such a request. The counts are not compared: the answer must not depend on them."""
