@@ -85,9 +85,7 @@ class CouplingLeakage(Evidence):
         InputError
             There is no such step or direction.
         """
-        at = self.checked_step(step, direction)
-        found: FloatArray = self.pairs[direction][at]
-        return found
+        return np.asarray(self.pairs[direction][self.checked_step(step, direction)])
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -25,6 +25,7 @@ from temporaldp.errors import InputError
 from temporaldp.kernels.shared_noise import add_likelihoods
 from temporaldp.mechanisms.output_table import OutputTable, checked_table
 from temporaldp.mechanisms.protocol import epsilon_of_one
+from temporaldp.mechanisms.simulation import drawn_columns
 from temporaldp.values import ULP, FloatArray, compared_by_value, positive, read_only, whole_number
 
 MOST_ENUMERATED = 1 << 22
@@ -169,8 +170,7 @@ class MemoizedResponse(SequenceMechanism):
             )
         sure = MarkovQuilt().series([user], self.event_level(n_steps, 0.0))[0]
         if MOST_DRAWS * delta < LEAST_DRAWS:
-            nothing = np.zeros(n_steps)
-            unknown = MemoizedLeakage(user.states, Attained(nothing, nothing, nothing))
+            unknown = MemoizedLeakage(user.states, Attained(*np.zeros((3, n_steps))))
             return Leakage(sure.backward, sure.forward, sure.temporal, unknown)
         failure = 1e-3 * delta
         rng = np.random.default_rng(0)
@@ -198,7 +198,7 @@ class _Reports:
     """
 
     def __init__(self, mechanism: MemoizedResponse, user: Adversary, n_steps: int) -> None:
-        n, g = len(user.states or ()), mechanism.n_answers
+        n, g, self.n_steps = len(user.states or ()), mechanism.n_answers, n_steps
         if g**n > MOST_TABLES:
             raise InputError(
                 f"expected at most {MOST_TABLES} tables of permanent answers, got {g}^{n}; MarkovQuilt() gives an upper bound"
@@ -214,8 +214,7 @@ class _Reports:
     def rounding(self) -> float:
         """Largest relative error of an enumerated probability: of its likelihood and of the total, sums of terms >= 0."""
         M, n, _ = self.emitted.shape
-        T = len(self.forward) + 1
-        return 2.0 * float(M + (T + 1) * (n + 4) + 8) * ULP
+        return 2.0 * float(M + (self.n_steps + 1) * (n + 4) + 8) * ULP
 
     def enumerated(self, step: int, delta: float) -> tuple[float, float, float]:
         """Backward, forward and temporal leakage about a step, from all sequences of reports; rounded up."""
@@ -239,24 +238,22 @@ class _Reports:
 
     def drawn(self, step: int, state: int, draws: int, rng: np.random.Generator) -> FloatArray:
         """Log likelihoods of reports drawn given a state, shape (3, draws, n): up to the step, from it on, and of all."""
-        size = max(CHUNK // (len(self.forward) + 1) // self.emitted.shape[2], 1)
+        size = max(CHUNK // self.n_steps // self.emitted.shape[2], 1)
         some = [self._some(step, state, min(size, draws - k), rng) for k in range(0, draws, size)]
         return np.concatenate(some, axis=1)
 
     def _some(self, step: int, state: int, draws: int, rng: np.random.Generator) -> FloatArray:
-        T = len(self.forward) + 1
         states = drawn_paths(list(self.backward), list(self.forward), step, state, draws, rng)
         table = rng.choice(len(self.chances), size=draws, p=self.chances / self.chances.sum())
-        limits = self.emitted.cumsum(axis=2)[table[None, :], states][:, :, :-1]
-        reports = (rng.random((T, draws))[:, :, None] >= limits).sum(axis=2).T
+        reports = drawn_columns(self.emitted.cumsum(axis=2)[table[None, :], states], rng).T
         likelihoods = np.zeros((3, draws, self.emitted.shape[1]))
         # A factor for each report changes no ratio, and fewer products underflow.
         scaled = self.emitted / np.maximum(self.emitted.max(axis=(0, 1)), LEAST_LIKELIHOOD)
         add_likelihoods(reports, scaled, self.chances, self.backward, self.forward, step, likelihoods)
         if likelihoods.max(axis=2).min() < LEAST_LIKELIHOOD:
             raise InputError(
-                f"expected a horizon whose likelihoods are within the range of doubles, got {T} steps; take a shorter one, or "
-                "MarkovQuilt(), an upper bound for any horizon"
+                f"expected a horizon whose likelihoods are within the range of doubles, got {self.n_steps} steps; take a "
+                "shorter one, or MarkovQuilt(), an upper bound for any horizon"
             )
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(likelihoods))

@@ -20,6 +20,7 @@ from temporaldp.accounting.protocol import SIDES
 from temporaldp.correlated_noise.coupling import matrices_of, published_at
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
+from temporaldp.mechanisms.simulation import drawn_columns
 from temporaldp.values import FloatArray
 
 MOST_WORDS = 1 << 16
@@ -57,8 +58,7 @@ class PathLikelihoods:
                 f"{self._bandwidth} steps; take fewer steps or a banded matrix"
             )
         T = strategy.shape[1]
-        first = np.zeros((self.n, self.n))
-        first[:, 0] = 1.0
+        first = np.tile(np.eye(self.n)[0], (self.n, 1))
         self._backward, self._forward = (matrices_of(user, side, T) or [first] * (T - 1) for side in SIDES)
 
     def drawn(self, state: int, draws: int, rng: np.random.Generator) -> FloatArray:
@@ -136,13 +136,7 @@ def drawn_paths(
     """Paths given the state at a step, shape (T, draws), for the matrices of T - 1 transitions in each direction."""
     paths = np.full((len(forward) + 1, draws), state)
     for t in range(step - 1, -1, -1):
-        paths[t] = _next_states(backward[t], paths[t + 1], rng)
+        paths[t] = drawn_columns(backward[t].cumsum(axis=1)[paths[t + 1]], rng)
     for t in range(step + 1, len(paths)):
-        paths[t] = _next_states(forward[t - 1], paths[t - 1], rng)
+        paths[t] = drawn_columns(forward[t - 1].cumsum(axis=1)[paths[t - 1]], rng)
     return paths
-
-
-def _next_states(matrix: FloatArray, states: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """A state drawn from the row of each state."""
-    limits = matrix.cumsum(axis=1)[:, :-1]
-    return np.asarray((rng.random(len(states))[:, None] >= limits[states]).sum(axis=1))

@@ -162,22 +162,19 @@ class _Level:
     alpha: float
     delta: float
 
-    def sigma(self, strategy: FloatArray, step: int, start: tuple[int, int]) -> tuple[float, tuple[int, int]]:
-        """The standard deviation of the noise that satisfies the level at a step, and the quilts that show it."""
-        about = StepCouplings(self.couplings, strategy, step, "temporal")
-        each, best = about.least(lambda mixture: mixture.sigma(self.alpha, self.delta), start)
-        return float(each.max()), best
-
     def sigmas(
         self, strategy: FloatArray, steps: Sequence[int], starts: dict[int, tuple[int, int]] | None = None
     ) -> FloatArray:
-        """The standard deviation that satisfies the level at each of some steps; `starts` keeps the quilts of each."""
-        found, best = [], START
+        """The standard deviation of the noise that satisfies the level at each of some steps.
+
+        `starts` has the quilts from which the search at a step starts, and keeps those that show its answer.
+        """
+        found, best, known = [], START, {} if starts is None else starts
         for step in steps:
-            sigma, best = self.sigma(strategy, step, best if starts is None else starts.get(step, best))
-            found.append(sigma)
-            if starts is not None:
-                starts[step] = best
+            about = StepCouplings(self.couplings, strategy, step, "temporal")
+            each, best = about.least(lambda mixture: mixture.sigma(self.alpha, self.delta), known.get(step, best))
+            known[step] = best
+            found.append(float(each.max()))
         return np.array(found)
 
     def calibrated(self, mechanism: MatrixMechanism) -> MatrixMechanism:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporaldp.errors import InputError
-from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of, require_positive, require_whole
+from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of, require_positive
 from temporaldp.values import ULP, FloatArray, whole_number
 
 MOST_ATOMS = 4_000_000
@@ -43,9 +43,7 @@ class DiscreteLaplaceNoise(Mechanism):
     coordinates: int = 2
 
     def __post_init__(self) -> None:
-        require_positive(self, "scale", "sensitivity")
-        whole_number(self.coordinates, "coordinates", least=1)
-        require_whole(self, "sensitivity")
+        _require_counts(self)
         if self.sensitivity > MOST_ATOMS:
             raise InputError(
                 f"expected a sensitivity up to {MOST_ATOMS}, got {self.sensitivity}; LaplaceNoise is continuous"
@@ -91,9 +89,7 @@ class DiscreteGaussianNoise(Mechanism):
     coordinates: int = 2
 
     def __post_init__(self) -> None:
-        require_positive(self, "scale", "sensitivity")
-        whole_number(self.coordinates, "coordinates", least=1)
-        require_whole(self, "sensitivity")
+        _require_counts(self)
         if TAIL * self.scale > MOST_ATOMS:
             raise InputError(
                 f"expected a scale up to {MOST_ATOMS / TAIL:g}, got {self.scale:g}; so much noise is continuous for all "
@@ -109,6 +105,16 @@ class DiscreteGaussianNoise(Mechanism):
         total = float(np.sum(np.exp(-0.5 * np.square(np.arange(-reach, reach + 1) / self.scale))))
         atoms: FloatArray = ((0.5 * s - x) * (s / variance))[::-1]
         return from_atoms(losses, atoms, (weights / total)[::-1], 0.0)
+
+
+def _require_counts(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> None:
+    """Refuse a scale that is no finite number > 0, and a sensitivity or coordinates that are no whole numbers > 0."""
+    require_positive(noise, "scale", "sensitivity")
+    whole_number(noise.coordinates, "coordinates", least=1)
+    if int(noise.sensitivity) != noise.sensitivity:
+        raise InputError(
+            f"expected sensitivity of {type(noise).__name__} to be a whole number, got {noise.sensitivity!r}"
+        )
 
 
 def from_atoms(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE
 from temporaldp.errors import InputError, StateError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
-from temporaldp.values import FloatArray, compared_by_value, whole_number
+from temporaldp.values import FloatArray, compared_by_value, read_only, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,12 @@ class RandomizedResponse(Mechanism):
         """The epsilon of the response."""
         return self.epsilon
 
+    @property
+    def probabilities(self) -> FloatArray:
+        """The probability of each response for each state, shape (n, n)."""
+        weights = np.exp(self.epsilon * (np.eye(self.n_states) - 1.0))
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon."""
         true = 1.0 / (1.0 + (self.n_states - 1) * math.exp(-self.epsilon))
@@ -64,9 +71,7 @@ class OutputTable(Mechanism):
     probabilities: FloatArray
 
     def __post_init__(self) -> None:
-        table = checked_table(self.probabilities)
-        table.flags.writeable = False
-        object.__setattr__(self, "probabilities", table)
+        object.__setattr__(self, "probabilities", read_only(checked_table(self.probabilities)))
 
     @property
     def pure_epsilon(self) -> float:
@@ -85,13 +90,10 @@ class OutputTable(Mechanism):
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon."""
         low, up = np.zeros(losses.size), np.zeros(losses.size)
-        n_states = len(self.probabilities)
-        for value in range(n_states):
-            for other in range(n_states):
-                if value != other:
-                    beneath, above = self.pair_bounds(value, other, losses)
-                    np.maximum(up, above, out=up)
-                    np.maximum(low, beneath, out=low)
+        for value, other in itertools.permutations(range(len(self.probabilities)), 2):
+            beneath, above = self.pair_bounds(value, other, losses)
+            np.maximum(up, above, out=up)
+            np.maximum(low, beneath, out=low)
         return low, up
 
     def pair_bounds(self, value: int, other: int, losses: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -90,10 +90,3 @@ def require_positive(mechanism: Any, *names: str) -> None:
         value = getattr(mechanism, name)
         if not (isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value) and value > 0.0):
             raise InputError(f"expected {name} of {type(mechanism).__name__} to be a finite number > 0, got {value!r}")
-
-
-def require_whole(mechanism: Any, name: str) -> None:
-    """Refuse a field that is no whole number."""
-    value = getattr(mechanism, name)
-    if int(value) != value:
-        raise InputError(f"expected {name} of {type(mechanism).__name__} to be a whole number, got {value!r}")

@@ -42,7 +42,7 @@ def require_simulated(release: Mechanisms, n_states: int) -> None:
             ):
                 pass
             case OutputTable() | RandomizedResponse():
-                rows = len(table_of(mechanism))
+                rows = len(mechanism.probabilities)
                 if rows != n_states:
                     raise StateError(f"{mechanism!r:.60} is about {rows} states, the correlation has {n_states} states")
             case _:
@@ -50,15 +50,6 @@ def require_simulated(release: Mechanisms, n_states: int) -> None:
                     f"{mechanism!r:.80} cannot be simulated: expected noise on a histogram (coordinates=2), on one number that "
                     "distinguishes two states, or a table of outputs; a guarantee alone does not determine outputs"
                 )
-
-
-def table_of(mechanism: OutputTable | RandomizedResponse) -> FloatArray:
-    """The probability of each output for each state, shape (n, m)."""
-    if isinstance(mechanism, OutputTable):
-        return mechanism.probabilities
-    n = mechanism.n_states
-    weights = np.exp(mechanism.epsilon * (np.eye(n) - 1.0))
-    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 def drawn_likelihoods(release: Mechanisms, values: Values, n_states: int, rng: np.random.Generator) -> FloatArray:
@@ -90,11 +81,16 @@ def drawn_likelihoods(release: Mechanisms, values: Values, n_states: int, rng: n
             noise = drawn_noise("gaussian", scale, own.shape, rng)
             return np.asarray(((apart * own + noise) * (2.0 * apart) - apart**2) / (2.0 * scale**2))
         case _:
-            table = table_of(mechanism)
-            limits = np.cumsum(table, axis=1)
-            outputs = (rng.random(count)[:, None] * limits[values, -1:] >= limits[values]).sum(axis=1)
+            table = mechanism.probabilities
+            outputs = drawn_columns(np.cumsum(table, axis=1)[values], rng)
             with np.errstate(divide="ignore"):
-                return np.asarray(np.log(table[:, np.minimum(outputs, table.shape[1] - 1)]).T)
+                return np.asarray(np.log(table[:, outputs]).T)
+
+
+def drawn_columns(limits: FloatArray, rng: np.random.Generator) -> IntArray:
+    """A column drawn for each row of weights, whose running sums along the last axis are `limits`."""
+    drawn = rng.random(limits.shape[:-1])[..., None] * limits[..., -1:]
+    return np.asarray((drawn >= limits[..., :-1]).sum(axis=-1))
 
 
 def drawn_noise(
