@@ -540,23 +540,16 @@ def _through(bounds: Bounds, w: FloatArray, widest: float) -> tuple[FloatArray, 
     free, over = np.maximum(1.0 - low.sum(axis=1), 0.0), np.maximum(high.sum(axis=1) - 1.0, 0.0)
     up, down = np.maximum(w, 0.0), np.maximum(-w, 0.0)
     inside = (up @ (low + high) - down @ (low + high) > 0.0).astype(np.float64)
-    best = None
+    c, constant, least = np.zeros_like(w), np.zeros(len(w)), np.full(len(w), np.nan)
     for _ in range(2):
         of_low, of_high = inside @ low.T, inside @ high.T
         by_low, by_high = of_low + free < of_high, of_high - over > of_low
         up_low, down_high = up * by_low, down * by_high
-        c = (up - up_low + 0.0) @ high + up_low @ low - (down - down_high) @ low - down_high @ high
-        constant = widest * (up_low @ free + down_high @ over)
-        total = constant + widest * np.maximum(c, 0.0).sum(axis=1)
-        if best is None:
-            best = total, c, constant
-        else:
-            better = total < best[0]
-            best = (
-                np.minimum(total, best[0]),
-                np.where(better[:, None], c, best[1]),
-                np.where(better, constant, best[2]),
-            )
-        inside = (c > 0.0).astype(np.float64)
-    assert best is not None
-    return best[1], best[2]
+        bound = (up - up_low + 0.0) @ high + up_low @ low - (down - down_high) @ low - down_high @ high
+        rest = widest * (up_low @ free + down_high @ over)
+        total = rest + widest * np.maximum(bound, 0.0).sum(axis=1)
+        better = ~(total >= least)  # always at first, and where numbers overflowed: NaN proves nothing
+        c, constant = np.where(better[:, None], bound, c), np.where(better, rest, constant)
+        least = np.where(better, total, least)
+        inside = (bound > 0.0).astype(np.float64)
+    return c, constant

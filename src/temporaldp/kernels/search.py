@@ -6,6 +6,7 @@ The matrix is a checked dense array or ``scipy.sparse.csr_array``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,18 +114,13 @@ class Search:
         slopes, levels = hull_edges(self.store, hull, self.steepest)
         if self.is_sparse:
             columns, heavy, vectors = self._by_columns()
-
-            def block(first: int, last: int) -> Any:
-                return screen_sparse(self.store, columns, heavy, vectors, first, last, slopes, levels)
-
+            screened = partial(screen_sparse, self.store, columns, heavy, vectors)
             work = self.n * (self.n * (len(vectors) + 3) + self.store[2].size) * slopes.size
         else:
-
-            def block(first: int, last: int) -> Any:
-                return screen(self.store[0], first, last, slopes, levels)
-
+            screened = partial(screen, self.store[0])
             work = 4 * self.n**3  # a pair is summed at about so many slopes
-        return np.concatenate(spread(block, self.n, step=1, work=work))
+        found = spread(lambda first, last: screened(first, last, slopes, levels), self.n, step=1, work=work)
+        return np.concatenate(found)
 
     def _by_columns(self) -> Any:
         """A sparse matrix by columns, and its heavy columns as dense vectors."""
