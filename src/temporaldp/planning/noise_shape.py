@@ -145,8 +145,8 @@ class _Run:
 
     @classmethod
     def of(cls, user: Adversary, releases: list[Mechanisms], side: SingleCurve) -> _Run:
-        past, backward = arriving_curves(side, user.backward, releases)
-        future, forward = (one[::-1] for one in arriving_curves(side, user.forward.in_reverse(), releases[::-1]))
+        past, backward = arriving_curves(side, user, "backward", releases)
+        future, forward = arriving_curves(side, user, "forward", releases)
         each = [side.epsilon(side.composed(b, f)) for b, f in zip(backward, future, strict=True)]
         return cls(user, side, releases, past, backward, future, forward, np.array(each))
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from temporaldp.accounting.curve import grid
+from temporaldp.accounting.protocol import Side
+from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
@@ -53,23 +56,30 @@ Arrivals: TypeAlias = tuple[tuple[FloatArray, ...], tuple[FloatArray, ...]]
 """Incoming leakage at each step, and incoming leakage composed with the step's own release."""
 
 
+@dataclass(frozen=True, repr=False)
 class SingleCurve:
-    """One privacy curve for all pairs of states; upper bounds (`up`) or lower bounds."""
+    """One privacy curve for all pairs of states.
 
-    def __init__(self, distance: float, delta: float, *, up: bool) -> None:
-        self.h, self.delta, self.up = distance, delta, up
-        # Times delta: a curve that the next step raises by less is lifted by a little, and shown to be raised no more
-        self.settled = 1e-7 * delta
-        self._thetas: dict[int, tuple[Matrix, FloatArray, float]] = {}
-        self._masses: dict[int, tuple[FloatArray, FloatArray, float]] = {}
-        self._own: dict[Mechanisms, FloatArray] = {}
+    Parameters
+    ----------
+    h : float
+        Distance of the grid of privacy losses, in nats.
+    delta : float
+    up : bool
+        Whether curves are upper bounds; otherwise lower ones.
+    """
 
-    def __eq__(self, other: object) -> bool:
-        mine = self.h, self.delta, self.up
-        return isinstance(other, SingleCurve) and mine == (other.h, other.delta, other.up)
+    h: float
+    delta: float
+    up: bool = field(kw_only=True)
+    _thetas: dict[int, tuple[Matrix, FloatArray, float]] = field(default_factory=dict, init=False, compare=False)
+    _masses: dict[int, tuple[FloatArray, FloatArray, float]] = field(default_factory=dict, init=False, compare=False)
+    _own: dict[Mechanisms, FloatArray] = field(default_factory=dict, init=False, compare=False)
 
-    def __hash__(self) -> int:
-        return hash((self.h, self.delta, self.up))
+    @property
+    def settled(self) -> float:
+        """A curve that the next step raises by less is lifted by a little, and shown to be raised no more."""
+        return 1e-7 * self.delta
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy begins without what was computed, which is kept by the identity of matrices and curves of this process."""
@@ -188,14 +198,17 @@ class Step(NamedTuple):
     settled: bool
 
 
-def arriving_curves(curves: Curves, correlation: Correlation, releases: Sequence[Mechanisms]) -> Arrivals:
-    """Incoming leakage at each step, and incoming leakage composed with the step's own release, in the order of `releases`."""
-    steps = list(steps_of(curves, correlation, releases))
+def arriving_curves(curves: Curves, user: Adversary, side: Side, releases: Sequence[Mechanisms]) -> Arrivals:
+    """Incoming leakage of each step in one direction, and the same with the step's own release, in the order of time."""
+    if side == "backward":
+        steps = list(steps_of(curves, user.backward, releases))
+    else:
+        steps = list(steps_of(curves, user.forward.in_reverse(), releases[::-1]))[::-1]
     return tuple(step.arrived for step in steps), tuple(step.total for step in steps)
 
 
 def steps_of(curves: Curves, correlation: Correlation, releases: Sequence[Mechanisms]) -> Iterator[Step]:
-    """The steps of `arriving_curves`, one after the other.
+    """The steps of `arriving_curves`, one after the other, in the order of `releases`.
 
     Where releases and matrices repeat and the curves have settled, curves that one more step does not raise are certified, and
     all later steps share them, so that no horizon exceeds them. Lower bounds that have repeated from the first step on never

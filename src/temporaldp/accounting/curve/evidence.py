@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -205,7 +206,7 @@ class LeakageCurves(Evidence):
         at, run = self.checked_step(step, direction), self._of_pairs()
         curves, n = run.curve(at, direction), len(self.states)
         found = np.zeros((n, n))
-        for a, b in zip(*np.nonzero(~np.eye(n, dtype=bool)), strict=True):
+        for a, b in itertools.permutations(range(n), 2):
             found[a, b] = run.curves.epsilon(_of_pair(curves, a, b))
         return np.minimum(found, float(self._by_one(direction)[at]))
 

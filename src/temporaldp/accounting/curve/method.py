@@ -219,9 +219,9 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         require_states(releases, None if user.states is None else len(user.states))
         upper, lower, pairs = self.curves(user)
         return CurveArrivals(
-            _arrivals(upper, user, side, releases),
-            _arrivals(lower, user, side, releases),
-            None if pairs is None else _arrivals(pairs, user, side, releases),
+            arriving_curves(upper, user, side, releases),
+            arriving_curves(lower, user, side, releases),
+            None if pairs is None else arriving_curves(pairs, user, side, releases),
         )
 
     def leakage(
@@ -248,7 +248,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         """TPL of every step by the tightest kind of curve from above alone, shape (T,): for planners, less work."""
         known = self.curves(user)
         curves: Curves = known.pairs or known.upper
-        past, future = (_arrivals(curves, user, side, releases) for side in SIDES)
+        past, future = (arriving_curves(curves, user, side, releases) for side in SIDES)
         return Run(curves, *past, *future).epsilons("temporal")
 
     def worst(self, users: Sequence[Adversary], releases: tuple[Mechanisms, ...]) -> float:
@@ -353,14 +353,6 @@ class CurveSteps:
     def raised(self, arrived: FloatArray) -> FloatArray:
         """Add what is cut off at the end of a curve, a billionth of delta."""
         return arrived if arrived is NOTHING else np.minimum(arrived + TAIL * self._curves.delta, 1.0)
-
-
-def _arrivals(curves: Curves, user: Adversary, side: Side, releases: tuple[Mechanisms, ...]) -> Arrivals:
-    """Incoming leakage of each step in one direction by one kind of curve, in the order of time."""
-    if side == "backward":
-        return arriving_curves(curves, user.backward, releases)
-    arrived, total = arriving_curves(curves, user.forward.in_reverse(), releases[::-1])
-    return arrived[::-1], total[::-1]
 
 
 def _limits(curves: Curves, past: Arrivals | None, future: Arrivals | None) -> list[float]:

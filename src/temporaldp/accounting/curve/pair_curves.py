@@ -10,6 +10,7 @@ D        shape (n, n, K + 1): ``D[a, b, k]`` is an upper bound of the hockey-sti
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -79,10 +80,8 @@ class PairCurves:
         size = self.one.own((table,)).size
         losses = self.h * np.arange(size, dtype=np.float64)
         found = np.zeros((self.n_states, self.n_states, size))
-        for a in range(self.n_states):
-            for b in range(self.n_states):
-                if a != b:
-                    found[a, b] = table.pair_bounds(a, b, losses)[1]
+        for a, b in itertools.permutations(range(self.n_states), 2):
+            found[a, b] = table.pair_bounds(a, b, losses)[1]
         return self._cut(found)
 
     def composed(self, first: FloatArray, second: FloatArray) -> FloatArray:
@@ -121,12 +120,10 @@ class PairCurves:
             return self._masses[1], self._masses[2]
         n, _, size = D.shape
         m, infinite = np.zeros((n, n, 2 * size - 1)), np.zeros((n, n))
-        for a in range(n):
-            for b in range(n):
-                if n == 1:
-                    m[a, b], infinite[a, b] = grid.masses(D[a, b], self.h, up=True)
-                elif a != b:
-                    m[a, b], infinite[a, b] = grid.pair_masses(D[a, b], D[b, a], self.h)
+        if n == 1:
+            m[0, 0], infinite[0, 0] = grid.masses(D[0, 0], self.h, up=True)
+        for a, b in itertools.permutations(range(n), 2):
+            m[a, b], infinite[a, b] = grid.pair_masses(D[a, b], D[b, a], self.h)
         self._masses = (D, m, infinite)
         return m, infinite
 
