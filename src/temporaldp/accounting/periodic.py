@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting.monotone_search import largest_in_few_tries
-from temporaldp.accounting.protocol import DIRECTIONS, Accounting, Leakage, Limits, Side, largest_limits
+from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Accounting, Leakage, Limits, Side, largest_limits
 from temporaldp.correlation import Adversary, IntervalMatrix
 from temporaldp.values import FloatArray
 
@@ -93,7 +93,7 @@ def _bounded(method: Accounting[Any, Any], user: Adversary, epsilon: float, leng
     assert user.period is not None
     spent = np.full(2 * length + 1, epsilon)
     plain = _series(method, user, spent)
-    ends = [_spread(method, user, epsilon, length, plain, side) for side in ("backward", "forward")]
+    ends = [_spread(method, user, epsilon, length, plain, side) for side in SIDES]
     if None in ends:
         return None
     spent[0], spent[-1] = ends
@@ -109,20 +109,19 @@ def _bounded(method: Accounting[Any, Any], user: Adversary, epsilon: float, leng
 
 
 def _spread(
-    method: Accounting[Any, Any], user: Adversary, epsilon: float, length: int, plain: Leakage, side: str
+    method: Accounting[Any, Any], user: Adversary, epsilon: float, length: int, plain: Leakage, side: Side
 ) -> float | None:
     """A spread at one end of a block that the block does not raise; None if the one that is tried is raised."""
     backward = side == "backward"
-    known = user.backward if backward else user.forward
-    if not known:
+    if not getattr(user, side):
         return epsilon
+    first, last = (0, -1) if backward else (-1, 0)
     # A spread is looked for so much above what a long series reaches
-    spread = 1.25 * float(plain.backward[-1] if backward else plain.forward[0])
+    spread = 1.25 * float(getattr(plain, side)[last])
     spent = np.full(length + 1, epsilon)
-    spent[0 if backward else -1] = spread
-    alone = Adversary(backward=known) if backward else Adversary(forward=known)
-    found = _series(method, alone, spent)
-    after = float(found.backward[-1] if backward else found.forward[0])
+    spent[first] = spread
+    alone = Adversary(backward=user.backward) if backward else Adversary(forward=user.forward)
+    after = float(getattr(_series(method, alone, spent), side)[last])
     return spread if after <= spread else None
 
 

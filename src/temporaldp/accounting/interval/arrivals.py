@@ -104,16 +104,11 @@ class IntervalSteps:
         # What is kept is so much more than what was computed that nearly the same numbers hardly ever make more of it: a
         # hundred times what rounding makes of an enumeration, and of a search for a pair's ratio more
         self._raised = (1.0 + 1e-12) if enumerates(n) else (1.0 + 1e-9)
-        self._known: dict[int, Transition] = {}
 
     def transition(self, side: Side, number: int) -> Transition | None:
         """The one between the steps `number` and `number` + 1; None if it is unknown."""
         matrix = getattr(self.user, side).at(number)
-        if matrix is None:
-            return None
-        if id(matrix) not in self._known:
-            self._known[id(matrix)] = Transition(matrix.bounds, matrix.leakage_profile())
-        return self._known[id(matrix)]
+        return None if matrix is None else Transition(matrix.bounds, matrix.leakage_profile())
 
     def arriving(self, side: Side, transition: int, release: float, before: IntervalArrival) -> IntervalArrival:
         """K through the transition, looking some steps back."""

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
-from temporaldp.accounting.protocol import SIDES, Accounting, Limits, Side, constant_known_matrix
+from temporaldp.accounting.protocol import SIDES, Accounting, Limits, Side
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.kernels.lifting import Trees, lifted, no_trees, off_diagonal
@@ -84,11 +84,6 @@ class MetricPrivacy(PairwiseAccounting[FloatArray]):
     ) -> PairwiseLeakage:
         """Return the metrics of every step."""
         return PairwiseLeakage(states, releases, self.distances, past, future)
-
-    def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[FloatArray, ...]:
-        """Incoming leakage that no step raises; `InputError` for interval matrices."""
-        constant_known_matrix(user, side)
-        return super().supremum_arrivals(user, side, release)
 
     def supremum_leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], release: FloatArray, future: tuple[FloatArray, ...]
