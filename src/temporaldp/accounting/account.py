@@ -54,13 +54,11 @@ class PastBudgets(Sequence[Any]):
     def __getitem__(self, step: Any) -> Any:
         """Return the budget of a step, or a list for several."""
         steps = range(len(self))[step]
-        if isinstance(steps, int):
-            if steps < self._n_before:
-                self._read_all()
-            return self._known[steps - self._n_before]
-        if len(steps) and min(steps[0], steps[-1]) < self._n_before:
+        each = [steps] if isinstance(steps, int) else steps
+        if len(each) and min(each[0], each[-1]) < self._n_before:
             self._read_all()
-        return [self._known[one - self._n_before] for one in steps]
+        found = [self._known[one - self._n_before] for one in each]
+        return found[0] if isinstance(steps, int) else found
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self[:])
@@ -150,8 +148,8 @@ class Account:
         # Taken out while they change: after an interrupt they are computed from the first step on.
         known, self._counted = self._counted, None
         if known is None:
-            first = self._first_methods(following)
-            made = {k: method.odometer(self._first.users[k]) for method, numbers in first for k in numbers}
+            methods, users = self._first_methods(following), self._first.users
+            made = {k: method.odometer(users[k]) for method, numbers in methods for k in numbers}
             known = Odometers(tuple(made[k] for k in range(len(made))))
         counted = known.after(self.spent, self._adoptions)
         if self.spent or not self.delta:
@@ -162,9 +160,8 @@ class Account:
         """The largest leakage so far, in nats, its step, and whose it is; 0 at step 0 before the first one."""
         if not self.spent:
             return 0.0, 0, None
-        worst = [odometer.worst() for odometer in self.odometers()]
-        found = [(*one, name) for one, name in zip(worst, self.population.names, strict=True)]
-        return max(found, key=operator.itemgetter(0))
+        each = zip(self.odometers(), self.population.names, strict=True)
+        return max(((*odometer.worst(), name) for odometer, name in each), key=operator.itemgetter(0))
 
     @property
     def last_allowed(self) -> Filters | None:
@@ -234,23 +231,18 @@ class Account:
     def require(self, releases: list[Any], last: bool) -> None:
         """Raise `LeakageBudgetError`, or `BudgetError`, unless these may be spent at the next steps."""
         self.require_steps(len(releases))
-        now = self
-        for number, release in enumerate(releases, start=1):
-            final = last and number == len(releases)
-            now._require_one(release, final)
-            if number < len(releases):
-                now = copy(now)
-                now.note([release], False)
-
-    def _require_one(self, budget: Any, last: bool) -> None:
-        allowed = None if self._are_reserved([budget]) else self.allowed
-        number = None if allowed is None else allowed.refusing(budget, last)
-        if allowed is not None and number is not None:
-            method = next(method for method, numbers in self.methods() if number in numbers)
-            user, name = self.population.users[number], self.population.names[number]
-            if self._adoptions:
-                user = self._timelines[number].between(0, len(self) + MOST_SHOWN)
-            raise refusal(allowed, method, user, name, self.spent[:], budget, last=last)
+        allowed = None if self._are_reserved(releases) else self.allowed
+        if allowed is None:
+            return
+        for step, (epsilon, before) in enumerate(zip(releases, allowed.before_each(releases), strict=True)):
+            final = last and step == len(releases) - 1
+            number = None if self._are_reserved(releases[: step + 1]) else before.refusing(epsilon, final)
+            if number is not None:
+                method = next(method for method, numbers in self.methods() if number in numbers)
+                user, name = self.population.users[number], self.population.names[number]
+                if self._adoptions:
+                    user = self._timelines[number].between(0, len(self) + step + MOST_SHOWN)
+                raise refusal(before, method, user, name, [*self.spent, *releases[:step]], epsilon, last=final)
 
     def admits(self, releases: Sequence[Any], last: bool = False) -> bool:
         """Whether these may be spent at the next steps, one each."""
@@ -261,8 +253,7 @@ class Account:
     def known_leakage(self) -> list[Leakage] | None:
         """The leakage of every step so far about each user, where odometers keep it up to date; None elsewhere."""
         found = [odometer.leakage(self.spent[:]) for odometer in self.odometers()]
-        each = [one for one in found if one is not None]
-        return each if len(each) == len(found) else None
+        return None if None in found else found  # type: ignore[return-value]
 
     def note(self, budgets: list[Any], last: bool) -> None:
         """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""

@@ -7,16 +7,17 @@ Filters never change, so that copies of an account share them; odometers do, as 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 import numpy as np
 
 from temporaldp.accounting.monotone_search import bisected
-from temporaldp.accounting.protocol import Accounting, Filter, Odometer
+from temporaldp.accounting.protocol import Accounting, Filter, Odometer, OnlineState
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, LeakageBudgetError
 from temporaldp.values import ROUNDOFF
@@ -24,8 +25,7 @@ from temporaldp.values import ROUNDOFF
 if TYPE_CHECKING:
     from temporaldp.accounting.adoption import Adoption
 
-State = TypeVar("State", Odometer, Filter)
-
+State = TypeVar("State", bound=OnlineState)
 
 RECENT, TO_COME = 256, (0, 64, 512, 4096)
 """Steps before and after a refused one, with the reserve, whose leakage shows why it was refused: as many as are needed."""
@@ -58,7 +58,7 @@ class OnlineStates(Generic[State]):
 
     def adopted(self, adoption: Adoption) -> Self:
         """Return the states with another correlation from the next step on."""
-        each: tuple[Any, ...] = tuple(self.each[parent].adopted(user) for parent, user in adoption.lines)
+        each = tuple(self.each[parent].adopted(user) for parent, user in adoption.lines)
         return replace(self, each=each, n_adopted=self.n_adopted + 1)
 
     @abstractmethod
@@ -77,7 +77,7 @@ class Odometers(OnlineStates[Odometer]):
     __slots__ = ()
 
     def __copy__(self) -> Self:
-        each: tuple[Any, ...] = tuple(copy(one) for one in self.each)
+        each: tuple[Any, ...] = tuple(map(copy, self.each))
         return replace(self, each=each)
 
     def extended(self, releases: Sequence[Any]) -> Self:
@@ -117,6 +117,10 @@ class Filters(OnlineStates[Filter]):
         plain = super(Filters, self).adopted(adoption)
         return replace(plain.with_reserve(adoption.reserve) or plain, reserve=adoption.reserve)
 
+    def before_each(self, epsilons: Sequence[float]) -> Iterator[Self]:
+        """The filters before each of these, if all of them are spent one after the other."""
+        return accumulate(epsilons[:-1], lambda now, epsilon: now.extended([epsilon]), initial=self)
+
     def is_final(self, last: bool) -> bool:
         """Whether the next step is the last one."""
         return last or self.horizon == self.n_steps + 1
@@ -153,13 +157,8 @@ class Filters(OnlineStates[Filter]):
 
     def admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
         """Whether these may be spent one after the other."""
-        now = self
-        for step, epsilon in enumerate(epsilons, start=1):
-            if now.refusing(epsilon, last and step == len(epsilons)) is not None:
-                return False
-            if step < len(epsilons):
-                now = now.extended([epsilon])
-        return True
+        steps = enumerate(zip(epsilons, self.before_each(epsilons), strict=True), start=1)
+        return all(now.refusing(one, last and step == len(epsilons)) is None for step, (one, now) in steps)
 
     def constant(self, steps: int, last: bool) -> float:
         """The largest epsilon for each of the next steps; a lower bound."""

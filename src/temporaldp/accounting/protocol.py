@@ -25,7 +25,7 @@ method             a release                                   incoming leakage
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
@@ -38,7 +38,7 @@ from temporaldp.correlation.adversary import Matrix, exactly_known
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
-from temporaldp.values import LARGEST, FloatArray, compared_by_value, whole_number
+from temporaldp.values import LARGEST, FloatArray, IntArray, compared_by_value, whole_number
 
 R = TypeVar("R", bound=Sized)
 A = TypeVar("A")
@@ -155,7 +155,22 @@ class Limits:
     evidence: Any = None
 
 
-class Odometer(Protocol):
+class OnlineState(Protocol):
+    """What an odometer or a filter keeps of the releases so far about one user."""
+
+    def adopted(self, adversary: Adversary) -> Self:
+        """The same with another correlation from the next step on; `InputError` where the method has none.
+
+        A filter has no reserve then.
+        """
+        raise InputError(NOT_ADOPTABLE)
+
+    def saved(self) -> dict[str, Any] | None:
+        """The state as JSON values, without the matrices; None where it is every release."""
+        return None
+
+
+class Odometer(OnlineState, Protocol):
     """The leakage so far about one user, while releases follow one another."""
 
     def __copy__(self) -> Self:
@@ -174,16 +189,8 @@ class Odometer(Protocol):
         """The leakage of every step so far, where it is kept up to date; `spent` is every release so far. None elsewhere."""
         return None
 
-    def adopted(self, adversary: Adversary) -> Self:
-        """The odometer with another correlation from the next step on; `InputError` where the method has none."""
-        raise InputError(NOT_ADOPTABLE)
 
-    def saved(self) -> dict[str, Any] | None:
-        """The state as JSON values, without the matrices; None where it is every release."""
-        return None
-
-
-class Filter(Protocol):
+class Filter(OnlineState, Protocol):
     """The budgets that a level still admits about one user; a spend returns another filter."""
 
     def largest(self, last: bool = False) -> float:
@@ -195,17 +202,9 @@ class Filter(Protocol):
     def after(self, epsilon: float) -> Self:
         """The filter after one more epsilon, whether that was admitted or not."""
 
-    def adopted(self, adversary: Adversary) -> Self:
-        """The filter with another correlation from the next step on, without a reserve; `InputError` where there is none."""
-        raise InputError(NOT_ADOPTABLE)
-
     def with_reserve(self, reserve: float) -> tuple[Self, float] | None:
         """After `adopted`: the filter with a reserve, and how much of it is kept; None if the level does not allow it."""
         raise InputError(NOT_ADOPTABLE)
-
-    def saved(self) -> dict[str, Any] | None:
-        """The state as JSON values, without the matrices; None where it is every release."""
-        return None
 
 
 class Accounting(ABC, Generic[R, A]):
@@ -305,7 +304,7 @@ class Accounting(ABC, Generic[R, A]):
     @property
     def for_epsilons(self) -> Accounting[Any, Any]:
         """The method for releases that are given by the epsilon of the two states furthest apart alone."""
-        return self
+        return self if self.distances is None else type(self)()
 
     @abstractmethod
     def promised(self, releases: R) -> FloatArray:
@@ -394,14 +393,6 @@ def largest_limits(found: Sequence[Limits]) -> Limits:
     )
 
 
-def refused_reserve(alpha: float, reserve: float) -> BudgetError:
-    """Return the error for a reserve that cannot be kept."""
-    return BudgetError(
-        f"expected a reserve that alpha = {alpha:g} allows at every step of an infinite horizon, got {reserve!r}; ask "
-        "`sustainable_budget` for the largest, or leave it out"
-    )
-
-
 def weakest(methods: Sequence[Accounting[Any, Any]]) -> Accounting[Any, Any]:
     """The accounting method of a number that is the largest of several: exact only if all of them are."""
     return next((one for one in methods if not one.is_exact), methods[0])
@@ -474,6 +465,14 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
     if bad.size:
         raise BudgetError(f"expected epsilons from 0 to {LARGEST:g}, got {spent[bad[0]]} at step {bad[0]} (from 0)")
     return spent
+
+
+def numbered(matrices: Iterable[Any]) -> tuple[list[Any], IntArray]:
+    """The different ones among some matrices, and the number of each matrix among those; -1 for None."""
+    each = list(matrices)
+    different = {id(one): one for one in each if one is not None}
+    numbers = {id(None): -1} | {key: number for number, key in enumerate(different)}
+    return list(different.values()), np.array([numbers[id(one)] for one in each], dtype=np.int64)
 
 
 def require_no_end(user: Adversary, side: Side) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
-from temporaldp.accounting.protocol import SIDES, Accounting, Leakage, Limits, Side, constant_matrix, refused_reserve
+from temporaldp.accounting.protocol import SIDES, Accounting, Leakage, Limits, Side, constant_matrix
 from temporaldp.accounting.stepwise import Arrived, ReserveArrivals, Steps, StepwiseFilter, StepwiseOdometer
 from temporaldp.correlation import Adversary
+from temporaldp.errors import BudgetError
 from temporaldp.progress import progressed
 from temporaldp.values import FloatArray
+
+Item = TypeVar("Item")
 
 MOST_STEPS = 10_000
 """Steps after which a supremum without a certificate is reported as infinite. If doubled, chains that forget half as fast have
@@ -48,10 +51,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         Where budgets and matrices repeat and incoming leakage has settled, an amount that no further step raises is certified,
         and all later steps share it.
         """
-        transitions = range(len(releases) - 1) if side == "backward" else range(len(releases) - 2, -1, -1)
-        spent = [(t, float(releases[t if side == "backward" else t + 1])) for t in transitions]
-        arrived = [one for one, _ in self._settling(user, side, spent)]
-        return tuple(arrived if side == "backward" else arrived[::-1])
+        return _ordered(side, [one for one, _ in self._settling(user, side, _leading(side, releases))])
 
     def _settling(
         self, user: Adversary, side: Side, spent: Sequence[tuple[int, float]]
@@ -99,16 +99,6 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
                 return above
             above = steps.raised(following)
         return None
-
-    @staticmethod
-    def _raised_arrivals(steps: Steps[float, Arrived], side: Side, epsilons: Sequence[float]) -> tuple[Arrived, ...]:
-        """Incoming leakage in the order of time, each a little raised, so that none that is computed again exceeds it."""
-        arrived, n_steps = [steps.nothing], len(epsilons)
-        for count in range(n_steps - 1):
-            transition = count if side == "backward" else n_steps - 2 - count
-            release = epsilons[count if side == "backward" else n_steps - 1 - count]
-            arrived.append(steps.raised(steps.arriving(side, transition, release, arrived[-1])))
-        return tuple(arrived if side == "backward" else arrived[::-1])
 
     def leakage(
         self, user: Adversary, past: tuple[Arrived, ...], releases: FloatArray, future: tuple[Arrived, ...]
@@ -161,12 +151,13 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[list[StepwiseFilter[Arrived]], float]:
         """Filters by trial: the leakage of a budget and the reserve after it."""
-        largest = 0.0
-        if reserve is None and horizon is None:
-            largest = self.sustainable_epsilon(users, alpha)
-        # Shares of the largest reserve that are given up, one after the other, until the level is satisfied with all roundings
-        for share in (0.0, *(1e-12 * 10.0**k for k in range(6))) if reserve is None else (0.0,):
-            kept = largest * (1.0 - share) if reserve is None else reserve
+        largest, shares = reserve, [0.0]
+        if largest is None:
+            largest = 0.0 if horizon is not None else self.sustainable_epsilon(users, alpha)
+            # Of the largest reserve, given up one after the other, until the level is satisfied with all roundings
+            shares = [0.0, *(1e-12 * 10.0**k for k in range(6)), 1.0]
+        for share in shares:
+            kept = largest * (1.0 - share)
             each = [self._reserve_arrivals(user, alpha, kept) for user in users]
             if kept == 0.0 or None not in each:
                 return [
@@ -174,9 +165,10 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
                     for user, known in zip(users, each, strict=True)
                     for one in [self.steps(user)]
                 ], kept
-        if reserve is None:
-            return self.filters(users, alpha, 0.0, horizon)
-        raise refused_reserve(alpha, reserve)
+        raise BudgetError(
+            f"expected a reserve that alpha = {alpha:g} allows at every step of an infinite horizon, got {reserve!r}; ask "
+            "`sustainable_budget` for the largest, or leave it out"
+        )
 
     def _reserve_arrivals(self, user: Adversary, alpha: float, reserve: float) -> ReserveArrivals[Any] | None:
         """Incoming leakage of the reserve, over an infinite horizon or until matrices end; None if alpha is too small."""
@@ -184,11 +176,29 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
             return None
         steps = self.steps(user)
         if user.n_steps is not None:
-            each = [reserve] * user.n_steps
-            past, future = (self._raised_arrivals(steps, side, each) for side in SIDES)
+            past, future = (_raised_arrivals(steps, side, np.full(user.n_steps, reserve)) for side in SIDES)
         else:
             past, future = (self.supremum_arrivals(user, side, np.array([reserve])) for side in SIDES)
-        if not (past and future):
-            return None
-        holds = all(steps.leakage(a, reserve, f) <= alpha for a, f in zip(past, future, strict=True))
+        holds = (
+            past and future and all(steps.leakage(a, reserve, f) <= alpha for a, f in zip(past, future, strict=True))
+        )
         return ReserveArrivals(past, future) if holds else None
+
+
+def _raised_arrivals(steps: Steps[float, Arrived], side: Side, releases: FloatArray) -> tuple[Arrived, ...]:
+    """Incoming leakage in the order of time, each a little raised, so that none that is computed again exceeds it."""
+    arrived = [steps.nothing]
+    for transition, release in _leading(side, releases):
+        arrived.append(steps.raised(steps.arriving(side, transition, release, arrived[-1])))
+    return _ordered(side, arrived)
+
+
+def _leading(side: Side, releases: FloatArray) -> tuple[tuple[int, float], ...]:
+    """The transition to each further step of a direction, in its own order, and the release that comes before it."""
+    before = releases[:-1] if side == "backward" else releases[1:]
+    return _ordered(side, enumerate(before.tolist()))
+
+
+def _ordered(side: Side, items: Iterable[Item]) -> tuple[Item, ...]:
+    """Put what is in the order of time in a direction's own order of steps, or the other way round."""
+    return tuple(items) if side == "backward" else tuple(items)[::-1]

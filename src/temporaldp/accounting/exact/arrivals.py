@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from temporaldp.accounting.protocol import numbered
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
@@ -209,11 +210,10 @@ def _fill(
     if static.size and len(chains) > 1:
         most = np.array([chain.spreads[:, 0].max() for chain in chains])[:, None, None]
         np.divide(np.minimum(static, most), most, out=shares, where=most > 0.0)
-    done: int = exact.series(
+    return int(exact.series(
         (chains[0], chains[-1]), (worst[0], worst[-1]), scratch[0], *sides, ceiling, runs, static, shares, candidates,
         np.empty((4, n)), scratch[1], found.attained, found.proved, found.pairs, first, last,
-    )  # fmt: skip
-    return done
+    ))  # fmt: skip
 
 
 def worst_step(chain: Chain, a: float) -> Chain:
@@ -299,60 +299,27 @@ def pair_values(
     return attained, proved, rho, depth
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Members:
-    """Users with constant dense matrices of one size, each matrix once.
+def dense_matrices(users: Sequence[Adversary]) -> tuple[FloatArray, IntArray] | None:
+    """The different matrices of many users, shape (m, n, n), and the numbers of each user's two, shape (users, 2).
 
-    `rows` are the matrices, shape (m, n, n), and `numbers`, shape (users, 2), those of each user's two correlations: -1 where
-    one is unknown.
+    The number of an unknown correlation is -1. None where matrices vary, are sparse, or differ in size.
     """
-
-    rows: FloatArray
-    numbers: IntArray
-
-    @classmethod
-    def of(cls, users: Sequence[Adversary]) -> Members | None:
-        """None where matrices vary, are sparse, or differ in size."""
-        sides = [side for user in users for side in (user.backward, user.forward)]
-        known = {id(side): side for side in sides if side}
-        if not known or any(not isinstance(one, TransitionMatrix) or one.is_sparse for one in known.values()):
-            return None
-        if len({len(one.states) for one in known.values() if isinstance(one, TransitionMatrix)}) > 1:
-            return None
-        numbers = {key: k for k, key in enumerate(known)}
-        stack = np.stack([one.dense() for one in known.values() if isinstance(one, TransitionMatrix)])
-        which = np.array([numbers[id(side)] if side else -1 for side in sides], np.int64).reshape(-1, 2)
-        sums = np.array([math.fsum(row) for row in stack.reshape(-1, stack.shape[2]).tolist()])
-        return cls(stack / sums.reshape(len(stack), -1, 1), which)
-
-    @property
-    def n(self) -> int:
-        """Number of states."""
-        return int(self.rows.shape[1])
-
-    def spread(self, function: Callable[[int, int], None], n_steps: int, doing: str) -> None:
-        """``function(first, last)`` over all users, on as many threads as pay."""
-        n_users = len(self.numbers)
-        for start in range(0, n_users, USERS_BLOCK):
-            progressed(doing, start / n_users)
-            here = min(USERS_BLOCK, n_users - start)
-            shifted = partial(_shifted, function, start)
-            spread(shifted, here, step=1, work=STEP_WORK * here * n_steps * self.n**3)
-        progressed(doing, 1.0)
-
-
-def _shifted(function: Callable[[int, int], None], start: int, first: int, last: int) -> None:
-    function(start + first, start + last)
+    known, numbers = numbered(side or None for user in users for side in user.directions)
+    matrices = [one for one in known if isinstance(one, TransitionMatrix) and not one.is_sparse]
+    if not known or len(matrices) < len(known) or len({one.n_states for one in matrices}) > 1:
+        return None
+    return np.stack([rows_of(one) for one in matrices]), numbers.reshape(-1, 2)
 
 
 def population_series(
-    members: Members, releases: Releases, ceilings: FloatArray
+    matrices: FloatArray, numbers: IntArray, releases: Releases, ceilings: FloatArray
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """The exact leakage of many users under the same plain releases: attained, proved and pairs, each of shape (users, 3, T).
 
-    `ceilings` have the same shape: bounds that are known already.
+    Matrices and their numbers are those of `dense_matrices`. `ceilings` have the shape of the answers: bounds that are known
+    already.
     """
-    n_steps, n = len(releases), members.n
+    n_users, n_steps, n = len(numbers), len(releases), matrices.shape[1]
     lift, drop, factors = (
         np.stack((one, one[::-1])) for one in (releases.lift, releases.drop, np.stack(releases.factors, axis=1))
     )
@@ -362,15 +329,19 @@ def population_series(
     ])  # fmt: skip
     attained, proved, pairs = np.empty(ceilings.shape), np.empty(ceilings.shape), np.empty(ceilings.shape, np.int64)
     ceilings = ceilings * (1.0 + 16.0 * U * (2.0 + n_steps))
-    data, worst = members.rows.ravel(), factors[:1].max(axis=1)
+    data, worst = matrices.ravel(), factors[:1].max(axis=1)
 
-    def fill(first: int, last: int) -> None:
+    def fill(start: int, first: int, last: int) -> None:
         exact.population(
-            data, n, members.numbers, factors, worst, lift, drop, ceilings, runs, exact.rounding(n), first, last, attained,
-            proved, pairs,
+            data, n, numbers, factors, worst, lift, drop, ceilings, runs, exact.rounding(n), start + first,
+            start + last, attained, proved, pairs,
         )  # fmt: skip
 
-    members.spread(fill, n_steps, "leakage of every person")
+    for start in range(0, n_users, USERS_BLOCK):
+        progressed("leakage of every person", start / n_users)
+        here = min(USERS_BLOCK, n_users - start)
+        spread(partial(fill, start), here, step=1, work=STEP_WORK * here * n_steps * n**3)
+    progressed("leakage of every person", 1.0)
     return attained, proved, pairs
 
 
@@ -379,11 +350,8 @@ def ordered_matrices(correlation: Correlation, n_steps: int, *, turned: bool) ->
     into = np.zeros(n_steps, np.int64)
     if correlation.is_constant:
         return (rows_of(exactly_known(correlation.at(0))),), into
-    ordered = tuple(map(exactly_known, (correlation.in_reverse() if turned else correlation).matrices))
-    distinct = {id(matrix): matrix for matrix in ordered}
-    numbers = {key: k for k, key in enumerate(distinct)}
-    into[1:] = [numbers[id(matrix)] for matrix in ordered]
-    return tuple(map(rows_of, distinct.values())), into
+    matrices, into[1:] = numbered((correlation.in_reverse() if turned else correlation).matrices)
+    return tuple(rows_of(exactly_known(matrix)) for matrix in matrices), into
 
 
 def rows_of(matrix: TransitionMatrix) -> Any:

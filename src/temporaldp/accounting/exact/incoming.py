@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_right
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from temporaldp.accounting.exact.arrivals import pair_values, rows_of
 from temporaldp.accounting.kept_state import packed, unpacked
+from temporaldp.accounting.protocol import numbered
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Changing, Correlation
@@ -43,7 +44,7 @@ MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Transitions:
     """The matrices of one direction, dense.
 
@@ -72,14 +73,9 @@ class Transitions:
         """None for an unknown correlation."""
         if not correlation:
             return None
-        known: list[Any] = list(correlation.matrices)
-        which = None
+        known, which = list(correlation.matrices), None
         if correlation.n_steps is not None or correlation.period is not None:
-            known = [correlation.at(k) for k in range(correlation.period or len(known))]
-            distinct = {id(matrix): matrix for matrix in known}
-            numbers = {key: k for k, key in enumerate(distinct)}
-            which = np.array([numbers[id(matrix)] for matrix in known], dtype=np.int64)
-            known = list(distinct.values())
+            known, which = numbered(correlation.at(k) for k in range(correlation.period or len(known)))
         scaled = [rows_of(exactly_known(matrix)) for matrix in known]
         rows = [one if isinstance(one, np.ndarray) else one.toarray() for one in scaled]
         starts = correlation.starts[1:] if isinstance(correlation, Changing) else ()
@@ -107,7 +103,7 @@ class Transitions:
             self.matrices.ravel(), none, none, n, np.array(into), factors, spreads, infinite, True, rounding(n)
         )
 
-    @property
+    @cached_property
     def memory(self) -> float:
         """Steps after which differences have shrunk to their last digits, roughly."""
         second = max(float(np.sort(np.abs(np.linalg.eigvals(one)))[-2]) for one in self.matrices)
@@ -123,37 +119,44 @@ class OnlineProblem:
     adversary : Adversary
         With the changes of the correlation that were adopted.
     alpha : float
-        The level that is satisfied, in nats. Above 300 nats, 300 are.
+        The level that is satisfied, in nats.
     horizon : int or None
+    backward, forward : Transitions or None
+        The matrices of each direction; None where they are unknown.
+    level : float
+        The level up to which budgets are admitted, in nats.
     """
 
     adversary: Adversary
-    alpha: float = math.inf
-    horizon: int | None = None
-    backward: Transitions | None = field(init=False)
-    forward: Transitions | None = field(init=False)
-    level: float = field(init=False)
+    alpha: float
+    horizon: int | None
+    backward: Transitions | None
+    forward: Transitions | None
+    level: float
 
-    def __post_init__(self) -> None:
-        alpha = min(self.alpha, LARGEST_LEVEL)
-        backward_side = Transitions.of(self.adversary.backward, backwards=True)
-        sides = backward_side, Transitions.of(self.adversary.forward, backwards=False)
+    @classmethod
+    def of(cls, adversary: Adversary, alpha: float = math.inf, horizon: int | None = None) -> Self:
+        """Return the problem of a level; above 300 nats, 300 are satisfied."""
+        alpha, n_steps = min(alpha, LARGEST_LEVEL), adversary.n_steps or horizon
+        sides = (
+            Transitions.of(adversary.backward, backwards=True),
+            Transitions.of(adversary.forward, backwards=False),
+        )
+        known = [side for side in sides if side is not None]
+        if not known:
+            return cls(adversary, alpha, n_steps, None, None, alpha)
         # The level stays where it was at the first step, whatever correlation is adopted.
-        memory = max((side.memory for side in sides if side is not None), default=0.0)
-        n_steps = self.adversary.n_steps or self.horizon
+        memory = max(side.memory for side in known)
         steps = np.array(min(memory, LONGEST_MEMORY if n_steps is None else n_steps))
-        n = next((side.matrices.shape[1] for side in sides if side is not None), 0)
-        blur = 8.0 * float(backward(n, steps))
-        slack = min(max(SLACK * alpha, blur), LARGEST_SLACK * alpha) if n else 0.0
-        made = {"backward": sides[0], "forward": sides[1], "alpha": alpha, "horizon": n_steps, "level": alpha - slack}
-        for name, value in made.items():
-            object.__setattr__(self, name, value)
+        blur = 8.0 * float(backward(known[0].matrices.shape[1], steps))
+        slack = min(max(SLACK * alpha, blur), LARGEST_SLACK * alpha)
+        return cls(adversary, alpha, n_steps, *sides, alpha - slack)
 
     def adopted(self, step: int, adversary: Adversary) -> OnlineProblem:
         """Return the problem with the matrices of another adversary from a step on; the level stays."""
         if adversary.directions == self.adversary.current.directions:
             return self
-        return OnlineProblem(self.adversary.changed(step, adversary), self.alpha, self.horizon)
+        return OnlineProblem.of(self.adversary.changed(step, adversary), self.alpha, self.horizon)
 
     @cached_property
     def n(self) -> int:

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from temporaldp.accounting.exact.arrivals import (
     ExactArrivals,
     Largest,
-    Members,
     Releases,
     arrivals,
     both_directions,
+    dense_matrices,
     population_series,
 )
 from temporaldp.accounting.exact.evidence import ExactLeakage
@@ -139,11 +139,6 @@ class Exact(Accounting[Releases, Any]):
             return MetricPrivacy(self.distances).applied(users, releases, online=online)
         return IntervalBound() if users[0].is_uncertain else self
 
-    @property
-    def for_epsilons(self) -> Exact:
-        """Exact leakage without distances."""
-        return Exact()
-
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:
         """A box of likelihoods for each step."""
         boxes = intervals(releases, users[0].n_states, self.distances)
@@ -201,12 +196,12 @@ class Exact(Accounting[Releases, Any]):
 
     def series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
         """User by user, or all in one kernel where each has constant dense matrices."""
-        members = Members.of(users) if releases.is_plain and len(users) > 1 and not releases.narrowed[1] else None
-        if members is None:
+        matrices = dense_matrices(users) if releases.is_plain and len(users) > 1 and not releases.narrowed[1] else None
+        if matrices is None:
             return super().series(users, releases)
         papers = PAPER.series(users, releases.width)
         ceilings = np.array([[one.backward, one.forward, one.temporal] for one in papers])
-        attained, proved, codes = population_series(members, releases, ceilings)
+        attained, proved, codes = population_series(*matrices, releases, ceilings)
         found = []
         for k, (user, paper) in enumerate(zip(users, papers, strict=True)):
             if user.states is None:
@@ -236,7 +231,6 @@ class Exact(Accounting[Releases, Any]):
         paper = PAPER.limits([user], release.width)
         if user.states is None:
             return paper
-        own = float(release.width[0])
         known = [one for one in (past, future) if one is not None]
         if any(one.chain is None for one in known):
             worst = max(known, key=lambda one: (one.chain is None, one.attained))
@@ -244,7 +238,7 @@ class Exact(Accounting[Releases, Any]):
         else:
             ceiling = paper.temporal * (1.0 + 1e-12)
             both = both_limits(known[0], known[1], release, ceiling) if len(known) == 2 else known[0]
-        alone = Limit(float(release.attained[0]), own, 1, None)
+        alone = Limit(float(release.attained[0]), float(release.width[0]), 1, None)
         before, after = past or alone, future or alone
         i, j = divmod(both.pair, len(user.states))
         return Limits(
@@ -273,10 +267,9 @@ class Exact(Accounting[Releases, Any]):
                     found[k] = super().limits([users[k]], release)
                 largest = np.maximum(largest, [getattr(found[k], direction) for direction in DIRECTIONS])
         largest[2] = largest.max()  # TPL is no less than BPL and FPL, but for the rounding of each
-        numbers = list(found)
         worst = largest_limits(list(found.values()))
         past, future, both = (float(level) for level in largest)
-        return Limits(past, future, both, numbers[worst.worst], worst.certified)
+        return Limits(past, future, both, list(found)[worst.worst], worst.certified)
 
     def unspent(self, horizon: int) -> float:
         """Share of alpha that plans leave unspent: twice what a filter leaves."""
@@ -289,12 +282,11 @@ class Exact(Accounting[Releases, Any]):
             release = self.of_epsilons(np.array([epsilon]))
             return max(self._leakage_within(user, release, alpha) for user in users)
 
-        largest_distance = float(self._unit.width[0])
         known = PaperBound(self.distances).sustainable_epsilon(users, alpha)
         # Share of alpha that a sustainable budget leaves: supremum and long series are proved by different rollouts, 1e-12
         # apart, and an accountant admits only what leaves it 1e-11, so that it can leave steps behind
         ceiling = alpha * (1.0 - 3e-11)
-        found = largest_sustainable(worst, alpha / largest_distance, ceiling, known=known)
+        found = largest_sustainable(worst, alpha / float(self._unit.width[0]), ceiling, known=known)
         # What counts is the public number, which may differ in its last digits, or have no certificate near the largest budget.
         share = CLOSE
         while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:

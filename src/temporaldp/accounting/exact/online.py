@@ -117,7 +117,7 @@ class ExactFilter(Filter):
         BudgetError
             alpha does not allow the reserve over an infinite horizon, or not until the horizon where matrices vary.
         """
-        problem = OnlineProblem(adversary, alpha, horizon)
+        problem = OnlineProblem.of(adversary, alpha, horizon)
         tail = largest_close(problem, reserve)
         if tail is None:
             raise BudgetError(
@@ -216,7 +216,7 @@ class ExactFilter(Filter):
         cls, document: dict[str, Any], adversary: Adversary, *, alpha: float, horizon: int | None = None
     ) -> Self:
         """Undo `saved`, given the matrices of all steps; `InputError` where the reserve no longer lasts."""
-        problem = OnlineProblem(adversary, alpha, horizon)
+        problem = OnlineProblem.of(adversary, alpha, horizon)
         problem.require_order(document["matrices"])
         tail, (pairs, *rollouts) = largest_close(problem, document["reserve"]), map(unpacked, document["open"])
         if tail is None or tail.epsilon != document["reserve"]:
@@ -284,8 +284,6 @@ class ExactOdometer(Odometer):
         Backward leakage of each pair, and ratios less 1 where the search for forward leakage begins.
     found : array, shape (3, k)
         BPL, FPL and TPL, in nats, upper bounds.
-    memory : float
-        Number of steps that the forward correlation remembers.
     n_steps : int
     ceiling : float
         Forward leakage that all final steps rest on, in nats; at least the largest TPL.
@@ -301,7 +299,6 @@ class ExactOdometer(Odometer):
     arrived: FloatArray
     rho: FloatArray
     found: FloatArray
-    memory: float
     n_steps: int = 0
     ceiling: float = 0.0
     largest: float = 0.0
@@ -311,12 +308,12 @@ class ExactOdometer(Odometer):
     @classmethod
     def at_start(cls, adversary: Adversary) -> Self:
         """Before the first step."""
-        return cls._of(OnlineProblem(adversary))
+        return cls._of(OnlineProblem.of(adversary))
 
     @classmethod
     def _of(cls, problem: OnlineProblem, ceiling: float = 0.0) -> Self:
         past, nothing = Incoming.at_start(problem, problem.backward), np.zeros((0, len(problem.pairs[0])))
-        return cls(problem, past, np.zeros(0), nothing, nothing, np.zeros((3, 0)), _memory(problem), ceiling=ceiling)
+        return cls(problem, past, np.zeros(0), nothing, nothing, np.zeros((3, 0)), ceiling=ceiling)
 
     def __copy__(self) -> Self:
         return replace(self, final=None if self.final is None else list(self.final))
@@ -347,7 +344,7 @@ class ExactOdometer(Odometer):
         """Return the odometer with another correlation from the next step on; steps so far keep their matrices."""
         problem = self.problem.adopted(self.n_steps, adversary)
         past = self.past.adopted(problem, problem.backward, self.n_steps)
-        return replace(copy(self), problem=problem, past=past, memory=_memory(problem))
+        return replace(copy(self), problem=problem, past=past)
 
     def leakage(self, spent: Sequence[float]) -> Leakage | None:
         """BPL, FPL and TPL of every step so far, upper bounds; `spent` is all budgets so far.
@@ -376,12 +373,12 @@ class ExactOdometer(Odometer):
     @classmethod
     def restored(cls, document: dict[str, Any], adversary: Adversary) -> Self:
         """Undo `saved`, given the matrices of all steps."""
-        problem = OnlineProblem(adversary)
+        problem = OnlineProblem.of(adversary)
         problem.require_order(document["matrices"])
         spent, arrived, rho, found = map(unpacked, document["arrays"])
         numbers = {name: document[name] for name in NUMBERS}
-        past, memory = Incoming.restored(document["past"]), _memory(problem)
-        return cls(problem, past, spent, arrived, rho, found, memory, **numbers, final=None)
+        past = Incoming.restored(document["past"])
+        return cls(problem, past, spent, arrived, rho, found, **numbers, final=None)
 
     def _extend(self, releases: Sequence[float]) -> None:
         """Add some budgets at once, which saves time; roundings depend on how many."""
@@ -434,7 +431,7 @@ class ExactOdometer(Odometer):
         chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         for times, share in enumerate(FINAL):
             done = int(signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share))
-            if len(into) - done <= 2.0 * (times + 1) * self.memory + LEAST_KEPT:
+            if len(into) - done <= 2.0 * (times + 1) * side.memory + LEAST_KEPT:
                 self.found[1:, :done] += share * np.maximum(self.found[1:, :done], 1.0)
                 return done
         return 0
@@ -447,7 +444,3 @@ class ExactOdometer(Odometer):
         self.largest = max(self.largest, best)
         if self.final is not None:
             self.final.append(values)
-
-
-def _memory(problem: OnlineProblem) -> float:
-    return 0.0 if problem.forward is None else problem.forward.memory

@@ -68,11 +68,6 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         """Reorder the distances as the users' states."""
         return self if self._given is None else IntervalBound(checked_distances(self._given, users[0].states))
 
-    @property
-    def for_epsilons(self) -> IntervalBound:
-        """Interval bound without distances."""
-        return IntervalBound()
-
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
         boxes = intervals(releases, users[0].n_states, self.distances)

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from temporaldp.correlation.adversary import Matrix
+from temporaldp.accounting.protocol import numbered
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.profile import LeakageProfile
@@ -138,20 +138,11 @@ def arrivals(profiles: Sequence[LeakageProfile], which: IntArray, spent: FloatAr
 
 def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
     """Incoming leakage at every step of every user, shape (users, T), through the correlations of one direction."""
-    matrices: dict[int, Matrix] = {}
-    numbers: dict[int, int] = {}
-
-    def number(matrix: Matrix | None) -> int:
-        if matrix is None:
-            return -1
-        matrices[id(matrix)] = matrix
-        return numbers.setdefault(id(matrix), len(numbers))
-
     n_transitions = len(spent) - 1
-    if all(correlation.is_constant for correlation in correlations):
-        each = [[number(c.at(0))] for c in correlations]
-    else:
-        each = [[number(c.at(k)) for k in range(n_transitions)] for c in correlations]
     if not n_transitions:
         return np.zeros((len(correlations), 1))
-    return arrivals([matrix.leakage_profile() for matrix in matrices.values()], np.array(each), spent)
+    is_constant = all(correlation.is_constant for correlation in correlations)
+    each = range(1 if is_constant else n_transitions)
+    matrices, which = numbered(correlation.at(k) for correlation in correlations for k in each)
+    profiles = [matrix.leakage_profile() for matrix in matrices]
+    return arrivals(profiles, which.reshape(len(correlations), -1), spent)
