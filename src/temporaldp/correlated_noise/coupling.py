@@ -26,6 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,14 +146,9 @@ class Couplings:
         """Couplings along consecutive transitions away from a step: to each state at the end, or to whatever state."""
         n, reach = len(self.states), len(matrices)
         slack = 8.0 * ULP * n * (reach + 2)
-        away = [np.eye(n)]
-        for matrix in matrices:
-            away.append(away[-1] @ matrix)
+        away = list(accumulate(matrices, np.matmul, initial=np.eye(n)))
         end = np.eye(n) if to_quilt else np.ones((n, 1))
-        to_end = [end]
-        for matrix in reversed(matrices):
-            to_end.append(matrix @ to_end[-1])
-        to_end.reverse()
+        to_end = list(accumulate(reversed(matrices), lambda later, matrix: matrix @ later, initial=end))[::-1]
         reached = np.asarray(to_end[0])  # shape (n, Q): probability of q given the state at the step
         weights, compared = reached[self.first], reached[self.second]
         apart = [np.ones(weights.shape)]

@@ -216,10 +216,9 @@ def _independent(user: Adversary, by_couplings: MatrixMechanism, alpha: float, d
     """Independent noise with the least standard deviation that satisfies alpha by couplings or by privacy curves."""
 
     def worst(precision: float) -> float:
-        mechanism = replace(by_couplings, sigma=1.0 / precision)
-        return temporal_leakage(user, mechanism, accounting=ApproximateDP(delta)).worst
+        return temporal_leakage(user, replace(by_couplings, sigma=1.0 / precision), accounting=by_curves).worst
 
-    least = 1.0 / by_couplings.sigma
+    by_curves, least = ApproximateDP(delta), 1.0 / by_couplings.sigma
     return replace(by_couplings, sigma=1.0 / largest_in_few_tries(worst, least, LESS_NOISE * least, alpha, CALIBRATION))
 
 
