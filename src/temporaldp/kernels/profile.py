@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import overload
 
 import numpy as np
@@ -56,9 +56,9 @@ class LeakageProfile:
 
     vertices: FloatArray
     excess: FloatArray
-    complement: FloatArray
-    witnesses: Sequence[Witness]
-    tolerance: float = 0.0
+    complement: FloatArray = field(compare=False)
+    witnesses: Sequence[Witness] = field(compare=False)
+    tolerance: float = field(default=0.0, compare=False)
 
     def __post_init__(self) -> None:
         copy_in(self, "vertices", "excess", "complement")
@@ -229,14 +229,6 @@ class LeakageProfile:
 
     def __len__(self) -> int:
         return len(self.witnesses)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, LeakageProfile):
-            return NotImplemented
-        return np.array_equal(self.vertices, other.vertices) and np.array_equal(self.excess, other.excess)
-
-    def __hash__(self) -> int:
-        return hash(self.vertices.tobytes())
 
     def __repr__(self) -> str:
         dobrushin = float(self.excess.max(initial=0.0))
