@@ -23,7 +23,7 @@ import numpy as np
 from temporaldp.errors import InputError
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.mechanisms.protocol import ROUNDED
-from temporaldp.values import ULP, FloatArray
+from temporaldp.values import ULP, FloatArray, IntArray
 
 FEW = 64
 """Losses of a mechanism up to which they are added up one by one."""
@@ -159,16 +159,18 @@ def monotone(B: FloatArray, h: float, *, up: bool) -> FloatArray:
     with np.errstate(divide="ignore"):
         level = np.log(B) - h * np.arange(B.size)  # must not increase
     if up:
-        reverse = level[::-1]
-        best = np.maximum.accumulate(reverse)
-        index = np.maximum.accumulate(np.where(reverse >= best, np.arange(B.size), 0))
-        source = (B.size - 1 - index)[::-1]
+        source = (B.size - 1 - _least_so_far(-level[::-1]))[::-1]
         return np.asarray(np.maximum(B, B[source] * np.exp(-h * (source - np.arange(B.size)))))
-    best = np.minimum.accumulate(level)
-    source = np.maximum.accumulate(np.where(level <= best, np.arange(B.size), 0))
+    source = _least_so_far(level)
     with np.errstate(over="ignore", invalid="ignore"):
         grown = np.exp(h * (np.arange(B.size) - source))
         return np.asarray(np.where(B[source] > 0.0, np.minimum(B, B[source] * grown), 0.0))
+
+
+def _least_so_far(level: FloatArray) -> IntArray:
+    """The last place up to each one that has the least level up to there."""
+    is_least = level <= np.minimum.accumulate(level)
+    return np.maximum.accumulate(np.where(is_least, np.arange(level.size), 0))
 
 
 def trimmed(D: FloatArray, tail: float, *, up: bool) -> FloatArray:

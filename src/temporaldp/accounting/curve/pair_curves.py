@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,7 @@ SETTLING = 64
 """Number of steps in which the curves of a chain settle, about."""
 
 
+@dataclass(unsafe_hash=True, repr=False)
 class PairCurves:
     """One privacy curve for each ordered pair of states: upper bounds.
 
@@ -46,19 +48,16 @@ class PairCurves:
     n_states : int
     """
 
-    def __init__(self, one: SingleCurve, n_states: int) -> None:
-        self.one, self.h, self.delta, self.up, self.n_states = one, one.h, one.delta, True, n_states
+    one: SingleCurve
+    n_states: int
+
+    def __post_init__(self) -> None:
+        self.h, self.delta, self.up = self.one.h, self.one.delta, True
         # Times delta: what is cut off at the end of the curves, each time, and counted as an infinite loss
         # Times delta: curves that a step changes by less are tried as curves that no further step raises
-        self.tail, self.settled = 1e-6 * one.delta, 1e-5 * one.delta
+        self.tail, self.settled = 1e-6 * self.delta, 1e-5 * self.delta
         self._own: dict[Mechanisms, FloatArray] = {}
         self._masses: tuple[FloatArray, FloatArray, FloatArray] | None = None
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PairCurves) and (self.one, self.n_states) == (other.one, other.n_states)
-
-    def __hash__(self) -> int:
-        return hash((self.one, self.n_states))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy begins without what was computed."""

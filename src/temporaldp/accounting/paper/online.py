@@ -161,10 +161,8 @@ class PaperReserve:
 def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> PaperReserve:
     """Return the largest sustainable reserve (the paper's Algorithm 2); 0 where no budget is sustainable."""
     found = [constant_budget(*_merged(user), alpha) for user in users]
-    levels = [one.forward_level for one in found]
-    return reserve_for(
-        users, alpha, min(one.budget for one in found), [v - one.budget for v, one in zip(levels, found, strict=True)]
-    )
+    enough = [one.forward_level - one.budget for one in found]
+    return reserve_for(users, alpha, min(one.budget for one in found), enough)
 
 
 def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> PaperReserve:

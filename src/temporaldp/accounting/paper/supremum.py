@@ -13,6 +13,7 @@ With ``a_F = alpha - L_B(a_B)`` the second equation holds by itself, and ``s_B(a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
 
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels import LeakageProfile
@@ -50,11 +51,8 @@ def constant_budget(backward: LeakageProfile | None, forward: LeakageProfile | N
 
 def merged_profile(correlation: Correlation) -> LeakageProfile | None:
     """The pointwise largest loss over the matrices of one direction; None if the adversary knows none."""
-    merged: LeakageProfile | None = None
-    for matrix in correlation.matrices:
-        profile = matrix.leakage_profile()
-        merged = profile if merged is None else merged.merge(profile)
-    return merged
+    profiles = [matrix.leakage_profile() for matrix in correlation.matrices]
+    return reduce(LeakageProfile.merge, profiles) if profiles else None
 
 
 def _sustainable(profile: LeakageProfile | None, level: float) -> float:
