@@ -21,8 +21,8 @@ import numpy as np
 
 from temporaldp.accounting.protocol import Side
 from temporaldp.correlation import Adversary
-from temporaldp.kernels.interval import MOST_STATES, Bounds, arrival, depth, enumerates
-from temporaldp.kernels.profile import LeakageProfile
+from temporaldp.correlation.adversary import Matrix
+from temporaldp.kernels.interval import MOST_STATES, arrival, depth, enumerates
 from temporaldp.values import FloatArray
 
 SUM_ROUNDING = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
@@ -30,23 +30,10 @@ SUM_ROUNDING = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Transition:
-    """One transition: its bounds, of no width where the matrix is known, and their profile."""
-
-    bounds: Bounds
-    profile: LeakageProfile
-
-    @property
-    def n(self) -> int:
-        """Number of states."""
-        return len(self.bounds[0])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Before:
-    """A step further back: the transition that leads on from it, what it spent, and the spread of everything up to it."""
+    """A step further back: the matrix that leads on from it, what it spent, and the spread of everything up to it."""
 
-    transition: Transition
+    matrix: Matrix
     epsilon: float
     spread: float
 
@@ -65,24 +52,24 @@ class IntervalArrival:
 
 def arrived_through(steps: Sequence[Before]) -> FloatArray:
     """K at the other end of the first step's transition."""
-    n, first = steps[0].transition.n, steps[0]
+    n, first = steps[0].matrix.n_states, steps[0]
     # Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this
-    uniform = min(first.transition.profile.loss(first.spread) * (1.0 + 1e-15), first.spread)
+    uniform = min(first.matrix.leakage_profile().loss(first.spread) * (1.0 + 1e-15), first.spread)
     if n > MOST_STATES:
         return np.where(np.eye(n, dtype=bool), 0.0, uniform)
-    bounds = [one.transition.bounds for one in steps]
+    bounds = [one.matrix.bounds for one in steps]
     found = arrival(bounds, [one.epsilon for one in steps[:-1]], [one.spread for one in steps])
     return np.minimum(found, uniform)
 
 
-def unraised_arrival(transition: Transition, epsilon: float, spread: float) -> IntervalArrival | None:
+def unraised_arrival(matrix: Matrix, epsilon: float, spread: float) -> IntervalArrival | None:
     """K of a step whose past has this spread, if the step does not raise it: then no later step does; else None.
 
     A shorter past is one whose first releases said nothing, so that every horizon is covered.
     """
     if not math.isfinite(spread):
         return None
-    steps = (Before(transition, epsilon, spread),) * (depth(transition.n) + 1)
+    steps = (Before(matrix, epsilon, spread),) * (depth(matrix.n_states) + 1)
     found = IntervalArrival(arrived_through(steps), steps)
     return found if found.spread_with(epsilon) <= spread else None
 
@@ -105,18 +92,13 @@ class IntervalSteps:
         # hundred times what rounding makes of an enumeration, and of a search for a pair's ratio more
         self._raised = (1.0 + 1e-12) if enumerates(n) else (1.0 + 1e-9)
 
-    def transition(self, side: Side, number: int) -> Transition | None:
-        """The one between the steps `number` and `number` + 1; None if it is unknown."""
-        matrix = getattr(self.user, side).at(number)
-        return None if matrix is None else Transition(matrix.bounds, matrix.leakage_profile())
-
     def arriving(self, side: Side, transition: int, release: float, before: IntervalArrival) -> IntervalArrival:
         """K through the transition, looking some steps back."""
-        through = self.transition(side, transition)
-        if through is None:
+        matrix = getattr(self.user, side).at(transition)
+        if matrix is None:
             return self.nothing
         spent = release * self.distance
-        steps = (Before(through, spent, before.spread_with(spent)), *before.steps)[: depth(through.n) + 1]
+        steps = (Before(matrix, spent, before.spread_with(spent)), *before.steps)[: depth(matrix.n_states) + 1]
         return IntervalArrival(arrived_through(steps), steps)
 
     def leakage(self, past: IntervalArrival, release: float, future: IntervalArrival) -> float:
@@ -131,5 +113,5 @@ class IntervalSteps:
 
     def raised(self, arrived: IntervalArrival) -> IntervalArrival:
         """Raise it by more than searches can differ."""
-        steps = tuple(Before(one.transition, one.epsilon, one.spread * self._raised) for one in arrived.steps)
+        steps = tuple(Before(one.matrix, one.epsilon, one.spread * self._raised) for one in arrived.steps)
         return IntervalArrival(arrived.pairs * self._raised, steps)

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSteps, Transition, unraised_arrival
+from temporaldp.accounting.interval.arrivals import IntervalArrival, IntervalSteps, unraised_arrival
 from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
 from temporaldp.accounting.protocol import Accounting, Side, budgets, constant_matrix
 from temporaldp.accounting.stepwise import Steps
 from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels.interval import LARGEST_SPREAD
 from temporaldp.kernels.lifting import off_diagonal
 from temporaldp.mechanisms.distances import checked_distances
@@ -92,12 +93,12 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
     ) -> IntervalArrival | None:
         """A claim that holds of this step and that no further one raises: that of a spread a little above the present one."""
         assert isinstance(steps, IntervalSteps)
-        through, own = steps.transition(side, transition), release * steps.distance
-        if through is None:
+        matrix, own = getattr(steps.user, side).at(transition), release * steps.distance
+        if matrix is None:
             return None
         spread = after.spread_with(own)
         ahead = AHEAD * max(spread - before.spread_with(own), 0.0)
-        found = unraised_arrival(through, own, spread + ahead + SETTLED * spread)
+        found = unraised_arrival(matrix, own, spread + ahead + SETTLED * spread)
         return found if found is not None and steps.never_more(after, found) else None
 
     def evidence(
@@ -113,25 +114,22 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[IntervalArrival, ...]:
         """A claim that no step raises, close to the smallest such one; an empty tuple where none is found."""
-        constant_matrix(user, side)
-        steps = self.steps(user)
-        transition, epsilon = steps.transition(side, 0), float(self.promised(release)[0])
-        if transition is None:
+        matrix, steps, epsilon = constant_matrix(user, side), self.steps(user), float(self.promised(release)[0])
+        if matrix is None:
             return (steps.nothing,)
         ceiling = float((self._paper.supremum_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
-        found = _from_below(steps, side, transition, epsilon, min(ceiling, LARGEST_SPREAD))
-        if found is None:
-            found = unraised_arrival(transition, epsilon, ceiling)
+        below = _from_below(steps, side, matrix, epsilon, min(ceiling, LARGEST_SPREAD))
+        found = below or unraised_arrival(matrix, epsilon, ceiling)
         if found is None:
             return ()
         for _ in range(MOST_STEPS):
             spread = found.spread_with(epsilon)
-            lower = unraised_arrival(transition, epsilon, spread)
+            lower = unraised_arrival(matrix, epsilon, spread)
             # Steps downwards end where they change the spread by this share
             if lower is None or lower.spread_with(epsilon) >= spread * (1.0 - 1e-7):
                 break
             found = lower
-        return (_with_room(transition, epsilon, found),)
+        return (_with_room(matrix, epsilon, found),)
 
     def unspent(self, horizon: int) -> float:
         """Half of what a sustainable budget leaves."""
@@ -151,13 +149,13 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         return found or (known if known > least else 0.0)
 
 
-def _with_room(transition: Transition, epsilon: float, found: IntervalArrival) -> IntervalArrival:
+def _with_room(matrix: Matrix, epsilon: float, found: IntervalArrival) -> IntervalArrival:
     """A claim a little above one that no step raises, and that none raises either; that one itself where it is not found.
 
     A filter waits until what a loud step left behind falls below it, which would not end without room.
     """
     spread = found.spread_with(epsilon) * (1.0 + ROOM)
-    above = unraised_arrival(transition, epsilon, spread)
+    above = unraised_arrival(matrix, epsilon, spread)
     if above is None:
         return found
     above = IntervalArrival(above.pairs * (1.0 + SHARE_OF_ROOM * ROOM), above.steps)
@@ -165,14 +163,14 @@ def _with_room(transition: Transition, epsilon: float, found: IntervalArrival) -
 
 
 def _from_below(
-    steps: IntervalSteps, side: Side, transition: Transition, epsilon: float, most: float
+    steps: IntervalSteps, side: Side, matrix: Matrix, epsilon: float, most: float
 ) -> IntervalArrival | None:
     """Steps upwards until a little more than where they lead to is not raised any more; None if that is not found."""
     spread, change, arrived, linear = epsilon, math.inf, steps.nothing, 0
     for _ in range(MOST_STEPS):
         # Steps a state, one after the other, of which each adds its whole budget: then nothing is forgotten, and no more are
         # taken
-        if spread > most or linear > 10 * transition.n:
+        if spread > most or linear > 10 * matrix.n_states:
             return None
         arrived = steps.arriving(side, 0, epsilon / steps.distance, arrived)
         after = arrived.spread_with(epsilon)
@@ -183,7 +181,7 @@ def _from_below(
         if change <= 1e-3 * after and rate < 1.0:
             ahead = after + max(change, 0.0) * rate / (1.0 - rate)
             for added in (1e-6, 1e-4, 1e-2):
-                found = unraised_arrival(transition, epsilon, ahead * (1.0 + added))
+                found = unraised_arrival(matrix, epsilon, ahead * (1.0 + added))
                 if found is not None:
                     return found
         spread = after
