@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar
 
 from temporaldp.accounting.monotone_search import bisected
 from temporaldp.accounting.protocol import Filter, Odometer, Side
@@ -27,6 +27,7 @@ from temporaldp.values import LARGEST
 One_contra = TypeVar("One_contra", contravariant=True)
 One = TypeVar("One")
 Arrived = TypeVar("Arrived")
+ReserveArrivals: TypeAlias = tuple[tuple[Arrived, Arrived], ...]
 
 
 class Steps(Protocol[One_contra, Arrived]):
@@ -137,26 +138,6 @@ class StepwiseOdometer(Odometer, Generic[One, Arrived]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReserveArrivals(Generic[Arrived]):
-    """Incoming leakage from both directions if the reserve is spent at every step, earlier and later.
-
-    Parameters
-    ----------
-    past, future : tuple
-        One for each step of the horizon where matrices vary with time; otherwise a single one that holds for every step,
-        however many there are.
-    """
-
-    past: tuple[Arrived, ...]
-    future: tuple[Arrived, ...]
-
-    def at(self, step: int) -> tuple[Arrived, Arrived]:
-        """Incoming leakage of a step from the past and from the future."""
-        number = step if len(self.past) > 1 else 0
-        return self.past[number], self.future[number]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class StepwiseFilter(Filter, Generic[Arrived]):
     """The largest budgets that satisfy a level for one user; a spend returns another filter.
 
@@ -171,8 +152,10 @@ class StepwiseFilter(Filter, Generic[Arrived]):
         What was spent so far.
     alpha : float
     reserve : float
-    kept : ReserveArrivals or None
-        What the reserve makes arrive; None where there is no reserve.
+    kept : tuple of pairs, or None
+        Incoming leakage from the past and from the future if the reserve is spent at every step, earlier and later. One pair
+        for each step of the horizon where matrices vary with time; otherwise a single one that holds for every step, however
+        many there are. None where there is no reserve.
     horizon : int or None
     reserved : bool
         Whether the budgets so far, followed by the reserve at every later step, hold the level.
@@ -211,7 +194,7 @@ class StepwiseFilter(Filter, Generic[Arrived]):
     def _holds(self, epsilon: float, final: bool) -> bool:
         """Whether all steps hold the level if a budget is spent next, and the reserve from then on unless it is the last."""
         kept = None if final else self.kept
-        future = None if kept is None else kept.at(len(self.odometer))[1]
+        future = None if kept is None else kept[len(self.odometer) if len(kept) > 1 else 0][1]
         leaked, _ = self.odometer.worst_with(epsilon, future)
         return leaked <= self.alpha and (kept is None or self._later_steps_hold(epsilon, kept))
 
@@ -223,7 +206,7 @@ class StepwiseFilter(Filter, Generic[Arrived]):
         for step in range(first, first + 10_000):
             if step == self.horizon:
                 return True
-            past, future = kept.at(step)
+            past, future = kept[step if len(kept) > 1 else 0]
             if steps.never_more(arrived, past):
                 return True
             if steps.leakage(arrived, self.reserve, future) > self.alpha:
@@ -231,7 +214,7 @@ class StepwiseFilter(Filter, Generic[Arrived]):
             if step + 1 == self.horizon:
                 return True
             after = steps.arriving("backward", step, self.reserve, arrived)
-            if len(kept.past) == 1 and steps.never_more(steps.raised(after), arrived):
+            if len(kept) == 1 and steps.never_more(steps.raised(after), arrived):
                 return True
             arrived = after
         return False

@@ -179,10 +179,8 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
             past, future = (_raised_arrivals(steps, side, np.full(user.n_steps, reserve)) for side in SIDES)
         else:
             past, future = (self.supremum_arrivals(user, side, np.array([reserve])) for side in SIDES)
-        holds = (
-            past and future and all(steps.leakage(a, reserve, f) <= alpha for a, f in zip(past, future, strict=True))
-        )
-        return ReserveArrivals(past, future) if holds else None
+        kept = tuple(zip(past, future, strict=False))  # none where a direction has no supremum
+        return kept if kept and all(steps.leakage(a, reserve, f) <= alpha for a, f in kept) else None
 
 
 def _raised_arrivals(steps: Steps[float, Arrived], side: Side, releases: FloatArray) -> tuple[Arrived, ...]:
