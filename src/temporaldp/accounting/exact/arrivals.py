@@ -58,11 +58,6 @@ class Releases:
     def __len__(self) -> int:
         return len(self.lift)
 
-    @classmethod
-    def of_epsilons(cls, epsilons: FloatArray) -> Releases:
-        """Plain differential privacy: every state's factor lies between 1 and e^epsilon."""
-        return cls(epsilons[:, None], np.zeros((len(epsilons), 1)))
-
     def __getitem__(self, steps: slice) -> Releases:
         return Releases(self.lift[steps], self.drop[steps])
 
@@ -123,11 +118,6 @@ class Largest:
     attained: FloatArray
     proved: FloatArray
     pairs: IntArray
-
-    @classmethod
-    def alone(cls, releases: Releases) -> Largest:
-        """Leakage of each step by itself."""
-        return cls(releases.attained.copy(), releases.width.copy(), releases.widest)
 
     @classmethod
     def empty(cls, n_steps: int) -> Largest:

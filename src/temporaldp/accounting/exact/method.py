@@ -107,7 +107,7 @@ class Exact(Accounting[Releases, Any]):
     allows_any_level = True
 
     def __init__(self, distances: ArrayLike | None = None) -> None:
-        self._unit = Releases.of_epsilons(np.ones(1))
+        self._unit = Releases(np.ones((1, 1)), np.zeros((1, 1)))
         if distances is not None:
             self.distances = checked_distances(distances, None)
             box = box_of(self.distances)
@@ -171,16 +171,14 @@ class Exact(Accounting[Releases, Any]):
         (paper,) = PAPER.series([user], releases.width)
         if user.states is None:  # nothing is known of how states follow one another: each release stands alone
             return paper
-        n_steps = len(releases)
-        roundings = 1.0 + 16.0 * U * (n_steps + 2)  # of the paper's bound: a dozen a step
+        roundings = 1.0 + 16.0 * U * (len(releases) + 2)  # of the paper's bound: a dozen a step
         narrowed, beyond = releases.narrowed
-        alone = Largest.alone(narrowed)
+        alone = Largest(narrowed.attained, narrowed.width, narrowed.widest)
         before = past.largest if past else alone
         after = future.largest.reversed if future else alone
         both = before if past else after
         if past and future:
             both = both_directions(past, future, narrowed, paper.temporal * roundings)
-        spreads = np.stack((before.proved, after.proved))
         each = (before, after, both)
         proved = [one.proved for one in each]
         if beyond:
@@ -189,9 +187,8 @@ class Exact(Accounting[Releases, Any]):
                 for one, direction in zip(proved, DIRECTIONS, strict=True)
             ]
         attained = Attained(*(one.attained for one in each))
-        evidence = ExactLeakage(
-            user.states, user, narrowed, attained, spreads, np.stack([one.pairs for one in each]), beyond
-        )
+        spreads, codes = np.stack((before.proved, after.proved)), np.stack([one.pairs for one in each])
+        evidence = ExactLeakage(user.states, user, narrowed, attained, spreads, codes, beyond)
         return Leakage(proved[0], proved[1], proved[2], evidence)
 
     def series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
