@@ -105,14 +105,11 @@ class Run:
 
     def epsilons(self, direction: Direction) -> FloatArray:
         """The epsilon of every step, in nats; of steps with the same curves once."""
-        known: dict[tuple[int, int], float] = {}
-        found = np.empty(len(self.past))
-        for t in range(len(self.past)):
-            key = (id(self.backward[t]), id(self.future[t])) if direction == "temporal" else (t, -1)
-            if key not in known:
-                known[key] = self.curves.epsilon(self.curve(t, direction))
-            found[t] = known[key]
-        return found
+        arrays = (self.backward, self.future) if direction == "temporal" else (getattr(self, direction),)
+        keys = [tuple(map(id, each)) for each in zip(*arrays, strict=True)]
+        steps = {key: t for t, key in enumerate(keys)}
+        known = {key: self.curves.epsilon(self.curve(t, direction)) for key, t in steps.items()}
+        return np.array([known[key] for key in keys])
 
     def window(self, first: int, end: int, releases: Sequence[Mechanisms]) -> float:
         """The epsilon of all outputs about the states in steps ``first:end``, at least two, in nats."""
