@@ -13,7 +13,7 @@ import pytest
 from registry_records import record, with_parameters
 from temporaldp import Adversary, BudgetError, InputError, TransitionMatrix, sticky
 from temporaldp.deployment import Deployment, PrivacyUnit, Question
-from temporaldp.deployment.lasting import leaking
+from temporaldp.deployment.lasting import Leaking
 from temporaldp.errors import StateError
 from temporaldp.report.sentences import factor, percent, posterior
 
@@ -186,9 +186,9 @@ def test_at_a_delta_never_below_an_enumerated_mechanism_with_the_promise(load, t
     if "rho" not in card.promise.sentence:  # an enumerated mechanism that uses the whole promise comes near
         assert found.limit.temporal <= 1.25 * enumerated
     chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]], ["0", "1"])
-    steps = leaking(found.held, PrivacyUnit.binary_count(), ("0", "1"), 1e-3)
+    steps = Leaking(found.held, PrivacyUnit.binary_count().distances(("0", "1")), 1e-3)
     assert steps.lasting(Adversary(chain, chain)).temporal <= found.alone
-    steps = leaking(found.held.times(1.01), PrivacyUnit.binary_count(), ("0", "1"), 1e-3)
+    steps = Leaking(found.held.times(1.01), PrivacyUnit.binary_count().distances(("0", "1")), 1e-3)
     assert steps.lasting(Adversary(chain, chain)).temporal > 0.999 * found.alone
 
 

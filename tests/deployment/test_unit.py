@@ -10,7 +10,7 @@ import pytest
 
 from temporaldp import Adversary, InputError, TransitionMatrix
 from temporaldp.deployment import PrivacyUnit
-from temporaldp.deployment.lasting import leaking
+from temporaldp.deployment.lasting import Leaking
 from temporaldp.deployment.plain_yaml import read_plain_yaml
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise
 
@@ -50,7 +50,7 @@ def test_three_values_against_every_mechanism_enumerated(unit, low, high):
     states = ("absent", "home", "work")
     rows = np.where(np.eye(3, dtype=bool), 0.8, 0.1)
     chain = TransitionMatrix(rows, states)
-    steps, adversary = leaking(EpsilonPromise(0.7), unit, states, 0.0), Adversary(chain, chain)
+    steps, adversary = Leaking(EpsilonPromise(0.7), unit.distances(states), 0.0), Adversary(chain, chain)
     limit = steps.lasting(adversary)
     within = steps.within(adversary, 7, limit)
     assert within == pytest.approx(enumerated(rows, low, high, 7), rel=1e-12)

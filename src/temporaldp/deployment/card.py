@@ -10,7 +10,7 @@ from typing import Any
 
 from temporaldp.correlation import Adversary
 from temporaldp.deployment import explanation
-from temporaldp.deployment.lasting import Lasting, Leaking, leaking
+from temporaldp.deployment.lasting import Lasting, Leaking
 from temporaldp.deployment.promise import EpsilonPromise, Promise
 from temporaldp.deployment.question import Question, stay_probability
 from temporaldp.deployment.record import Deployment, Misfit
@@ -118,7 +118,7 @@ class DeploymentCard:
             together=steps.together(self.horizon),
             held=steps.held(adversary),
             doubled=self._doubled(adversary),
-            any_noise=None if self.delta else self._leaking(self.unit, fresh_noise=False).lasting(adversary).temporal,
+            any_noise=None if self.delta else replace(steps, fresh_noise=False).lasting(adversary).temporal,
         )
 
     @property
@@ -224,9 +224,8 @@ class DeploymentCard:
         """Whether the noise of each step is taken to be independent of all other noise."""
         return self.deployment.noise_is_fresh(self.question)
 
-    def _leaking(self, unit: PrivacyUnit, *, fresh_noise: bool | None = None) -> Leaking:
-        fresh = self.fresh_noise if fresh_noise is None else fresh_noise
-        return leaking(self.promise, unit, self.question.states, self.delta, fresh_noise=fresh)
+    def _leaking(self, unit: PrivacyUnit) -> Leaking:
+        return Leaking(self.promise, unit.distances(self.question.states), self.delta, self.fresh_noise)
 
     def _doubled(self, adversary: Adversary) -> float | None:
         """The supremum if both states contribute; inf if no bound is known."""
@@ -245,11 +244,15 @@ def card_of(deployment: Deployment, question: Question, points: Iterable[float] 
     question = _with_states_of_the_matrix(question)
     unit = question.privacy_unit(deployment)
     promise, horizon = _promise_for(deployment, unit), 0 if period is None else question.steps(period)
-    unit.distances(question.states)
+    distances = unit.distances(question.states)
     delta, suprema = 0.0, {}
     if misfit is None:
         delta = _delta(promise, question)
-        steps = _accounted(promise, unit, question, delta, fresh_noise=deployment.noise_is_fresh(question))
+        steps = Leaking(promise, distances, delta, deployment.noise_is_fresh(question))
+        if not math.isfinite(steps.alone):
+            raise InputError(
+                f"expected a delta above that of the promise ({promise.sentence}), got {delta:g}; give a larger --delta"
+            )
         chains = {p: question.chain(p) for p in points or question.points}
         if question.correlation is not None:
             chains = {round(stay_probability(question.correlation), 6): question.correlation}
@@ -301,13 +304,3 @@ def _delta(promise: Promise, question: Question) -> float:
             f"expected no --delta for a pure promise ({promise.sentence}), got {question.delta:g}: leave it out"
         )
     return promise.default_delta if question.delta is None else question.delta
-
-
-def _accounted(promise: Promise, unit: PrivacyUnit, question: Question, delta: float, *, fresh_noise: bool) -> Leaking:
-    """The leakage of the promise, if its epsilon at the delta is finite."""
-    steps = leaking(promise, unit, question.states, delta, fresh_noise=fresh_noise)
-    if not math.isfinite(steps.alone):
-        raise InputError(
-            f"expected a delta above that of the promise ({promise.sentence}), got {delta:g}; give a larger --delta"
-        )
-    return steps

@@ -165,12 +165,12 @@ def to_publisher(card: DeploymentCard) -> str:
         return ""
     leakage = found.limit.temporal
     whole = "for the tables of this secret" if card.unit.parts else f"for the unit {card.deployment.record.unit!r}"
-    hold = ""
-    if found.held is not None:
-        hold = (
-            f" A promise of {found.held.sentence} for each {step} would keep it at {s.nats(found.alone)} under the same "
-            "assumptions."
-        )
+    hold = (
+        ""
+        if found.held is None
+        else f" A promise of {found.held.sentence} for each {step} would keep it at {s.nats(found.alone)} under the same "
+        "assumptions."
+    )
     return (
         f"The registry's record of {card.deployment.name!r} states a promise of {card.promise.sentence} for each {step} "
         f"{whole}, which is not in question. It does not state how strongly one {step} depends on the previous one. "

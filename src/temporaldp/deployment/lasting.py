@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from temporaldp.accounting import (
 )
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.deployment.promise import Promise
-from temporaldp.deployment.unit import PrivacyUnit
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.protocol import epsilon_of_one
 from temporaldp.planning import sustainable_budget
@@ -65,21 +64,6 @@ class Lasting:
         return "exact" if self.exact else "upper bound"
 
 
-def leaking(
-    promise: Promise, unit: PrivacyUnit, states: tuple[str, ...], delta: float, *, fresh_noise: bool = True
-) -> Leaking:
-    """Return the leakage under a promise about these states.
-
-    Raises
-    ------
-    InputError
-        The promise needs a delta, and delta is 0.
-    """
-    if delta == 0.0 and promise.default_delta:
-        raise InputError(f"expected a delta > 0 for a promise of {promise.sentence}; give --delta D, such as 1e-6")
-    return Leaking(promise, unit.distances(states), delta, fresh_noise)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaking:
     """A promise for each step about states at given distances.
@@ -97,12 +81,23 @@ class Leaking:
     fresh_noise : bool
         Whether the noise of each step is independent of all other noise. If not, leakage is an upper bound for every mechanism
         whose outputs at all steps satisfy the promise when the state of one step is replaced; for delta = 0.
+
+    Raises
+    ------
+    InputError
+        The promise needs a delta, and delta is 0.
     """
 
     promise: Promise
     distances: NDArray[np.float64]
     delta: float
     fresh_noise: bool = True
+
+    def __post_init__(self) -> None:
+        if self.delta == 0.0 and self.promise.default_delta:
+            raise InputError(
+                f"expected a delta > 0 for a promise of {self.promise.sentence}; give --delta D, such as 1e-6"
+            )
 
     @property
     def units(self) -> int:
@@ -152,7 +147,7 @@ class Leaking:
         level, low, high = self.alone, 0.0, 1.0
         for _ in range(HALVINGS):
             share = 0.5 * (low + high)
-            smaller = Leaking(self.promise.times(share), self.distances, self.delta)
+            smaller = replace(self, promise=self.promise.times(share))
             low, high = (share, high) if smaller.lasting(adversary).temporal <= level else (low, share)
         return self.promise.times(low) if low > 0.0 else None
 

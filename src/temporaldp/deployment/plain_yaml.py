@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file
+
+with needing("deployment"):
+    import yaml
 
 LARGEST_FILE = 256 * 1024
 """Bytes; the longest record of the registry has 12 thousand."""
@@ -30,6 +32,40 @@ NUMBERS = (
 """Scalars that are not text, by the core schema of YAML 1.2: 1e-5 is a number; yes, 1:30 and dates are text."""
 
 
+class PlainLoader(yaml.SafeLoader):
+    """SafeLoader without anchors, aliases, tags, repeated keys and YAML 1.1's guesses."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
+    depth = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        """Return the node of the next event; refuse what a record does not need."""
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        if self.check_event(yaml.AliasEvent) or event.anchor is not None:
+            raise InputError(f"expected no anchors and aliases (& and *), got one {_place(event)}: write values out")
+        if getattr(event, "tag", None) is not None:
+            raise InputError(f"expected no tags, got {event.tag[:60]!r} {_place(event)}: write plain values")
+        self.depth += 1
+        if self.depth > DEEPEST:
+            raise InputError(f"expected at most {DEEPEST} levels of nesting, got more {_place(event)}")
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """Return a mapping; refuse a key that is no text, or that stands twice."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key.value, str) or key.value in seen:
+                raise InputError(f"expected every field once, by a name, got {str(key.value)[:60]!r} {_place(key)}")
+            seen.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+for tag, pattern, first in NUMBERS:
+    PlainLoader.add_implicit_resolver(tag, re.compile(f"^{pattern}$"), first)
+
+
 def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
     """The one mapping that a YAML file holds.
 
@@ -40,9 +76,6 @@ def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
     InputError
         It is too large, no YAML, has tags, anchors, aliases or repeated keys, is nested too deeply, or holds no mapping.
     """
-    with needing("deployment"):
-        import yaml
-
     source = require_file(path, what)
     try:
         with source.open("rb") as file:
@@ -52,7 +85,7 @@ def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
     if len(content) > LARGEST_FILE:
         raise InputError(f"{source}: expected {what} of at most {LARGEST_FILE // 1024} KiB, got a larger file")
     try:
-        found = yaml.load(content, Loader=_loader())
+        found = yaml.load(content, Loader=PlainLoader)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
     except (yaml.YAMLError, ValueError) as error:
@@ -64,47 +97,6 @@ def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
 
 def _kind(found: Any) -> str:
     return {"NoneType": "an empty file", "list": "a list", "str": "text"}.get(type(found).__name__, "a single value")
-
-
-@cache
-def _loader() -> Any:
-    """The class that reads; made on first use, because PyYAML loads then."""
-    with needing("deployment"):
-        import yaml
-        from yaml.nodes import MappingNode
-
-    class PlainLoader(yaml.SafeLoader):
-        """SafeLoader without anchors, aliases, tags, repeated keys and YAML 1.1's guesses."""
-
-        yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
-
-        def compose_node(self, parent: Any, index: Any) -> Any:
-            event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-            if self.check_event(yaml.AliasEvent) or event.anchor is not None:
-                raise InputError(
-                    f"expected no anchors and aliases (& and *), got one {_place(event)}: write values out"
-                )
-            if getattr(event, "tag", None) is not None:
-                raise InputError(f"expected no tags, got {event.tag[:60]!r} {_place(event)}: write plain values")
-            self.depth = getattr(self, "depth", 0) + 1
-            if self.depth > DEEPEST:
-                raise InputError(f"expected at most {DEEPEST} levels of nesting, got more {_place(event)}")
-            node = super().compose_node(parent, index)
-            self.depth -= 1
-            return node
-
-        def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-            assert isinstance(node, MappingNode)
-            seen: set[str] = set()
-            for key, _ in node.value:
-                if not isinstance(key.value, str) or key.value in seen:
-                    raise InputError(f"expected every field once, by a name, got {str(key.value)[:60]!r} {_place(key)}")
-                seen.add(key.value)
-            return super().construct_mapping(node, deep=deep)
-
-    for tag, pattern, first in NUMBERS:
-        PlainLoader.add_implicit_resolver(tag, re.compile(f"^{pattern}$"), first)
-    return PlainLoader
 
 
 def _place(marked: Any) -> str:

@@ -87,17 +87,28 @@ class Question:
     fresh_noise: bool = False
 
     def __post_init__(self) -> None:
+        try:
+            least, most = (float(value) for value in self.stays)
+        except (TypeError, ValueError):
+            raise InputError(f"expected stays=(smallest, largest), two probabilities, got {self.stays!r}") from None
         names = state_names(self.states)
-        if len(names) < 2:
-            raise StateError(f"expected at least 2 states, such as home,away, got {', '.join(names) or 'none'}")
         object.__setattr__(self, "states", names)
+        object.__setattr__(self, "stays", (least, most))
         if self.tables is not None:
             object.__setattr__(self, "tables", tuple(dict(self.tables).items()))
-        least, most = self._range()
-        object.__setattr__(self, "stays", (least, most))
         if self.horizon is not None:
             whole_number(self.horizon, "the horizon", least=1, error=BudgetError)
         refused: tuple[tuple[bool, type[InputError], str], ...] = (
+            (
+                len(names) < 2,
+                StateError,
+                f"expected at least 2 states, such as home,away, got {', '.join(names) or 'none'}",
+            ),
+            (
+                not 0.0 <= least <= most <= 1.0,
+                InputError,
+                f"expected 0 <= smallest <= largest <= 1 for the probability of staying, got {least:g} and {most:g}",
+            ),
             (
                 self.at is not None and not least <= self.at <= most,
                 InputError,
@@ -147,17 +158,6 @@ class Question:
         for applies, error, message in refused:
             if applies:
                 raise error(message)
-
-    def _range(self) -> tuple[float, float]:
-        try:
-            least, most = (float(value) for value in self.stays)
-        except (TypeError, ValueError):
-            raise InputError(f"expected stays=(smallest, largest), two probabilities, got {self.stays!r}") from None
-        if not 0.0 <= least <= most <= 1.0:
-            raise InputError(
-                f"expected 0 <= smallest <= largest <= 1 for the probability of staying, got {least:g} and {most:g}"
-            )
-        return least, most
 
     @property
     def explained(self) -> float:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temporaldp.deployment.plain_yaml import read_plain_yaml
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise, Promise
 from temporaldp.deployment.stated_unit import Period, StatedUnit, period_in
 from temporaldp.errors import InputError
@@ -77,6 +76,8 @@ class Deployment:
         InputError
             It is not YAML, not a record, or has no usable parameters; the message names the field.
         """
+        from temporaldp.deployment.plain_yaml import read_plain_yaml
+
         return cls.from_record(read_plain_yaml(path, "a record of a deployment"), source=str(path))
 
     @classmethod

@@ -25,13 +25,12 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
     found, asked = card.leakage, card.question
     if found is None:
         raise InputError(f"expected a record with a number, but there is none: {card.reason}")
-    chains: dict[str, Any] = {"order": 1}
-    if asked.correlation is None:
-        chains |= {
-            "form": "stays, otherwise moves to every other state with equal probability",
-            "stays": list(asked.stays),
-        }
-    else:
+    chains = {
+        "order": 1,
+        "form": "stays, otherwise moves to every other state with equal probability",
+        "stays": list(asked.stays),
+    }
+    if asked.correlation is not None:
         chains |= {"form": f"given as a matrix ({asked.correlation_name})", "stays": list(card.stays)}
     stated = {
         "step": card.period,

@@ -11,12 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
-from temporaldp.values import positive, whole_number
-
-FloatArray = NDArray[np.float64]
+from temporaldp.values import FloatArray, positive, whole_number
 
 
 @dataclass(frozen=True, slots=True)
