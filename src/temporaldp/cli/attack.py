@@ -10,7 +10,7 @@ import typer
 from temporaldp import load_released
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, say_json, warn, working
-from temporaldp.cli.written import draw, require_figure, say_written
+from temporaldp.cli.written import draw, require_places, say_written
 from temporaldp.errors import InputError
 from temporaldp.project.inputs import gather
 from temporaldp.report.attack_figure import attack_figure
@@ -37,7 +37,7 @@ def attack(
     place = settings.report.released or settings.release.output
     if place is None:
         raise InputError("expected --released FILE, the published counts")
-    require_figure(figure, reads=(*settings.inputs, place))
+    require_places(figure=figure, reads=(*settings.inputs, place))
     if settings.traces.path is None:
         raise InputError("expected TRACES, the true data that were released")
     with working("reading data"):

@@ -27,7 +27,7 @@ from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
-from temporaldp.cli.written import draw, require_figure, say_written
+from temporaldp.cli.written import draw, require_places, say_written
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.report import Evidence, explanation
@@ -99,7 +99,7 @@ def audit(
     method = privacy.accounting
     if privacy.delta is not None and privacy.bound == "paper":
         raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
-    require_figure(figure, reads=settings.inputs)
+    require_places(figure=figure, reads=settings.inputs)
     with working("reading data"):
         inputs = gather(settings)
     n_steps = inputs.n_steps(privacy.horizon)

@@ -12,6 +12,7 @@ from rich.table import Table
 from temporaldp import Adversary, InputError, load_correlation, load_matrix
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, listing, say_json, warn, working
+from temporaldp.cli.written import require_places, say_written
 from temporaldp.deployment import Deployment, DeploymentCard
 from temporaldp.deployment.card import overview_of
 from temporaldp.deployment.figure import card_figure, heading
@@ -19,7 +20,7 @@ from temporaldp.deployment.page import write_card
 from temporaldp.deployment.question import Question
 from temporaldp.deployment.registry_field import registry_yaml
 from temporaldp.errors import MissingFileError
-from temporaldp.files.atomic import brief, require_writable
+from temporaldp.files.atomic import brief, suffix_of
 from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor, upper
 from temporaldp.report.style import save_figure
 
@@ -98,8 +99,8 @@ def deployment(
     given = o.read(project, assignments, options).settings.deployment
     places = output or []
     for place in places:
-        card_suffix(place)
-        require_writable(place, reads=(record if record.is_file() else None, given.correlation))
+        suffix_of(place, (".png", ".svg", ".html"), "--output")
+    require_places(*places, reads=(record if record.is_file() else None, given.correlation))
     if given.stays is not None and given.correlation is not None:
         raise InputError("expected either --stays or --correlation, got both")
     if emit and as_json:
@@ -125,12 +126,12 @@ def deployment(
     elif not emit:
         show_card(card)
         for place in places:
-            console.print(f"card written to {place}", soft_wrap=True, markup=False)
+            say_written(card=place)
 
 
 def _write_cards(card: DeploymentCard, places: list[Path]) -> None:
     for place in places:
-        if card_suffix(place) == ".html":
+        if place.suffix.lower() == ".html":
             write_card(card, place)
         else:
             save_figure(card_figure(card), place)
@@ -224,17 +225,3 @@ def _known(path: Path) -> Adversary:
         return load_correlation(path)
     forward = load_matrix(path)
     return Adversary.from_forward(forward, initial=forward.stationary_distribution())
-
-
-def card_suffix(place: Path) -> str:
-    """Return the format of a card: ".html", ".png" or ".svg".
-
-    Raises
-    ------
-    InputError
-        It is another one.
-    """
-    suffix = place.suffix.lower()
-    if suffix not in {".html", ".png", ".svg"}:
-        raise InputError(f"expected a file ending in .png, .svg or .html for --output, got {str(place)!r}")
-    return suffix

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, listing, say_json, warn, working
-from temporaldp.cli.written import draw, require_figure, say_written
+from temporaldp.cli.written import draw, require_places, say_written
 from temporaldp.project.inputs import read_data
 from temporaldp.report.sentences import number
 from temporaldp.report.uncertainty import diagnosis_figure
@@ -47,7 +47,7 @@ def diagnose(
         warn(
             "leakage of this diagnosis assumes that the noise of each step is fresh, although privacy.noise is unknown"
         )
-    require_figure(figure, reads=settings.inputs)
+    require_places(figure=figure, reads=settings.inputs)
     with working("reading traces"):
         data = read_data(settings.traces)
     with working("diagnosing"):

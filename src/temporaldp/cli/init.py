@@ -9,8 +9,8 @@ import typer
 
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, warn, working
-from temporaldp.errors import OutputError
-from temporaldp.files.atomic import replacing, require_writable
+from temporaldp.cli.written import require_places
+from temporaldp.files.atomic import replacing
 
 
 def init(
@@ -35,9 +35,7 @@ def init(
     from temporaldp.project.document import json_schema
     from temporaldp.project.proposal import propose
 
-    if output.exists() and not overwrite:
-        raise OutputError(f"{output} exists; say --overwrite to replace it")
-    require_writable(output, reads=(table, history))
+    require_places(output, reads=(table, history), overwrite=overwrite)
     with working("looking at the table"):
         proposal = propose(table, history, output.parent)
     beside = output.with_suffix(".schema.json")

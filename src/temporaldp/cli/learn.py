@@ -7,7 +7,8 @@ from typing import Annotated
 
 from temporaldp import Adversary, InputError, IntervalMatrix, learn_correlation, save_correlation
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, warn, working
+from temporaldp.cli.render import facts, warn, working
+from temporaldp.cli.written import say_written
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import read_data
 from temporaldp.release.learning import CONTRIBUTED
@@ -63,7 +64,7 @@ def learn(
             "(--set traces.states=A,B,C)"
         )
     show_learnt(adversary)
-    console.print(f"correlation written to {asked.output}", soft_wrap=True, markup=False)
+    say_written(correlation=asked.output)
 
 
 def show_learnt(adversary: Adversary) -> None:

@@ -14,8 +14,7 @@ from temporaldp.accounting.methods import accounting_from
 from temporaldp.cli import options as o
 from temporaldp.cli.ledger_share import share
 from temporaldp.cli.render import console, facts, listing, say_json, warn, working
-from temporaldp.errors import OutputError
-from temporaldp.files.atomic import require_writable
+from temporaldp.cli.written import require_places
 from temporaldp.project.inputs import gather
 from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.project.release import without_traces
@@ -117,9 +116,7 @@ def export(
     """Export every step with its time, budget or noise, leakage so far and output, as one table."""
     export_suffix(output)
     place = o.place_of(place)
-    require_writable(output, reads=(file_of(place),))
-    if output.exists() and not overwrite:
-        raise OutputError(f"{output} exists; say --overwrite to replace it")
+    require_places(output, reads=(file_of(place),), overwrite=overwrite)
     with Ledger(place, release) as ledger:
         export_ledger(ledger, output)
         console.print(f"{steps(len(ledger))} written to {output}, head {ledger.head}", soft_wrap=True, markup=False)
@@ -171,7 +168,7 @@ def adopt(
             [
                 ("from step", f"{event.step + 1} on" + (", the larger leakage of both correlations" if both else "")),
                 ("by", f"{event.by}, {event.at}"),
-                *(_spent_from_now_on(event.details) if renewal is None else _renewed_from_now_on(event.details)),
+                *([sustainable(event.details["reserve"])] if renewal is None else _renewed_from_now_on(event.details)),
                 ("head", ledger.head),
             ],
         )
@@ -179,10 +176,6 @@ def adopt(
             warn(NOT_SUSTAINABLE)
         what = "this correlation" if renewal is None else "this correlation and this plan"
         console.print(f"Later releases need {what}.", style="dim")
-
-
-def _spent_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
-    return [sustainable(adopted["reserve"])]
 
 
 def _renewed_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
@@ -209,13 +202,17 @@ def backup(
 
 
 def _document(ledger: Ledger) -> dict[str, Any]:
+    spent = {
+        one.name: {"published": int((one.epsilons > 0.0).sum()), "epsilons": one.epsilons.tolist()}
+        for one in tables_of(ledger)
+    }
     return {
         "ledger": ledger.place,
         **ledger.configuration,
         "unit": "nats",
         "head": ledger.head,
         "events": said_of(ledger)["events"],
-        **_tables_document(ledger),
+        **({"table_steps": spent} if spent else {}),
         "steps": [
             {
                 "step": r.step,
@@ -227,14 +224,6 @@ def _document(ledger: Ledger) -> dict[str, Any]:
             for r in ledger[:]
         ],
     }
-
-
-def _tables_document(ledger: Ledger) -> dict[str, Any]:
-    found = tables_of(ledger)
-    spent = {
-        one.name: {"published": int((one.epsilons > 0.0).sum()), "epsilons": one.epsilons.tolist()} for one in found
-    }
-    return {"table_steps": spent} if found else {}
 
 
 def _facts(ledger: Ledger) -> list[tuple[str, str]]:

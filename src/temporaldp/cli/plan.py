@@ -13,8 +13,7 @@ import numpy as np
 from temporaldp import BudgetError, BudgetPlan, LeakageSeries, NoisePlan, compare_plans, save_plan
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, learning_facts, listing, say_json, steps_table, warn, working
-from temporaldp.cli.written import draw, require_figure, say_written
-from temporaldp.files.atomic import require_writable
+from temporaldp.cli.written import draw, require_places, say_written
 from temporaldp.files.plans import plan_document
 from temporaldp.planning import Optimality, Plan, PlanComparison
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
@@ -62,9 +61,7 @@ def plan(
     asked = o.read(project, assignments, options)
     settings, compared = asked.settings, compare or figure is not None
     _require_together(settings, compared=compared)
-    require_figure(figure, reads=settings.inputs)
-    if output is not None:
-        require_writable(output, reads=settings.inputs)
+    require_places(output, figure=figure, reads=settings.inputs)
     with working("reading data"):
         inputs = asked.inputs()
     comparison = PlanComparison({}, {})
@@ -103,25 +100,38 @@ def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCo
 
 def _require_together(settings: Settings, *, compared: bool) -> None:
     """Refuse settings that contradict each other or have no effect."""
-    privacy = settings.privacy
-    if privacy.noise == "unknown" and privacy.delta is not None:
-        raise BudgetError("--noise unknown is accounted at delta = 0: leave out --delta, or name the noise")
-    if privacy.delta is None:
-        if compared and privacy.horizon is None:
-            raise BudgetError("--compare and --figure need --horizon T: without one there is only one method")
-        if privacy.drawn_noise is not None:
-            raise BudgetError("--noise is planned at a delta: give --delta D, such as 1e-6")
-        if settings.verification.enabled:
-            raise BudgetError("verification needs a delta and a number of steps: give --delta D and --horizon T")
-        return
-    if compared:
-        raise BudgetError("--compare and --figure are about budgets with delta = 0: leave out --delta, or them")
-    if settings.plan.is_given:
-        raise BudgetError("plan.method and plan.objective are about budgets with delta = 0: leave out --delta, or them")
-    if privacy.bound == "paper":
-        raise BudgetError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
-    if settings.verification.enabled and privacy.horizon is None:
-        raise BudgetError("verification needs a number of steps: give --horizon T")
+    privacy, is_pure, verified = settings.privacy, settings.privacy.delta is None, settings.verification.enabled
+    refused = (
+        (
+            privacy.noise == "unknown" and not is_pure,
+            "--noise unknown is accounted at delta = 0: leave out --delta, or name the noise",
+        ),
+        (
+            is_pure and compared and privacy.horizon is None,
+            "--compare and --figure need --horizon T: without one there is only one method",
+        ),
+        (is_pure and privacy.drawn_noise is not None, "--noise is planned at a delta: give --delta D, such as 1e-6"),
+        (is_pure and verified, "verification needs a delta and a number of steps: give --delta D and --horizon T"),
+        (
+            not is_pure and compared,
+            "--compare and --figure are about budgets with delta = 0: leave out --delta, or them",
+        ),
+        (
+            not is_pure and settings.plan.is_given,
+            "plan.method and plan.objective are about budgets with delta = 0: leave out --delta, or them",
+        ),
+        (
+            not is_pure and privacy.bound == "paper",
+            "--bound paper is an accounting method for delta = 0: leave it out, or --delta",
+        ),
+        (
+            not is_pure and verified and privacy.horizon is None,
+            "verification needs a number of steps: give --horizon T",
+        ),
+    )
+    for applies, message in refused:
+        if applies:
+            raise BudgetError(message)
 
 
 def _comparison(found: PlanComparison) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import facts, say_json, warn, working
-from temporaldp.cli.written import draw, require_figure, say_written
+from temporaldp.cli.written import draw, require_places, say_written
 from temporaldp.correlation import CountedTraces
-from temporaldp.files.atomic import require_writable
 from temporaldp.files.columns import save_columns
 from temporaldp.planning import plan_for_share
 from temporaldp.project.inputs import absences, read_data, scarcity
@@ -63,9 +62,7 @@ def population(
     privacy, study, prior = settings.privacy, settings.study, settings.correlation.prior
     if privacy.epsilon is None:
         raise InputError("expected --epsilon E, the epsilon of every step, in nats")
-    require_figure(figure, reads=settings.inputs)
-    if output is not None:
-        require_writable(output, reads=settings.inputs)
+    require_places(output, figure=figure, reads=settings.inputs)
     with working("reading traces"):
         data = read_data(settings.traces, correlation=True)
     groups = settings.traces.by is not None
@@ -87,7 +84,7 @@ def population(
             plans = _plans(list(people()), privacy.alpha, study.share, method, groups=groups)
     draw(figure, lambda: population_figure(found, level=study.above, groups=groups))
     if output is not None:
-        _save(found, output)
+        save_columns({"name": found.names, "leakage": found.leakage.tolist(), "people": found.people.tolist()}, output)
     if as_json:
         say_json(_document(found, study.above) | plans)
         return
@@ -112,11 +109,6 @@ def _plans(
         "not_held": list(plan.names),
         "sentence": plan.sentence,
     }
-
-
-def _save(found: LeakageDistribution, output: Path) -> None:
-    columns = {"name": found.names, "leakage": found.leakage.tolist(), "people": found.people.tolist()}
-    save_columns(columns, output)
 
 
 def _document(found: LeakageDistribution, level: float | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
 from temporaldp.cli.render import facts, say_json, working
 from temporaldp.cli.smoothing import save_all, smoothed_document
-from temporaldp.cli.written import draw, require_figure, say_written
+from temporaldp.cli.written import draw, require_places, say_written
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.release import public_correlation, without_traces
 from temporaldp.release.released import release_suffix
@@ -52,7 +52,7 @@ def smooth(
     for written in (release.smoothed, release.synthetic):
         if written is not None:
             require_writable(written, reads=(place, *settings.inputs))
-    require_figure(figure, reads=(place, *settings.inputs))
+    require_places(figure=figure, reads=(place, *settings.inputs))
     counts = load_released(place)
     with working("reading the correlation"):
         correlation = public_correlation(without_traces(settings), counts.states)

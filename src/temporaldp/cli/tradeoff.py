@@ -9,7 +9,7 @@ from temporaldp import InputError
 from temporaldp import tradeoff as computed
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, listing, say_json, warn, working
-from temporaldp.cli.written import draw, require_figure, say_written
+from temporaldp.cli.written import draw, require_places, say_written
 from temporaldp.project.inputs import gather
 from temporaldp.project.release import public_part
 from temporaldp.report.sentences import USER_LEVEL, NoiseBesideCounts, number
@@ -59,7 +59,7 @@ def tradeoff(
     }
     settings = o.read(project, assignments, options).settings
     privacy, study, n_people = settings.privacy, settings.study, settings.release.population
-    require_figure(figure, reads=settings.inputs)
+    require_places(figure=figure, reads=settings.inputs)
     if privacy.noise == "unknown" or (privacy.delta is None and privacy.noise is not None):
         raise InputError("--noise is gaussian or laplace, and planned at a delta: give --delta D, such as 1e-6")
     with working("reading data"):

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from temporaldp.cli.render import console, working
+from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.report.style import figure_suffix, save_figure
 
@@ -14,11 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-def require_figure(place: Path | None, *, reads: Iterable[Path | None]) -> None:
-    """Refuse a figure that could not be written when the work is done. Errors as for `figure_suffix` and `require_writable`."""
-    if place is not None:
-        figure_suffix(place)
-        require_writable(place, reads=reads)
+def require_places(
+    *places: Path | None, reads: Iterable[Path | None], figure: Path | None = None, overwrite: bool = True
+) -> None:
+    """Refuse outputs that could not be written when the work is done, or that exist and may not be overwritten.
+
+    Errors as for `figure_suffix` and `require_writable`.
+    """
+    if figure is not None:
+        figure_suffix(figure)
+    for place in (*places, figure):
+        if place is not None:
+            require_writable(place, reads=reads)
+            if place.exists() and not overwrite:
+                raise OutputError(f"{place} exists; say --overwrite to replace it")
 
 
 def draw(place: Path | None, figure: Callable[[], Figure]) -> None:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
 from numpy.typing import NDArray
 
-from temporaldp.errors import InputError
 from temporaldp.extras import needing
-from temporaldp.files.atomic import replacing
+from temporaldp.files.atomic import replacing, suffix_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,10 +68,7 @@ def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
 
 def figure_suffix(path: str | Path) -> str:
     """Return the suffix of a figure file, .png or .svg."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in {".png", ".svg"}:
-        raise InputError(f"expected a figure file ending in .png or .svg, got {str(path)!r}")
-    return suffix
+    return suffix_of(path, (".png", ".svg"), "a figure")
 
 
 def save_figure(figure: Figure, path: str | Path) -> None:
