@@ -205,7 +205,7 @@ def test_a_level_that_is_spent_as_planned_is_no_reason_to_warn(settings, epsilon
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("release", "morning.csv", "--plan", "p.json", "--dry-run", "-o", "x.csv"), "need a ledger"),
+        (("release", "morning.csv", "--plan", "p.json", "--dry-run", "-o", "x.csv"), "needs a ledger"),
         (("release", "morning.csv", *OLD, "--set", "release.warn_at=80", "-o", "x.csv"), "release.warn_at"),
         (("ledger", "export", "release.db", "-o", "x.txt"), ".parquet or .csv or .json"),
         (("ledger", "adopt", "release.db"), "--history"),

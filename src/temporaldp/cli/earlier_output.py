@@ -41,7 +41,8 @@ def is_earlier(output: Path, published: Callable[[str], Any], data: Traces) -> b
         if not isinstance(kept, np.ndarray):
             return False
         total = sum(counts.tolist())  # Python's: a foreign file may hold anything
-        same = np.array_equal(counts, kept)
-        if not same and (total < 0 or not np.array_equal(counts, consistent_counts(kept, total=total))):
+        if not np.array_equal(counts, kept) and (
+            total < 0 or not np.array_equal(counts, consistent_counts(kept, total=total))
+        ):
             return False
     return True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -154,9 +155,8 @@ def _known(past: list[Traces], prior: float, *, independent: bool) -> Adversary:
 
 def _require_new(place: str) -> None:
     """Refuse a place where a ledger has steps: an account records all spends from its first step on."""
-    store = store_at(place)
-    there = store.exists()
-    store.close()
+    with closing(store_at(place)) as store:
+        there = store.exists()
     if not there:
         return
     with Ledger(place) as known:

@@ -23,7 +23,7 @@ from temporaldp.release.guards import Forecast
 from temporaldp.release.ledger import ADOPT
 from temporaldp.release.postgres import PostgresDatabase
 from temporaldp.release.store import Store
-from temporaldp.report.sentences import number, steps
+from temporaldp.report.sentences import nats, number, steps
 
 MOST_NAMED = 3
 """Times that a warning names."""
@@ -52,49 +52,46 @@ def trial_place(ledger: str) -> Iterator[str | Store]:
         yield Store(FileDatabase(place, shown=shown_file(ledger)))
 
 
-def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:
-    """Print the budgets and the leakage of the new steps, in a dry run."""
-    found = stream.forecast(data.times)
-    leakage = found[-1].leakage if found else (stream.ledger[-1].leakage if len(stream) else None)
+def say_forecast(
+    stream: ContinualRelease[Any, Any],
+    found: Sequence[Forecast],
+    as_json: bool,
+    *,
+    document: dict[str, Any],
+    rows: list[tuple[str, str]],
+    of: str = "",
+) -> None:
+    """Print the budgets and the leakage of new steps, in a dry run, and what else is reported of them.
+
+    `of` names, after the level and the leakage, what they are about.
+    """
+    guard = stream.guard
+    leakage = found[-1].leakage if found else _leakage_so_far(stream)
     if as_json:
         listed = [
             {"time": f.time, "parameter": f.parameter, "epsilon": f.epsilon, "worst_leakage": f.leakage} for f in found
         ]
-        say_json(
-            {"dry_run": True, "ledger_steps": len(stream), "new_steps": len(found), "alpha": stream.guard.alpha,
-             "worst_leakage": leakage, "steps": listed}
-        )  # fmt: skip
+        known = {"ledger_steps": len(stream), "alpha": guard.alpha, "worst_leakage": leakage, "steps": listed}
+        say_json({"dry_run": True} | document | known)
         return
-    known = sum(stream.has(one) for one in data.times)
-    rows = [
-        ("nothing was drawn", "this is what a release would do"),
-        ("released already", f"{steps(known)} of these data, which would be given again"),
-        ("new", steps(len(found)) if found else "no step"),
-        ("level", _level(stream)),
-    ]
-    if leakage is not None:
-        rows.append(("worst leakage then", f"{number(leakage, up=True)} nats"))
-    facts("Dry run", rows)
-    forecast_table(found)
-
-
-def _level(stream: ContinualRelease[Any, Any]) -> str:
-    guard = stream.guard
-    if guard.promise == guard.alpha:
-        return f"{guard.alpha:g} nats"
-    return f"{guard.alpha:g} nats within each epoch, {number(guard.promise, up=True)} nats with all of them"
-
-
-def forecast_table(found: Sequence[Forecast]) -> None:
-    """The last of the steps that would be new."""
-    shown = found[-MOST_ROWS:]
-    leaked = ["" if one.leakage is None else number(one.leakage, up=True) for one in shown]
+    worst = [] if leakage is None else [("worst leakage then", nats(leakage) + of)]
+    all_epochs = f" within each epoch, {number(guard.promise, up=True)} nats with all of them"
+    level = f"{guard.alpha:g} nats{'' if guard.promise == guard.alpha else all_epochs}{of}"
+    facts("Dry run", [*rows, ("level", level), *worst])
     listing(
         [
-            {"time": one.time, "epsilon": number(one.epsilon, up=True), "worst leakage": worst}
-            for one, worst in zip(shown, leaked, strict=True)
+            {
+                "time": f.time,
+                "epsilon": number(f.epsilon, up=True),
+                "worst leakage": "" if f.leakage is None else number(f.leakage, up=True),
+            }
+            for f in found[-MOST_ROWS:]
         ]
     )
+
+
+def _leakage_so_far(stream: ContinualRelease[Any, Any]) -> float | None:
+    return stream.ledger[-1].leakage if len(stream) else None
 
 
 def other_data(release: ContinualRelease[Any, Any] | SharedRelease, data: Traces, times: Sequence[str]) -> str | None:
@@ -133,7 +130,7 @@ def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
     accountant = stream.guard.accountant
     if stream.guard.horizon is not None:
         return len(stream) / stream.guard.horizon
-    leakage = stream.ledger[-1].leakage if len(stream) else None
+    leakage = _leakage_so_far(stream)
     if accountant is None or accountant.alpha is None or leakage is None:
         return None
     adopted = max((event.step for event in stream.ledger.events if event.kind == ADOPT), default=0)
@@ -157,7 +154,7 @@ def ledger_facts(stream: ContinualRelease[Any, Any]) -> dict[str, Any]:
         "head": stream.ledger.head,
         "alpha": stream.guard.alpha,
         "promise": stream.guard.promise,
-        "worst_leakage": stream.ledger[-1].leakage if len(stream) else None,
+        "worst_leakage": _leakage_so_far(stream),
     }
 
 

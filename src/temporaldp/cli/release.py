@@ -12,14 +12,17 @@ from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
 from temporaldp.cli.earlier_output import is_earlier, refuse_existing
 from temporaldp.cli.operation import ledger_facts, logged, nearly_used, other_data, say_forecast, trial_place
-from temporaldp.cli.released import Smoothing, say_release
+from temporaldp.cli.released import say_release
 from temporaldp.cli.render import warn, working
 from temporaldp.cli.shared_release import refuse_account, release_table
+from temporaldp.cli.smoothing import Smoothing
+from temporaldp.correlation import Traces
 from temporaldp.errors import InputDiffersWarning
-from temporaldp.project.release import checked_output, loaded_plan, plan_alone, public_correlation, setup_of
+from temporaldp.project.release import checked_output, setup_of
 from temporaldp.release import filtered_histograms
 from temporaldp.release.histograms import gap_before
 from temporaldp.release.outputs import from_text
+from temporaldp.report.sentences import steps
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -68,7 +71,10 @@ def release(
     if asked.table is not None:
         _require_account_only(settings)
     if asked.ledger is None:
-        _release_by_plan(settings, target, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
+        if dry_run:
+            raise InputError("--dry-run needs a ledger: --ledger LEDGER")
+        refuse_existing(target, overwrite)
+        _release_by_plan(settings, target, as_json=as_json)
         return
     with logged(asked.log) as line:
         if asked.table is not None:
@@ -86,18 +92,12 @@ def _release_with_ledger(
     assert asked.ledger is not None
     with working("reading data"):
         setup = setup_of(settings)
-        public = None if asked.smoothed is None else public_correlation(settings, setup.data.states)
     if dry_run:
-        with trial_place(asked.ledger) as place, setup.opened(place, public) as stream:
-            if asked.head is not None:
-                stream.ledger.verify(head=asked.head)
-            say_forecast(stream, setup.data, as_json)
+        with trial_place(asked.ledger) as place, setup.opened(place) as stream:
+            _forecast(stream, setup.data, as_json)
         return
-    with setup.opened(asked.ledger, public) as stream:
-        if asked.head is not None:
-            stream.ledger.verify(head=asked.head)
-        if not overwrite and not is_earlier(output, partial(_published, stream), setup.data):
-            refuse_existing(output, overwrite)
+    with setup.opened(asked.ledger) as stream:
+        refuse_existing(output, overwrite or is_earlier(output, partial(_published, stream), setup.data))
         before, gap = len(stream), gap_before(setup.data, stream)
         with working("drawing noise", stored=stream), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDiffersWarning)
@@ -107,35 +107,38 @@ def _release_with_ledger(
         warn(gap)
         warn(other_data(stream, setup.data, [t for t in setup.data.times if _published(stream, t) is not None]))
         warn(nearly_used(stream, asked.warn_at))
-        found = None if public is None else filtered_histograms(setup.data, stream)
-        smoothing = Smoothing.of(found, public, settings)
-        say_release(released, setup, output, (stream, before), as_json, smoothing)
+        smoothing = None
+        if setup.public is not None:
+            smoothing = Smoothing(filtered_histograms(setup.data, stream), setup.public, settings)
+        say_release(released, setup, output, as_json, smoothing, (stream, before))
 
 
-def _release_by_plan(settings: Settings, output: Path, *, dry_run: bool, overwrite: bool, as_json: bool) -> None:
+def _release_by_plan(settings: Settings, output: Path, *, as_json: bool) -> None:
     """Draw all steps of a plan at once, without a ledger."""
-    asked = settings.release
-    if dry_run or any(one is not None for one in (asked.warn_at, asked.log, asked.head, settings.privacy.renew)):
-        raise InputError(
-            "--dry-run, release.warn_at, release.log, release.head and privacy.renew need a ledger: --ledger LEDGER"
-        )
-    planned = loaded_plan(settings)
-    if planned is None:
-        raise InputError("expected --plan FILE (from `temporaldp plan`), or --ledger LEDGER with --plan or --alpha")
-    refuse_existing(output, overwrite)
     with working("reading data"):
-        setup = plan_alone(planned, settings)
-        public = None if asked.smoothed is None else public_correlation(settings, setup.data.states)
+        setup = setup_of(settings)
+    assert setup.plan is not None
     with working("drawing noise"):
-        released = release_histograms(setup.data, planned, consistent=asked.consistent)
+        released = release_histograms(setup.data, setup.plan, consistent=settings.release.consistent)
     save_released(released, output, **settings.traces.own_names)
-    found = None
-    if public is not None:
+    smoothing = None
+    if setup.public is not None:
         totals = setup.data.histogram().sum(axis=1)
         with working("smoothing"):
-            found = smooth_released(released, public, total=totals, times=setup.data.times)
-    smoothing = Smoothing.of(found, public, settings)
-    say_release(released, setup, output, None, as_json, smoothing)
+            found = smooth_released(released, setup.public, total=totals, times=setup.data.times)
+        smoothing = Smoothing(found, setup.public, settings)
+    say_release(released, setup, output, as_json, smoothing)
+
+
+def _forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:
+    """Report the new steps."""
+    found, known = stream.forecast(data.times), sum(map(stream.has, data.times))
+    rows = [
+        ("nothing was drawn", "this is what a release would do"),
+        ("released already", f"{steps(known)} of these data, which would be given again"),
+        ("new", steps(len(found)) if found else "no step"),
+    ]
+    say_forecast(stream, found, as_json, document={"new_steps": len(found)}, rows=rows)
 
 
 def _published(stream: ContinualRelease[Any, Any], time: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,26 +11,22 @@ import numpy as np
 
 from temporaldp import InputError, ReleasedHistograms, save_released
 from temporaldp.cli.earlier_output import is_earlier, refuse_existing
-from temporaldp.cli.operation import (
-    forecast_table,
-    ledger_facts,
-    nearly_used,
-    other_data,
-    trial_place,
-)
-from temporaldp.cli.released import release_document, show_release
-from temporaldp.cli.render import facts, say_json, warn, working
+from temporaldp.cli.operation import ledger_facts, nearly_used, other_data, say_forecast, trial_place
+from temporaldp.cli.released import ledger_document, ledger_rows, say_counts
+from temporaldp.cli.render import warn, working
 from temporaldp.correlation import Traces
 from temporaldp.correlation.states import require_same_states
-from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
-from temporaldp.project.inputs import absences, read_data
+from temporaldp.planning.histogram_noise import laplace_scales
+from temporaldp.project.inputs import read_data
 from temporaldp.release import SharedRelease, consistent_counts
 from temporaldp.release.histograms import gap_before, require_same_step
 from temporaldp.release.store import Store, store_at
-from temporaldp.report.sentences import NoiseBesideCounts, impossible_counts, number, steps
+from temporaldp.report.sentences import steps
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
+
+OF_ALL = ", of all tables together"
 
 
 def release_table(
@@ -40,14 +37,16 @@ def release_table(
     assert asked.ledger is not None
     if dry_run:
         with trial_place(asked.ledger) as place, _opened(settings, place) as shared:
-            _say_forecast(shared, _data_of(shared, settings), as_json)
+            _forecast(shared, _data_of(shared, settings), as_json)
         return
     with _opened(settings, asked.ledger) as shared:
         is_first = not shared.n_published
         data = _data_of(shared, settings)
         shared.refresh()
-        if not overwrite and not is_earlier(output, lambda time: _published(shared, time), data):
-            refuse_existing(output, overwrite)
+        refuse_existing(
+            output,
+            overwrite or is_earlier(output, lambda time: shared.published(time) if shared.has(time) else None, data),
+        )
         before, gap = len(shared.ledger), gap_before(data, shared.stream)
         shared.stream.require_next([time for time in data.times if not shared.stream.has(time)])
         again = [time for time in data.times if shared.has(time)]
@@ -59,18 +58,24 @@ def release_table(
         warn(gap)
         warn(other_data(shared, data, data.times))
         warn(nearly_used(shared.stream, asked.warn_at))
-        if is_first:
-            warn(impossible_counts(released, data.n_users))
-        _say(shared, data, released, output, before, as_json, is_first=is_first)
+        say_counts(
+            released,
+            data,
+            output,
+            as_json,
+            is_first=is_first,
+            document=ledger_document(shared.stream, before) | {"table": shared.table},
+            rows=(
+                ("table", f"{shared.table}, whose share of every step is {shared.share:g}"),
+                *ledger_rows(shared.stream, before, OF_ALL),
+            ),
+        )
 
 
 def refuse_account(ledger: str) -> None:
     """`InputError` where a ledger is an account of several tables, and no table was named."""
-    store = store_at(ledger)
-    try:
+    with closing(store_at(ledger)) as store:
         heading = store.heading() if store.exists() else None
-    finally:
-        store.close()
     tables = json.loads(heading.configuration).get("tables") if heading is not None else None
     if tables:
         raise InputError(
@@ -97,10 +102,6 @@ def _data_of(shared: SharedRelease, settings: Settings) -> Traces:
     return data
 
 
-def _published(shared: SharedRelease, time: str) -> Any:
-    return shared.published(time) if shared.has(time) else None
-
-
 def _released(shared: SharedRelease, data: Traces, consistent: bool) -> ReleasedHistograms:
     """The table at all times of the data: as it was, or drawn now."""
     truth = data.histogram()
@@ -117,59 +118,15 @@ def _released(shared: SharedRelease, data: Traces, consistent: bool) -> Released
     )
 
 
-def _say_forecast(shared: SharedRelease, data: Traces, as_json: bool) -> None:
-    """Print the budgets and the leakage of the new steps, in a dry run."""
+def _forecast(shared: SharedRelease, data: Traces, as_json: bool) -> None:
+    """Report the new steps of a table, of which other tables' jobs may have charged some already."""
     charged = [time for time in data.times if shared.stream.has(time) and not shared.has(time)]
     found = shared.forecast(data.times)
-    leakage = found[-1].leakage if found else shared.ledger[-1].leakage if len(shared.ledger) else None
-    if as_json:
-        listed = [{"time": f.time, "epsilon": f.epsilon, "worst_leakage": f.leakage} for f in found]
-        say_json(
-            {"dry_run": True, "table": shared.table, "ledger_steps": len(shared.ledger), "new": len(found),
-             "charged_already": len(charged), "alpha": shared.stream.guard.alpha, "worst_leakage": leakage, "steps": listed}
-        )  # fmt: skip
-        return
     rows = [
         ("nothing was drawn", f"this is what a release of {shared.table} would do"),
         ("published already", f"{steps(data.n_times - len(found))} of these data, which would be given again"),
         ("charged already", f"{steps(len(charged))}, by another table's job: they leak no more"),
         ("new to all tables", steps(len(found) - len(charged))),
-        ("level", f"{shared.stream.guard.alpha:g} nats for all tables together"),
     ]
-    if leakage is not None:
-        rows.append(("worst leakage then", f"{number(leakage, up=True)} nats, of all tables"))
-    facts("Dry run", rows)
-    forecast_table(found)
-
-
-def _say(
-    shared: SharedRelease,
-    data: Traces,
-    released: ReleasedHistograms,
-    output: Path,
-    before: int,
-    as_json: bool,
-    *,
-    is_first: bool,
-) -> None:
-    """Print the released table and the state of the account."""
-    worst, n = shared.ledger[-1].leakage, len(shared.ledger)
-    beside = NoiseBesideCounts(mean_absolute_noise(released.scales, released.noise), data.n_users, len(released.states))
-    warn(absences(data))
-    warn(beside.warning if is_first else None)
-    if as_json:
-        say_json(
-            release_document(released, output)
-            | {"table": shared.table, "noise_beside_counts": beside.share, "ledger": shared.ledger.place}
-            | {"ledger_steps": n, "new_steps": n - before, "head": shared.ledger.head, "worst_leakage": worst}
-        )
-        return
-    assert worst is not None
-    more = (
-        ("noise beside counts", beside.sentence),
-        ("table", f"{shared.table}, whose share of every step is {shared.share:g}"),
-        ("account", f"{shared.ledger.place}: {steps(before)} before, {steps(n)} now"),
-        ("worst leakage so far", f"{number(worst, up=True)} nats, of all tables together"),
-        ("head", f"{shared.ledger.head[:16]} (note it: `temporaldp ledger verify --head` looks for it)"),
-    )
-    show_release(released, output, more)
+    document = {"table": shared.table, "new": len(found), "charged_already": len(charged)}
+    say_forecast(shared.stream, found, as_json, document=document, rows=rows, of=OF_ALL)

@@ -11,9 +11,8 @@ from temporaldp import InputError, load_released
 from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
 from temporaldp.cli.render import facts, say_json, working
-from temporaldp.cli.smoothing import save_all, smoothed_document
+from temporaldp.cli.smoothing import Smoothing
 from temporaldp.cli.written import draw, require_places, say_written
-from temporaldp.files.atomic import require_writable
 from temporaldp.project.release import public_correlation, without_traces
 from temporaldp.release.released import release_suffix
 from temporaldp.report.figures import release_figure
@@ -49,19 +48,17 @@ def smooth(
     if place is None or release.smoothed is None or release.population is None:
         raise InputError("expected RELEASED, --population N (the public number of users) and --output FILE")
     release_suffix(release.smoothed)
-    for written in (release.smoothed, release.synthetic):
-        if written is not None:
-            require_writable(written, reads=(place, *settings.inputs))
-    require_places(figure=figure, reads=(place, *settings.inputs))
+    require_places(release.smoothed, release.synthetic, figure=figure, reads=(place, *settings.inputs))
     counts = load_released(place)
     with working("reading the correlation"):
         correlation = public_correlation(without_traces(settings), counts.states)
     with working("smoothing"):
         found = smooth_released(counts, correlation, total=release.population)
-    rows = save_all(found, correlation, release.smoothed, settings)
+    smoothing = Smoothing(found, correlation, settings)
+    rows = smoothing.save()
     draw(figure, lambda: release_figure(counts, smoothed=found))
     if as_json:
-        say_json(smoothed_document(found, release.smoothed))
+        say_json(smoothing.document)
         return
     facts("Smoothed", rows)
     say_written(figure=figure)

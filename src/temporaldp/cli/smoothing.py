@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,36 +14,43 @@ if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
 
 
-def save_all(
-    smoothed: SmoothedHistograms, correlation: PublicCorrelation, output: Path, settings: Settings
-) -> list[tuple[str, str]]:
-    """Write the smoothed counts, and synthetic traces if asked; return the lines that describe both."""
-    synthetic = settings.release.synthetic
-    save_smoothed(smoothed, output, **settings.traces.own_names)
-    width = float(np.median(smoothed.upper - smoothed.lower)) / 2.0
-    rows = [
-        (
-            "smoothed counts",
-            f"{output}, from {smoothed.seen}, with 95 % intervals (half of them within {width:.3g} people)",
-        ),
-        ("made from", smoothed.used),
-        ("fit", smoothed.fit),
-    ]
-    if synthetic is not None:
-        made = synthetic_traces(smoothed, correlation)
-        save_synthetic(made, synthetic)
-        rows.append(("synthetic traces", f"{synthetic}. {made.note}"))
-    return rows
+@dataclass(frozen=True, slots=True)
+class Smoothing:
+    """Smoothed counts, the correlation that smoothed them, and the settings, which name the files to write."""
 
+    found: SmoothedHistograms
+    correlation: PublicCorrelation
+    settings: Settings
 
-def smoothed_document(smoothed: SmoothedHistograms, output: Path) -> dict[str, Any]:
-    """Smoothed counts as JSON values."""
-    return {
-        "smoothed_output": output,
-        "seen": smoothed.seen,
-        "used": smoothed.used,
-        "fit": smoothed.fit,
-        "smoothed": smoothed.counts,
-        "lower": smoothed.lower,
-        "upper": smoothed.upper,
-    }
+    def save(self) -> list[tuple[str, str]]:
+        """Write the smoothed counts, and synthetic traces if asked; return the lines that describe both."""
+        found, output, synthetic = self.found, self.settings.release.smoothed, self.settings.release.synthetic
+        assert output is not None
+        save_smoothed(found, output, **self.settings.traces.own_names)
+        width = float(np.median(found.upper - found.lower)) / 2.0
+        rows = [
+            (
+                "smoothed counts",
+                f"{output}, from {found.seen}, with 95 % intervals (half of them within {width:.3g} people)",
+            ),
+            ("made from", found.used),
+            ("fit", found.fit),
+        ]
+        if synthetic is not None:
+            made = synthetic_traces(found, self.correlation)
+            save_synthetic(made, synthetic)
+            rows.append(("synthetic traces", f"{synthetic}. {made.note}"))
+        return rows
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Smoothed counts as JSON values."""
+        return {
+            "smoothed_output": self.settings.release.smoothed,
+            "seen": self.found.seen,
+            "used": self.found.used,
+            "fit": self.found.fit,
+            "smoothed": self.found.counts,
+            "lower": self.found.lower,
+            "upper": self.found.upper,
+        }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,11 +92,8 @@ def _tokens(store: str, *, make: bool) -> Iterator[Tokens]:
         from temporaldp.serve.service import database_at
     from temporaldp.serve.tokens import Tokens
 
-    database = database_at(store, make=make)
-    try:
+    with closing(database_at(store, make=make)) as database:
         yield Tokens(database)
-    finally:
-        database.close()
 
 
 def _document(token: Token) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -119,8 +119,6 @@ def gather(settings: Settings, states: tuple[str, ...] | None = None) -> Inputs:
     """
     traces, known = settings.traces, settings.correlation
     if traces.is_counted:
-        if traces.path is not None:
-            raise InputError("traces.transitions and traces.counts replace the traces: give one or the other")
         return _counted(settings, states)
     _require_one_source(settings)
     if known.stays is not None:
@@ -178,23 +176,32 @@ def _require_one_source(settings: Settings) -> None:
     """Refuse settings that contradict each other."""
     known = settings.correlation
     given = [known.backward is not None or known.forward is not None, known.file is not None, known.stays is not None]
-    if sum(given) > 1:
-        raise InputError(
-            "expected one of correlation.backward and correlation.forward, correlation.file, and correlation.stays"
-        )
-    if any(given) and (settings.history.path is not None or known.is_estimated):
-        raise InputError(
+    refused = (
+        (
+            sum(given) > 1,
+            "expected one of correlation.backward and correlation.forward, correlation.file, and correlation.stays",
+        ),
+        (
+            any(given) and (settings.history.path is not None or known.is_estimated),
             "correlation.backward, .forward, .file and .stays replace estimation: leave out the history and correlation.prior, "
-            ".directions, .per_user, .confidence, .period and .phase"
-        )
-    if known.phase is not None and known.period is None:
-        raise InputError("correlation.phase is a step of a clock: set correlation.period too")
-    if known.confidence is not None and (known.prior or known.period is not None):
-        raise InputError(
-            "correlation.confidence covers every prior and every time: leave out correlation.prior and correlation.period"
-        )
-    if known.per_user and known.period is not None:
-        raise InputError("correlation.period estimates one clock for all users: leave out correlation.per_user")
+            ".directions, .per_user, .confidence, .period and .phase",
+        ),
+        (
+            known.phase is not None and known.period is None,
+            "correlation.phase is a step of a clock: set correlation.period too",
+        ),
+        (
+            known.confidence is not None and (known.prior > 0.0 or known.period is not None),
+            "correlation.confidence covers every prior and every time: leave out correlation.prior and correlation.period",
+        ),
+        (
+            known.per_user and known.period is not None,
+            "correlation.period estimates one clock for all users: leave out correlation.per_user",
+        ),
+    )
+    for applies, message in refused:
+        if applies:
+            raise InputError(message)
 
 
 def _estimated(past: Traces, settings: Settings, data: Traces | None) -> Inputs:
@@ -232,8 +239,12 @@ def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | Non
     origin = together(matrix.origin for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
     provenance = Provenance("matrices", name=path.name)
     if origin is not None:
-        source: Literal["learnt", "stated"] = "learnt" if origin.source == "learnt" else "stated"
-        provenance = Provenance(source, name=path.name, text=origin.sentence, epsilon=origin.epsilon)
+        provenance = Provenance(
+            "learnt" if origin.source == "learnt" else "stated",
+            name=path.name,
+            text=origin.sentence,
+            epsilon=origin.epsilon,
+        )
     return Inputs((loaded,), provenance, _optional(traces, loaded.states))
 
 
@@ -276,8 +287,6 @@ def read_data(traces: TracesSettings, states: Sequence[str] | None = None, *, co
     InputError
         Both or neither are given.
     """
-    if traces.is_counted and traces.path is not None:
-        raise InputError("traces.transitions and traces.counts replace the traces: give one or the other")
     if not traces.is_counted:
         if traces.path is None:
             raise InputError(
@@ -300,12 +309,11 @@ def read_data(traces: TracesSettings, states: Sequence[str] | None = None, *, co
 def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
     """Counts in place of traces: the correlation from their transitions, a history or matrices."""
     traces, known = settings.traces, settings.correlation
-    given = (known.backward, known.forward, known.file, known.stays, settings.history.path)
     if traces.transitions is None:
         without = settings.model_copy(update={"traces": traces.model_copy(update={"counts": None})})
         found = gather(without, states)
         return replace(found, trajectories=read_data(traces, found.states))
-    if any(one is not None for one in given):
+    if settings.has_other_source:
         raise InputError("traces.transitions determine the correlation: leave out the history and other correlations")
     if known.period is not None:
         raise InputError("correlation.period needs times of transitions: give TRACES, counts of transitions have none")

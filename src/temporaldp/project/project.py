@@ -14,7 +14,7 @@ from temporaldp.correlation import Adversary, Traces
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
 from temporaldp.project.inputs import Inputs, gather, read_data
-from temporaldp.project.release import checked_output, loaded_plan, plan_alone, public_correlation, setup_of
+from temporaldp.project.release import checked_output, setup_of
 from temporaldp.release import ReleasedHistograms, release_histograms, save_released
 
 if TYPE_CHECKING:
@@ -119,9 +119,7 @@ class Project:
 
     def _verification(self) -> dict[str, Any]:
         verification = self.settings.verification
-        given = {"failure": verification.failure, "draws": verification.draws, "seconds": verification.seconds}
-        terms = {key: value for key, value in given.items() if value is not None}
-        return {"verify": verification.enabled, "seed": verification.seed, **terms}
+        return {"verify": verification.enabled} | verification.model_dump(exclude={"enabled"}, exclude_none=True)
 
     def release(self) -> ReleasedHistograms:
         """Publish the histograms of the traces, and write them to the output if one is set.
@@ -138,17 +136,12 @@ class Project:
         """
         release = self.settings.release
         output = None if release.output is None else checked_output(self.settings)
+        setup = setup_of(self.settings)
         if release.ledger is None:
-            planned = loaded_plan(self.settings)
-            if planned is None:
-                raise InputError("expected a ledger (release.ledger) with a level, or a plan (release.plan)")
-            released = release_histograms(
-                plan_alone(planned, self.settings).data, planned, consistent=release.consistent
-            )
+            assert setup.plan is not None
+            released = release_histograms(setup.data, setup.plan, consistent=release.consistent)
         else:
-            setup = setup_of(self.settings)
-            public = None if release.smoothed is None else public_correlation(self.settings, setup.data.states)
-            with setup.opened(release.ledger, public) as stream:
+            with setup.opened(release.ledger) as stream:
                 released = release_histograms(setup.data, stream, consistent=release.consistent)
         if output is not None:
             save_released(released, output, **self.settings.traces.own_names)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,9 +19,8 @@ from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
 from temporaldp.planning.clock import Clock
 from temporaldp.project.inputs import Inputs, gather, read, read_data
 from temporaldp.project.recipe import note_recipe, recipe_of
-from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger, NoisyHistogram
+from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger
 from temporaldp.release.database import file_of
-from temporaldp.release.epochs import Every
 from temporaldp.release.histogram import histogram_mechanism
 from temporaldp.release.released import release_suffix
 from temporaldp.release.store import Store, store_at
@@ -39,10 +40,11 @@ PHASES = (
 
 @dataclass(frozen=True, slots=True)
 class ReleaseSetup:
-    """Guard of the level of a release (a plan, an accountant, or both), and the data.
+    """Guard of the level of a release (a plan, an accountant, or both), the data, and the correlation that smooths counts.
 
     Parameters
     ----------
+    settings : Settings
     plan : Plan or None
     accountant : TemporalAccountant or None
     data : Traces
@@ -50,41 +52,40 @@ class ReleaseSetup:
         Description of the correlation.
     recipe : Recipe
         From what the release is computed; the ledger notes it.
-    renewed : str, optional
-        When the plan begins again.
+    public : PublicCorrelation or None
+        The correlation that smooths the counts, where they are smoothed.
     """
 
+    settings: Settings
     plan: Plan | None
     accountant: TemporalAccountant | None
     data: Traces
     source: Source
     recipe: Recipe
-    renewed: Every | None = None
+    public: PublicCorrelation | None
 
-    @property
-    def mechanism(self) -> DiscreteLaplaceHistogram | NoisyHistogram:
-        """The mechanism that publishes a histogram."""
+    @contextmanager
+    def opened(self, ledger: str | Store) -> Iterator[ContinualRelease[Any, Any]]:
+        """Open the release on a ledger, which has the noted head, and notes from what its next steps are computed."""
         n_states = self.data.n_states
-        return DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states)
-
-    def opened(self, ledger: str | Store, public: PublicCorrelation | None) -> ContinualRelease[Any, Any]:
-        """Open the release on a ledger, which notes from what its next steps are computed."""
-        stream = ContinualRelease(
-            self.mechanism,
+        with ContinualRelease(
+            DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states),
             ledger=ledger,
             accountant=self.accountant,
             plan=self.plan,
             states=self.data.states,
             step=self.source.step,
-            correlation=public,
-            renewed=self.renewed,
-        )
-        note_recipe(stream.ledger, self.recipe)
-        return stream
+            correlation=self.public,
+            renewed=self.settings.privacy.renew,
+        ) as stream:
+            if self.settings.release.head is not None:
+                stream.ledger.verify(head=self.settings.release.head)
+            note_recipe(stream.ledger, self.recipe)
+            yield stream
 
 
 def setup_of(settings: Settings) -> ReleaseSetup:
-    """Return what satisfies the level of a release with a ledger, and its data.
+    """Return what satisfies the level of a release, and its data; without a ledger, a plan alone.
 
     Raises
     ------
@@ -93,13 +94,15 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     """
     privacy, known = settings.privacy, settings.correlation
     planned = loaded_plan(settings)
+    if settings.release.ledger is None:
+        return _setup_without_ledger(planned, settings)
     if planned is None and privacy.alpha is None:
         raise InputError("expected a level: --alpha A with a correlation (--history FILE), or a plan (--plan FILE)")
     if privacy.renew is not None:
         _require_renewable(planned, settings)
     if not settings.has_correlation:
         return _setup_without_correlation(planned, settings)
-    if settings.history.path is None and not any((known.file, known.backward, known.forward, known.stays)):
+    if not settings.has_other_source:
         raise InputError(
             "with a ledger, a correlation is estimated from a history (--history FILE), or with privacy (`temporaldp learn`), "
             "never from TRACES: they grow from run to run and are protected"
@@ -128,7 +131,25 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         source = source.with_learning_of(planned.source)
         source = replace(source, warning=planned.source.warning or source.warning)
     recipe = recipe_of("temporaldp release", settings, found.provenance)
-    return ReleaseSetup(planned, accountant, found.trajectories, source, recipe, privacy.renew)
+    return ReleaseSetup(
+        settings, planned, accountant, found.trajectories, source, recipe, _smoothing_by(settings, found.trajectories)
+    )
+
+
+def _setup_without_ledger(planned: Plan | None, settings: Settings) -> ReleaseSetup:
+    """The setup of a plan of which all steps are drawn at once."""
+    asked = settings.release
+    if any(one is not None for one in (asked.warn_at, asked.log, asked.head, settings.privacy.renew)):
+        raise InputError(
+            "release.warn_at, release.log, release.head and privacy.renew need a ledger: --ledger LEDGER, or release.ledger "
+            "in the project file"
+        )
+    if planned is None:
+        raise InputError(
+            "expected --plan FILE (from `temporaldp plan`), or --ledger LEDGER with --plan or --alpha; or these settings in "
+            "the project file"
+        )
+    return plan_alone(planned, settings)
 
 
 def _clock_plan(settings: Settings) -> Plan:
@@ -160,11 +181,8 @@ def _with_phase(settings: Settings) -> Settings:
     known = settings.correlation
     if known.period is None or known.phase is not None or settings.release.ledger is None:
         return settings
-    store = store_at(settings.release.ledger)
-    try:
+    with closing(store_at(settings.release.ledger)) as store:
         begun = store.exists() and (heading := store.heading()) is not None and heading.n_steps > 0
-    finally:
-        store.close()
     if not begun:
         return settings
     past = read(settings.history_table)
@@ -193,7 +211,7 @@ def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     data, clock = read_data(settings.traces, source.states), source.clock
     if plan.has_phases and (clock is None or clock.phase_at(data.times[0]) is None):
         source = replace(source, warning=f"{source.warning}; {PHASES}" if source.warning else PHASES)
-    return ReleaseSetup(plan, None, data, source, recipe)
+    return ReleaseSetup(settings, plan, None, data, source, recipe, _smoothing_by(settings, data))
 
 
 def _require_renewable(planned: Plan | None, settings: Settings) -> None:
@@ -208,6 +226,11 @@ def _require_renewable(planned: Plan | None, settings: Settings) -> None:
         )
 
 
+def _smoothing_by(settings: Settings, data: Traces) -> PublicCorrelation | None:
+    """The correlation that smooths the counts of a release; None where they are not smoothed."""
+    return None if settings.release.smoothed is None else public_correlation(settings, data.states)
+
+
 def public_correlation(settings: Settings, states: tuple[str, ...] | None) -> PublicCorrelation:
     """Return the correlation for smoothing.
 
@@ -216,9 +239,7 @@ def public_correlation(settings: Settings, states: tuple[str, ...] | None) -> Pu
     InputError
         There is none but that of the protected traces.
     """
-    known = settings.correlation
-    given = (known.file, known.backward, known.forward, known.stays, settings.history.path)
-    if all(one is None for one in given):
+    if not settings.has_other_source:
         raise InputError(
             "counts are smoothed by a public correlation: give --history FILE with other traces, --set correlation.file=FILE "
             "from `temporaldp learn`, or --set correlation.forward=FILE. It is not estimated from the released traces: that "

@@ -104,8 +104,17 @@ class TracesSettings(TableSettings):
 
     @property
     def is_counted(self) -> bool:
-        """Whether counts take the place of traces."""
-        return self.transitions is not None or self.counts is not None
+        """Whether counts take the place of traces.
+
+        Raises
+        ------
+        InputError
+            Both are given.
+        """
+        found = self.transitions is not None or self.counts is not None
+        if found and self.path is not None:
+            raise InputError("traces.transitions and traces.counts replace the traces: give one or the other")
+        return found
 
 
 class CorrelationSettings(Section):
@@ -136,7 +145,7 @@ class CorrelationSettings(Section):
     def is_estimated(self) -> bool:
         """Whether a key about estimation is set."""
         keys = {"directions", "prior", "per_user", "confidence", "period", "phase"}
-        return any(getattr(self, key) != type(self).model_fields[key].default for key in keys)
+        return bool(self.model_dump(include=keys, exclude_defaults=True))
 
 
 class PrivacySettings(Section):
@@ -324,6 +333,13 @@ class Settings(Section):
     def has_correlation(self) -> bool:
         """Whether the project file or the command gives the correlation of the adversary."""
         return self.history.path is not None or self.correlation.is_given
+
+    @property
+    def has_other_source(self) -> bool:
+        """Whether the correlation is from elsewhere than the protected traces: a history, a file, matrices or a range."""
+        known = self.correlation
+        given = (self.history.path, known.file, known.backward, known.forward, known.stays)
+        return any(one is not None for one in given)
 
     @property
     def history_table(self) -> TableSettings:
