@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 import typer
@@ -23,6 +24,7 @@ from temporaldp import (
 )
 from temporaldp.accounting import Attained, ExactLeakage, LeakageCurves
 from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
@@ -96,38 +98,39 @@ def audit(
     promise = _promise(privacy)
     if verification.enabled and isinstance(promise, float):
         raise InputError("verification simulates the noise of a release: give --noise M --scale S --delta D")
-    method = privacy.accounting
-    if privacy.delta is not None and privacy.bound == "paper":
-        raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
+    method: Accounting[Any, Any] = privacy.accounting
+    release: Any = promise
+    if privacy.delta is not None:
+        if privacy.bound == "paper":
+            raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
+        method = ApproximateDP(privacy.delta)
+        release = PrivacyGuarantee(promise) if isinstance(promise, float) else promise
     require_places(figure=figure, reads=settings.inputs)
     with working("reading data"):
         inputs = gather(settings)
     n_steps = inputs.n_steps(privacy.horizon)
     with working("accounting"):
-        if privacy.delta is not None:
-            found = audit_with_delta(inputs, promise, privacy.delta, n_steps)
-            if verification.enabled:
-                found = replace(found, own=_own(inputs, promise, privacy.delta, n_steps, verification))
-        else:
-            assert isinstance(promise, float)
-            found = audit_of(inputs, promise, n_steps, method)
-            found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.series))
-        evidence = found.evidence(inputs)
+        found = audit_of(inputs, release, n_steps, method)
+        plausible = uncertainty_of(inputs, settings.correlation, found.leakage)
+        found = replace(found, name_users=True, uncertainty=plausible)
+        own = _own(inputs, release, method.delta, n_steps, verification) if verification.enabled else None
     warn(inputs.scarcity)
     warn(inputs.provenance.warning)
     warn(absences(inputs.trajectories))
     warn(hole_sentence(inputs.trajectories) if privacy.horizon is None else None)
-    draw(figure, lambda: _figure(inputs, evidence))
+    draw(figure, lambda: _figure(inputs, found))
     if as_json:
-        say_json(audit_document(inputs, found))
+        say_json(audit_document(inputs, found, own))
     else:
-        show_audit(inputs, found, evidence)
+        show_audit(inputs, found, own)
         say_written(figure=figure)
     if privacy.alpha is not None and inputs.scarcity is not None:
         warn("whether the leakage is within alpha is unknown: too few transitions were observed")
         raise typer.Exit(3)
-    if privacy.alpha is not None and found.series.worst > privacy.alpha:
-        warn(f"the leakage{found.by} is {nats(found.series.worst)}, above alpha = {privacy.alpha:g}")
+    if privacy.alpha is not None and found.leakage.worst > privacy.alpha:
+        paper = f" by {PAPER_BOUND}" if isinstance(found.leakage.accounting, PaperBound) else ""
+        by = at_delta(found.leakage.delta) or paper
+        warn(f"the leakage{by} is {nats(found.leakage.worst)}, above alpha = {privacy.alpha:g}")
         raise typer.Exit(3)
 
 
@@ -144,58 +147,36 @@ def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | Discre
     return histogram_profile(privacy.drawn_noise, privacy.scale)
 
 
-@dataclass(frozen=True, slots=True)
-class Audit:
-    """Leakage of a constant budget and, beside exact numbers, the paper's bound."""
-
-    series: LeakageSeries
-    limits: LeakageSupremum
-    paper: LeakageSeries | None = None
-    paper_limits: LeakageSupremum | None = None
-    uncertainty: LeakageUncertainty | None = None
-    own: OwnLeakage | None = None
-
-    @property
-    def by(self) -> str:
-        """Qualification of a number that is not exact."""
-        paper = f" by {PAPER_BOUND}" if isinstance(self.series.accounting, PaperBound) else ""
-        return at_delta(self.series.delta) or paper
-
-    def evidence(self, inputs: Inputs) -> Evidence:
-        """Content of the tables, the figure and the sentences."""
-        times = inputs.times(len(self.series))
-        return Evidence(
-            inputs.adversaries,
-            self.series,
-            inputs.provenance,
-            times,
-            supremum=self.limits,
-            name_users=True,
-            paper=self.paper,
-            paper_supremum=self.paper_limits,
-            uncertainty=self.uncertainty,
-        )
+Accounted: TypeAlias = Callable[[Any], tuple[LeakageSeries, LeakageSupremum | None]]
+"""Leakage and supremum of a release by an accounting method."""
 
 
-def audit_of(inputs: Inputs, epsilon: float, n_steps: int, accounting: Accounting[Any, Any] | None = None) -> Audit:
-    """Leakage of a release that spends epsilon at every step, and its supremum."""
-    spent, method = np.full(n_steps, epsilon), accounting or Exact()
+def evidence_by(inputs: Inputs, accounted: Accounted, method: Any) -> Evidence:
+    """Content of the tables, the figure and the sentences; beside exact numbers, the paper's."""
+    leakage, limits = accounted(method)
+    is_tighter = isinstance(leakage.accounting, Exact | IntervalBound)
+    paper, paper_limits = accounted(PaperBound()) if is_tighter else (None, None)
+    return Evidence(
+        inputs.adversaries,
+        leakage,
+        inputs.provenance,
+        inputs.times(len(leakage)),
+        supremum=limits,
+        paper=paper,
+        paper_supremum=paper_limits,
+    )
 
-    def by(one: Accounting[Any, Any]) -> tuple[LeakageSeries, LeakageSupremum]:
+
+def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any) -> Evidence:
+    """Leakage of a release that spends an epsilon, or calls a mechanism, at every step, and its supremum."""
+
+    def accounted(one: Any) -> tuple[LeakageSeries, LeakageSupremum]:
         return (
-            temporal_leakage(inputs.everyone, spent, accounting=one),
-            leakage_supremum(inputs.everyone, epsilon, accounting=one),
+            temporal_leakage(inputs.everyone, release, accounting=one, horizon=n_steps),
+            leakage_supremum(inputs.everyone, release, accounting=one),
         )
 
-    return Audit(*by(method), *by(PaperBound())) if isinstance(method, Exact) else Audit(*by(method))
-
-
-def audit_with_delta(inputs: Inputs, promise: Any, delta: float, n_steps: int) -> Audit:
-    """Leakage of a release with the same noise at every step, as epsilon at a delta."""
-    mechanism = PrivacyGuarantee(promise) if isinstance(promise, float) else promise
-    series = temporal_leakage(inputs.everyone, [mechanism] * n_steps, accounting=ApproximateDP(delta))
-    limits = leakage_supremum(inputs.everyone, mechanism, accounting=ApproximateDP(delta))
-    return Audit(series, limits)
+    return evidence_by(inputs, accounted, method)
 
 
 def _own(inputs: Inputs, mechanism: Any, delta: float, n_steps: int, verification: VerificationSettings) -> OwnLeakage:
@@ -213,18 +194,19 @@ def _own(inputs: Inputs, mechanism: Any, delta: float, n_steps: int, verificatio
     )
 
 
-def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
+def audit_document(inputs: Inputs, found: Evidence, own: OwnLeakage | None) -> dict[str, Any]:
     """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
-    series, paper, gap = found.series, None, _gap(found.series)
-    if found.paper is not None and found.paper_limits is not None:
-        limits = _directions(found.paper_limits)
+    series, paper, gap = found.leakage, None, _gap(found.leakage)
+    assert found.supremum is not None
+    if found.paper is not None and found.paper_supremum is not None:
+        limits = _directions(found.paper_supremum)
         paper = _directions(found.paper) | {"worst_leakage": found.paper.worst, "supremum": limits}
     return {
         "epsilon": float(series.epsilons[0]),
         "delta": series.delta,
         "gap": gap,
         "states": inputs.states,
-        "times": inputs.times(len(series)),
+        "times": found.times,
         "accounting": series.accounting,
         **_directions(series),
         "attained": None if series.attained is None else _directions(series.attained),
@@ -232,11 +214,11 @@ def audit_document(inputs: Inputs, found: Audit) -> dict[str, Any]:
         "worst_leakage": series.worst,
         "worst_user": series.worst_user,
         "worst_pair": series.worst_pair(),
-        "supremum": _directions(found.limits) | {"certified": found.limits.certified},
+        "supremum": _directions(found.supremum) | {"certified": found.supremum.certified},
         "witness": _witness(series),
         "paper": paper,
         "uncertainty": None if found.uncertainty is None else _uncertainty(found.uncertainty),
-        "own_leakage": found.own,
+        "own_leakage": own,
         "learning_epsilon": inputs.provenance.epsilon,
         "user_level": series.user_level,
         "unit": "nats",
@@ -308,11 +290,13 @@ def _gap(series: LeakageSeries) -> float | None:
     return float(curves.gaps()[series.worst_time])
 
 
-def show_audit(inputs: Inputs, found: Audit, evidence: Evidence) -> None:
+def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None) -> None:
     """Print the audit as tables."""
-    series, times, gap, learnt = found.series, evidence.times, _gap(found.series), inputs.provenance.epsilon
+    series, limits, times = evidence.leakage, evidence.supremum, evidence.times
+    assert limits is not None
+    gap, learnt = _gap(series), inputs.provenance.epsilon
     epsilon, at, step = float(series.epsilons[0]), at_delta(series.delta), evidence.explained_step
-    sides = [f"{name} {upper(getattr(found.limits, name))}" for name in ("backward", "forward")]
+    sides = [f"{name} {upper(getattr(limits, name))}" for name in ("backward", "forward")]
     least = _least(series)
     rows = [
         ("correlation", inputs.provenance.sentence, True),
@@ -321,10 +305,10 @@ def show_audit(inputs: Inputs, found: Audit, evidence: Evidence) -> None:
         (f"largest leakage ({series.accounting.label})", _largest(inputs, series.worst, epsilon), True),
         ("at", f"step {step + 1} of {len(times)}, time {times[step]}", True),
         ("about", series.worst_user or "", bool(series.worst_user)),
-        (INFINITE_HORIZON, f"{', '.join(sides)}, temporal {supremum(found.limits)}", True),
-        (f"by {PAPER_BOUND}", explanation.paper(evidence) or "", found.paper is not None),
+        (INFINITE_HORIZON, f"{', '.join(sides)}, temporal {supremum(limits)}", True),
+        (f"by {PAPER_BOUND}", explanation.paper(evidence) or "", evidence.paper is not None),
         ("if the noise of each step is fresh", least, bool(least)),
-        ("of the release itself, by simulation", found.own.sentence if found.own else "", found.own is not None),
+        ("of the release itself, by simulation", own.sentence if own else "", own is not None),
         ("discretisation error, at most", number(gap or 0.0, up=True), gap is not None),
         ("cost of learning the correlation", learning_cost(learnt, series.worst + learnt, series.delta), bool(learnt)),
         (USER_LEVEL, number(series.user_level, up=True), True),
@@ -338,7 +322,7 @@ def show_audit(inputs: Inputs, found: Audit, evidence: Evidence) -> None:
         return
     facts(title, shown)
     steps_table(series, times)
-    uncertain = None if found.uncertainty is None else explanation.uncertainty(found.uncertainty)
+    uncertain = None if evidence.uncertainty is None else explanation.uncertainty(evidence.uncertainty)
     for sentence in (uncertain, *explanation.reasons(evidence), explanation.witness(evidence)):
         if sentence:
             console.print(sentence, markup=False)

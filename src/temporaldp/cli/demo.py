@@ -11,6 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from temporaldp import (
+    Exact,
     PublicCorrelation,
     ReleasedHistograms,
     SmoothedHistograms,
@@ -83,9 +84,8 @@ def demo(
     inputs = Inputs((adversary,), provenance, protected, STEP)
 
     console.rule("1. audit: what leaks?", align="left")
-    found = audit_of(inputs, EPSILON, protected.n_times)
-    audited = found.evidence(inputs)
-    show_audit(inputs, found, audited)
+    audited = audit_of(inputs, EPSILON, protected.n_times, Exact())
+    show_audit(inputs, audited)
 
     console.rule("2. plan: noise for a level", align="left")
     with working("planning"):
@@ -126,8 +126,8 @@ def demo(
     with working("drawing", writes=True):
         write_report(evidence, output / "report.html", title=title)
         for figure_name, figure in (
-            ("audit.svg", leakage_figure(found.series, protected.times, paper=found.paper)),
-            ("witness.svg", witness_figure(found.series.witness(audited.explained_step), protected.times)),
+            ("audit.svg", leakage_figure(audited.leakage, protected.times, paper=audited.paper)),
+            ("witness.svg", witness_figure(audited.leakage.witness(audited.explained_step), protected.times)),
             ("plan.svg", leakage_figure(planned, protected.times, alpha=ALPHA)),
             ("budgets.svg", budget_figure(planned, protected.times)),
             ("comparison.svg", comparison_figure(compared, protected.times)),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from temporaldp import InputError, LeakageSeries, Ledger, LedgerError, ReleasedHistograms, temporal_leakage
+from temporaldp import InputError, Ledger, LedgerError, ReleasedHistograms, temporal_leakage
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.methods import accounting_from
@@ -37,49 +37,32 @@ def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, nam
         raise InputError(
             f"{ledger.place} was released with noise at a delta: give its plan too (--plan), which has the scales"
         )
-    released = released_in(ledger)
     if plan is not None and plan.delta:
         if inputs is None:
             raise InputError(
                 "a noise plan's ledger keeps no correlation: give --history, or --set correlation.backward=FILE"
             )
         leakage = plan.leakage_to(inputs.everyone, len(ledger))
-        return _evidence(ledger, inputs, leakage, None, released, plan, name_users=name_users)
-    accountant = accountant_of(ledger) if inputs is None else None
-    found = _kept(ledger, accountant) if accountant is not None else inputs
-    assert found is not None
-    if accountant is not None:
-        leakage = accountant.leakage()
+    elif inputs is None:
+        accountant = accountant_of(ledger)
+        assert accountant is not None
+        inputs, leakage = _kept(ledger, accountant), accountant.leakage()
     else:
-        leakage = temporal_leakage(found.everyone, ledger.epsilons, accounting=accounting_from(known["accounting"]))
-    paper = (
-        temporal_leakage(found.everyone, ledger.epsilons, accounting=PaperBound())
-        if leakage.accounting.is_exact
-        else None
-    )
-    return _evidence(ledger, found, leakage, paper, released, None, name_users=name_users)
-
-
-def _evidence(
-    ledger: Ledger,
-    inputs: Inputs,
-    leakage: LeakageSeries,
-    paper: LeakageSeries | None,
-    released: ReleasedHistograms | None,
-    plan: Plan | None,
-    *,
-    name_users: bool,
-) -> Evidence:
+        leakage = temporal_leakage(inputs.everyone, ledger.epsilons, accounting=accounting_from(known["accounting"]))
+    paper = None
+    if leakage.accounting.is_exact:
+        paper = temporal_leakage(inputs.everyone, ledger.epsilons, accounting=PaperBound())
     renewal = renewal_of(ledger)
-    level = float(ledger.configuration["alpha"]) if renewal is None else renewal.promise
+    level = float(known["alpha"]) if renewal is None else renewal.promise
+    followed = plan if plan is not None and plan.delta else None
     return Evidence(
         adversaries=inputs.adversaries,
         leakage=leakage,
         provenance=inputs.provenance,
         times=ledger.times,
-        plan=plan,
-        held=None if plan is not None else level,
-        released=released,
+        plan=followed,
+        held=level if followed is None else None,
+        released=released_in(ledger),
         name_users=name_users,
         paper=paper,
         tables=tuple(_alone(table, inputs) for table in tables_of(ledger)),

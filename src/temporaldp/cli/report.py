@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,18 +14,17 @@ from temporaldp import (
     LeakageSupremum,
     Ledger,
     ReleasedHistograms,
-    leakage_supremum,
     load_plan,
     load_released,
-    temporal_leakage,
 )
 from temporaldp.accounting.exact.method import Exact
-from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
+from temporaldp.cli.audit import audit_of, evidence_by
 from temporaldp.cli.ledger_report import evidence_of
-from temporaldp.cli.render import console, warn, working
+from temporaldp.cli.render import warn, working
+from temporaldp.cli.written import say_written
 from temporaldp.correlation.states import require_same_states
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import Plan
@@ -94,8 +94,11 @@ def report(
     planned = loaded_plan(subject)
     states = None if planned is None else planned.source.states
     method = privacy.accounting
-    is_paper, chosen = isinstance(method, PaperBound), None if isinstance(method, Exact) else method
-    _require_bound(is_paper, planned)
+    if isinstance(method, PaperBound) and planned is not None and not isinstance(planned.accounting, PaperBound):
+        raise InputError(
+            f"the plan satisfies {planned.level} by another accounting method ({planned.accounting.name}), of which the "
+            "paper's bound is no evidence: leave out --bound paper, or plan with --bound paper"
+        )
     with working("reading data"):
         inputs = gather(subject, states)
     shown = None if asked.released is None else load_released(asked.released)
@@ -107,17 +110,14 @@ def report(
     if shown is not None and inputs.trajectories is not None and shown.times != inputs.trajectories.times:
         raise InputError("the times of the released histograms are not those of TRACES, or are in another order")
     with working("accounting"):
-        leakage, limits = _accounted(inputs, planned, privacy.epsilon, n_steps, chosen)
-        tighter = isinstance(leakage.accounting, Exact | IntervalBound)
-        paper, paper_limits = (
-            _accounted(inputs, planned, privacy.epsilon, n_steps, PaperBound()) if tighter else (None, None)
+        evidence = (
+            audit_of(inputs, privacy.epsilon, n_steps, method)
+            if planned is None
+            else _planned(inputs, planned, n_steps, method)
         )
-        evidence = Evidence(
-            adversaries=inputs.adversaries,
-            leakage=leakage,
-            provenance=inputs.provenance,
-            times=inputs.times(n_steps) if shown is None else shown.times,
-            supremum=limits,
+        evidence = replace(
+            evidence,
+            times=evidence.times if shown is None else shown.times,
             plan=planned,
             released=shown,
             true_counts=inputs.trajectories.histogram()
@@ -125,9 +125,7 @@ def report(
             else None,
             n_users=None if inputs.trajectories is None else inputs.trajectories.n_users,
             name_users=asked.name_users,
-            paper=paper,
-            paper_supremum=paper_limits,
-            uncertainty=uncertainty_of(inputs, subject.correlation, leakage),
+            uncertainty=uncertainty_of(inputs, subject.correlation, evidence.leakage),
             recipes=((0, recipe_of("temporaldp report", subject, inputs.provenance)),),
         )
     _write(evidence, inputs, target, asked.title)
@@ -155,7 +153,7 @@ def _write(evidence: Evidence, inputs: Inputs | None, output: Path, title: str) 
         warn(sentence)
     if evidence.internal:
         warn("the page is marked as internal: " + " ".join(evidence.internal))
-    console.print(f"report written to {output}", soft_wrap=True, markup=False)
+    say_written(report=output)
     if evidence.is_satisfied is False:
         whose = "release" if evidence.plan is None else "plan"
         warn(f"the level of the {whose} is not satisfied against the adversary of this report; see the page")
@@ -182,29 +180,16 @@ def _report_ledger(settings: Settings, output: Path, *, is_other: bool) -> None:
     _write(evidence, inputs, output, asked.title)
 
 
-Accounted: TypeAlias = tuple[LeakageSeries, LeakageSupremum | None]
+def _planned(inputs: Inputs, plan: Plan, n_steps: int, method: Accounting[Any, Any]) -> Evidence:
+    """Leakage under a plan, by the method that is asked for, or by its own."""
 
-
-def _require_bound(is_paper: bool, plan: Plan | None) -> None:
-    if is_paper and plan is not None and not isinstance(plan.accounting, PaperBound):
-        raise InputError(
-            f"the plan satisfies {plan.level} by another accounting method ({plan.accounting.name}), of which the paper's "
-            "bound is no evidence: leave out --bound paper, or plan with --bound paper"
+    def accounted(one: Accounting[Any, Any] | None) -> tuple[LeakageSeries, LeakageSupremum | None]:
+        return (
+            plan.leakage_to(inputs.everyone, n_steps, accounting=one),
+            plan.supremum_to(inputs.everyone, accounting=one),
         )
 
-
-def _accounted(
-    inputs: Inputs, plan: Plan | None, epsilon: float | None, n_steps: int, accounting: Accounting[Any, Any] | None
-) -> Accounted:
-    if plan is not None:
-        return plan.leakage_to(inputs.everyone, n_steps, accounting=accounting), plan.supremum_to(
-            inputs.everyone, accounting=accounting
-        )
-    assert epsilon is not None
-    return (
-        temporal_leakage(inputs.everyone, epsilon, accounting=accounting or Exact(), horizon=n_steps),
-        leakage_supremum(inputs.everyone, epsilon, accounting=accounting or Exact()),
-    )
+    return evidence_by(inputs, accounted, None if isinstance(method, Exact) else method)
 
 
 def _reported_steps(horizon: int | None, shown: ReleasedHistograms | None, plan: Plan | None, inputs: Inputs) -> int:
