@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
 from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Annotated, Any, NoReturn
 
 import typer
+from rich.markup import escape
 
 from temporaldp import LeakageBudgetError, LedgerError, PlanError, TemporaldpError, __version__
 from temporaldp.cli import (
@@ -31,7 +31,7 @@ from temporaldp.cli import (
     tradeoff,
 )
 from temporaldp.cli.interruption import Interrupted, handle_signals, leave
-from temporaldp.cli.render import errors
+from temporaldp.cli.render import drop_output, errors
 from temporaldp.errors import LateDataError, SpentError
 
 BAD_INPUT = 2
@@ -128,16 +128,11 @@ def main() -> None:
             "not enough memory for that many steps, people or states; use fewer, or plan without a horizon", BAD_INPUT
         )
     except BrokenPipeError:  # `| head` has read enough
-        _drop_output()
+        drop_output()
         sys.exit(0)
     except OSError as error:
-        _drop_output()
+        drop_output()
         _stop(f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}", BAD_INPUT)
-
-
-def _drop_output() -> None:
-    """Discard what is still to be written to standard output, which cannot be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _code(error: TemporaldpError) -> int:
@@ -149,11 +144,5 @@ def _code(error: TemporaldpError) -> int:
 
 
 def _stop(message: str, code: int) -> NoReturn:
-    errors.print(f"[bold red]error:[/] {_escaped(message)}", soft_wrap=True)
+    errors.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
     sys.exit(code)
-
-
-def _escaped(message: str) -> str:
-    from rich.markup import escape
-
-    return escape(message)

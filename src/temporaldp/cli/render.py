@@ -33,9 +33,13 @@ class Terminal(Console):
     def on_broken_pipe(self) -> None:
         """Stop silently, with the exit code of success."""
         self.quiet = True
-        devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, sys.stdout.fileno())
+        drop_output()
         raise SystemExit(0)
+
+
+def drop_output() -> None:
+    """Discard what is still to be written to standard output, which cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 console = Terminal(highlight=False, emoji=False)

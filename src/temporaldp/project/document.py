@@ -50,7 +50,7 @@ def read_settings(
         document = _parsed(text, name)
         _require_known(document, lambda key: _location(name, text, key))
         _resolve_paths(document, place.parent)
-    given: dict[str, str] = {}
+    told: dict[str, tuple[str, Any]] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals or "." not in key:
@@ -59,17 +59,17 @@ def read_settings(
             )
         section, _, field = key.strip().partition(".")
         _require_known({section: {field: value}}, lambda key: f"--set {key}")
+        told[key.strip()] = f"--set {key.strip()}", value
+    told |= {key: (option, value) for key, (option, value) in (options or {}).items() if value is not None}
+    for key, (_, value) in told.items():
+        section, _, field = key.partition(".")
         document.setdefault(section, {})[field] = value
-        given[key.strip()] = f"--set {key.strip()}"
-    for key, (option, value) in (options or {}).items():
-        if value is not None:
-            section, _, field = key.partition(".")
-            document.setdefault(section, {})[field] = value
-            given[key] = option
     try:
         return Settings.model_validate(document)
     except ValidationError as error:
-        raise InputError(_sentence(error, lambda key: given.get(key) or _location(name, text, key))) from None
+        raise InputError(
+            _sentence(error, lambda key: told[key][0] if key in told else _location(name, text, key))
+        ) from None
 
 
 def _text(place: Path) -> str:

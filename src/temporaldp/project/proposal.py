@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -94,7 +95,7 @@ def propose(table: Path, history: Path | None, folder: Path) -> Proposal:
         The table cannot be read.
     """
     traces = look(table)
-    traces.settings["path"] = os.path.relpath(table, folder)
+    traces = replace(traces, settings={"path": os.path.relpath(table, folder), **traces.settings})
     past = None
     if history is not None:
         found = look(history)
@@ -176,14 +177,11 @@ def _looked_long(
     connection.execute(
         f"CREATE TEMP TABLE rows AS SELECT {user} AS u, {moment} AS t, {_name(roles['state'])} AS s FROM source"
     )
-    n, users, times, unread, first, last = connection.execute(
-        "SELECT count(*), count(DISTINCT u), count(DISTINCT t), count(*) FILTER (t IS NULL), min(t), max(t) FROM rows"
-    ).fetchall()[0]
-    (twice,) = connection.execute(
-        "SELECT count(*) FROM (SELECT u, t FROM rows GROUP BY u, t HAVING count(DISTINCT s) > 1)"
-    ).fetchall()[0]
-    (step,) = connection.execute(
-        "SELECT mode(d) FROM (SELECT t - lag(t) OVER (PARTITION BY u ORDER BY t) AS d FROM rows) WHERE d > 0"
+    n, users, times, unread, first, last, twice, step = connection.execute(
+        "SELECT count(*), count(DISTINCT u), count(DISTINCT t), count(*) FILTER (t IS NULL), min(t), max(t), "
+        "(SELECT count(*) FROM (SELECT u, t FROM rows GROUP BY u, t HAVING count(DISTINCT s) > 1)), "
+        "(SELECT mode(d) FROM (SELECT t - lag(t) OVER (PARTITION BY u ORDER BY t) AS d FROM rows) WHERE d > 0) "
+        "FROM rows"
     ).fetchall()[0]
     states = sorted(
         str(one) for (one,) in connection.execute("SELECT DISTINCT s FROM rows WHERE s IS NOT NULL").fetchall()
@@ -244,29 +242,37 @@ def _name(column: str) -> str:
 
 def _text(traces: Looked, past: Looked | None) -> str:
     """The file, each key with its meaning."""
-    lines = ["# The settings of this release; docs/project-file.md lists every key.", ""]
-    lines += _section("traces", traces.settings, traces.facts)
-    if past is not None:
-        lines += _section("history", past.settings, past.facts)
-    else:
-        lines += ["# A release needs a correlation from other traces than those that it protects:"]
-        lines += ["# [history]", '# path = ""', ""]
-    lines += _section("privacy", {"alpha": 1.0, "epsilon": 0.1}, [])
-    lines[-1:] = [f"# horizon = 96  # {_meaning('privacy', 'horizon')}", ""]
-    lines += _section("release", {"ledger": "release.db", "output": "published.csv"}, [])
-    lines[-1:] = [f'# smoothed = "smoothed.csv"  # {_meaning("release", "smoothed")}', ""]
-    lines += _section("report", {"output": "report.html"}, [])
-    return "\n".join(lines)
+    history = [
+        "# A release needs a correlation from other traces than those that it protects:",
+        "# [history]",
+        '# path = ""',
+        "",
+    ]
+    return "\n".join(
+        [
+            "# The settings of this release; docs/project-file.md lists every key.",
+            "",
+            *_section("traces", traces.settings, facts=traces.facts),
+            *(history if past is None else _section("history", past.settings, facts=past.facts)),
+            *_section("privacy", {"alpha": 1.0, "epsilon": 0.1}, left_out={"horizon": 96}),
+            *_section(
+                "release", {"ledger": "release.db", "output": "published.csv"}, left_out={"smoothed": "smoothed.csv"}
+            ),
+            *_section("report", {"output": "report.html"}),
+        ]
+    )
 
 
-def _section(name: str, keys: dict[str, Any], facts: list[str]) -> list[str]:
-    ordered = {key: keys[key] for key in ("path", *keys) if key in keys}
-    made = [f"[{name}]", *(f"# {fact}" for fact in facts)]
-    for key, value in ordered.items():
-        made.append(f"{key} = {json.dumps(value, ensure_ascii=False)}  # {_meaning(name, key)}")
-    return [*made, ""]
+def _section(
+    name: str, keys: dict[str, Any], *, facts: Sequence[str] = (), left_out: Mapping[str, Any] | None = None
+) -> list[str]:
+    """The lines of a section; keys that are left out stand in comments."""
+    given = [_line(name, key, value) for key, value in keys.items()]
+    proposed = [_line(name, key, value) for key, value in (left_out or {}).items()]
+    return [f"[{name}]", *(f"# {fact}" for fact in facts), *given, *(f"# {line}" for line in proposed), ""]
 
 
-def _meaning(section: str, key: str) -> str:
+def _line(section: str, key: str, value: Any) -> str:
+    """A key, its value and its meaning."""
     owner: Any = Settings.model_fields[section].annotation
-    return str(owner.model_fields[key].description)
+    return f"{key} = {json.dumps(value, ensure_ascii=False)}  # {owner.model_fields[key].description}"

@@ -66,6 +66,5 @@ def _sha256(path: Path) -> str:
     whole = hashlib.sha256()
     for file in trace_files(path):
         with file.open("rb") as content:
-            while block := content.read(1 << 20):
-                whole.update(block)
+            hashlib.file_digest(content, lambda: whole)
     return whole.hexdigest()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -183,7 +184,7 @@ class EpochLeakage:
     alone: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Evidence:
     """Content of a report.
 
@@ -243,7 +244,6 @@ class Evidence:
     renewal: Renewal | None = None
     epochs: tuple[EpochLeakage, ...] = ()
     recipes: tuple[tuple[int, Recipe], ...] = ()
-    _observed: dict[int, Observation] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if len(self.times) != len(self.leakage):
@@ -323,15 +323,11 @@ class Evidence:
         tied = np.flatnonzero(self.leakage.worst_member.temporal >= self.leakage.worst * (1.0 - 1e-9))
         return int(tied[len(tied) // 2])
 
-    @property
+    @cached_property
     def observation(self) -> Observation | None:
-        """The observation that attains the leakage of the explained step; None where none is known."""
-        if not isinstance(self.leakage.worst_member.evidence, ExactLeakage):
-            return None
-        step = self.explained_step
-        if step not in self._observed:
-            self._observed[step] = self.leakage.witness(step)
-        return self._observed[step]
+        """The observation that attains the leakage of the explained step; computed once. None where none is known."""
+        is_known = isinstance(self.leakage.worst_member.evidence, ExactLeakage)
+        return self.leakage.witness(self.explained_step) if is_known else None
 
     @property
     def largest_epoch(self) -> float:

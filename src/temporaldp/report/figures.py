@@ -23,12 +23,11 @@ from temporaldp.release import ReleasedHistograms, SmoothedHistograms
 from temporaldp.report.sentences import PAPER_BOUND, number
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, label_lines, legend_above, new_figure, one_plot, styled
 from temporaldp.report.thinning import drawn_points
+from temporaldp.values import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-FloatArray = NDArray[np.float64]
 
 MOST_LABELS = 30
 """States named on an axis."""
@@ -274,13 +273,13 @@ def release_figure(
     for panel, state in zip(panels, chosen, strict=False):
         if smoothed is not None:
             _draw_smoothed(panel, released, smoothed, int(state))
-        if true_counts is not None and smoothed is not None:
-            _draw_line(panel, true_counts[:, state], color=DARK, linewidth=1.2, label="true")
         elif true_counts is not None:
             truth = true_counts[:, state]
             low = truth - reach if not released.consistent else np.maximum(truth - reach, 0)
             panel.fill_between(steps, low, truth + reach, color="0.85", label=noise)
-            _draw_line(panel, truth, color=DARK, linewidth=1.6, label="true")
+        if true_counts is not None:
+            width = 1.6 if smoothed is None else 1.2
+            _draw_line(panel, true_counts[:, state], color=DARK, linewidth=width, label="true")
         if smoothed is None:
             _draw_line(panel, released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
         panel.set_title(_short(released.states[state], 40), fontsize=10, loc="left")
