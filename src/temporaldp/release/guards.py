@@ -67,8 +67,8 @@ class Guard(ABC):
     """Whether each step has matrices or a budget of its own."""
 
     @abstractmethod
-    def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
-        """Configuration of a ledger, as JSON values; `kept` is the configuration that the ledger has, or empty."""
+    def identity(self, salt: str | None) -> dict[str, Any]:
+        """Configuration of a ledger, as JSON values; `salt` is that of the digests in it, None for a new one."""
 
     def position(self, n_steps: int, time: str | None) -> int:
         """Position of the next step in the plan, after so many steps: at this time, if it is known."""
@@ -87,8 +87,12 @@ class Guard(ABC):
         """The next step, at this position, if nothing is published at it; refused if there are no more steps."""
 
     def begin(self, ledger: Ledger) -> None:
-        """Get ready for the steps of a ledger that was made for this; by default there is nothing to do."""
-        return
+        """Get ready for the steps of a ledger that was made for this: an accountant goes on from its checkpoint.
+
+        The accountant's matrices are kept beside the ledger.
+        """
+        if self.accountant is not None:
+            self.accountant = begun(self.accountant, ledger)
 
     def require_mechanism(self, mechanism: Mechanism) -> None:
         """Refuse a mechanism that cannot be called with what the steps have, budgets or scales of noise, or leaks more."""
@@ -128,17 +132,27 @@ class Guard(ABC):
         if self.accountant is not None:
             self.accountant.spend(epsilon)
 
-    @abstractmethod
     def replay(self, ledger: Ledger) -> None:
-        """Take in the steps that the ledger has."""
+        """Count the steps of the ledger that the accountant has not counted; without one, none depends on those before it."""
+        if self.accountant is not None:
+            known = len(self.accountant)
+            if known > len(ledger):
+                raise InputError(
+                    f"the accountant has {known} steps and the ledger {len(ledger)}: something else was charged to the "
+                    "release's own accountant; open the release again"
+                )
+            take_in(self.accountant, ledger)
 
-    @abstractmethod
     def kept_state(self) -> dict[str, Any] | None:
-        """State after the steps so far, as JSON values; None where all of them are needed."""
+        """State of the accountant after the steps so far, as JSON values; None where all of them are needed.
 
-    @abstractmethod
+        A plan alone has nothing to keep; one that is made anew reads what was spent.
+        """
+        return {} if self.accountant is None else account_of(self.accountant).kept_state()
+
     def leakage_after(self, epsilon: float) -> float | None:
         """Largest leakage of any step once the next one has spent epsilon; None where it is not computed."""
+        return None if self.accountant is None else self.accountant.total(epsilon)
 
 
 class PlanGuard(Guard):
@@ -157,7 +171,7 @@ class PlanGuard(Guard):
             self._plan.require_phase(time, n_steps)
         return n_steps
 
-    def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
+    def identity(self, salt: str | None) -> dict[str, Any]:
         """The level, the digest of the plan, and the plan's terms."""
         return {
             "alpha": self.alpha,
@@ -178,16 +192,6 @@ class PlanGuard(Guard):
         """An omitted step hides a part of what the plan would have published, which leaks no more."""
         self._plan.epsilons_for(1, start=step)
         return NOTHING
-
-    def replay(self, ledger: Ledger) -> None:
-        """A step of a plan does not depend on what those before it spent."""
-
-    def kept_state(self) -> dict[str, Any]:
-        """An empty state: a plan has nothing to keep."""
-        return {}
-
-    def leakage_after(self, epsilon: float) -> None:
-        """None: a plan computes no leakage so far."""
 
     def require_mechanism(self, mechanism: Mechanism) -> None:
         """Refuse a mechanism that does not fit the plan."""
@@ -213,13 +217,8 @@ class AccountantGuard(Guard):
         self.accounting = accountant.accounting
         self.has_phases = not account_of(accountant).population.is_constant
 
-    def begin(self, ledger: Ledger) -> None:
-        """Keep the matrices beside the ledger, and go on from its checkpoint."""
-        self.accountant = begun(self.accountant, ledger)
-
-    def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
+    def identity(self, salt: str | None) -> dict[str, Any]:
         """The level, the plan that was given, and the correlations by salted digests."""
-        salt = (kept.get("correlations") or {}).get("salt")
         return {
             "alpha": self.alpha,
             "horizon": self.horizon,
@@ -259,24 +258,6 @@ class AccountantGuard(Guard):
         """A step that spends nothing."""
         self.accountant.check(0.0)
         return NOTHING
-
-    def replay(self, ledger: Ledger) -> None:
-        """Count the steps of the ledger that the accountant has not counted."""
-        known = len(self.accountant)
-        if known > len(ledger):
-            raise InputError(
-                f"the accountant has {known} steps and the ledger {len(ledger)}: something else was charged to the release's "
-                "own accountant; open the release again"
-            )
-        take_in(self.accountant, ledger)
-
-    def kept_state(self) -> dict[str, Any] | None:
-        """The accountant's; a plan that is made anew reads what was spent."""
-        return account_of(self.accountant).kept_state()
-
-    def leakage_after(self, epsilon: float) -> float:
-        """Leakage by the accountant."""
-        return self.accountant.total(epsilon)
 
     def _current_plan(self) -> BudgetPlan | None:
         """The plan, made anew where less was spent than planned."""

@@ -53,7 +53,7 @@ ADOPT = "adopt"
 SOURCE = "source"
 """Kind of an event that records the source from which the steps after it were computed."""
 
-Describe: TypeAlias = Callable[[dict[str, Any] | None], dict[str, Any]]
+Describe: TypeAlias = Callable[[str | None], dict[str, Any]]
 
 
 class Ledger(Closing):
@@ -114,7 +114,7 @@ class Ledger(Closing):
         ----------
         place : path, str, or a store
         describe : callable
-            Gives the configuration as JSON values; takes the one that a ledger already has, or None.
+            Gives the configuration as JSON values; takes the salt of the digests in an existing ledger, None for a new one.
         **created : str or None
             What a service keeps with a new release (`Store.create`).
 
@@ -129,7 +129,8 @@ class Ledger(Closing):
             store.create(spelled, first_hash(spelled), **created)
         ledger = cls.__new__(cls)
         ledger._start(store)
-        ledger._require(describe(ledger.configuration))
+        known = ledger.configuration.get("correlations") or {}
+        ledger._require(describe(known.get("salt")))
         return ledger
 
     def _start(self, store: Store) -> None:

@@ -14,7 +14,7 @@ from temporaldp.correlation.moments import by_the_clock
 from temporaldp.errors import BudgetError, InputError, LedgerMismatchError
 from temporaldp.planning import BudgetPlan, Plan
 from temporaldp.planning.measurement import Measurement
-from temporaldp.release.adopting import begun, is_new, take_in
+from temporaldp.release.adopting import is_new
 from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every, phases_of_epochs, require_enough_steps
 from temporaldp.release.guards import Mechanism, PlanGuard
 from temporaldp.release.kept import correlations_of, plan_digest
@@ -49,18 +49,16 @@ class RenewedGuard(PlanGuard):
         if not any(event.kind == RENEWAL for event in ledger.events):
             with ledger.writing() as writer:
                 if not any(event.kind == RENEWAL for event in ledger.events):
-                    details = {"promise": self.promise, "steps": self._epochs.most}
-                    writer.note(RENEWAL, by="temporaldp", details=details)
-        self.accountant = begun(self.accountant, ledger)
+                    writer.note(RENEWAL, by="temporaldp", details={"promise": self.promise, "steps": self._epochs.most})
+        super().begin(ledger)
         if ledger.checkpoint is not None and len(self.accountant):
             self._epochs = Epochs(*self._epochs[:2], *ledger.checkpoint.accountant["epochs"])
 
-    def identity(self, kept: dict[str, Any]) -> dict[str, Any]:
+    def identity(self, salt: str | None) -> dict[str, Any]:
         """The plan, how it is renewed, and the correlations by salted digests."""
-        salt = (kept.get("correlations") or {}).get("salt")
         every = self._epochs.every
         return {
-            **super().identity(kept),
+            **super().identity(salt),
             "renewal": self._epochs.most if every == STEPS else every,
             "accounting": self.accountant.accounting.document(),
             "correlations": correlations_of(account_of(self.accountant).population.users, salt=salt),
@@ -80,7 +78,8 @@ class RenewedGuard(PlanGuard):
 
     def next_epsilon(self, step: int, *, last: bool) -> float:
         """The plan's, of the step within its epoch; less in an epoch within which another correlation was adopted."""
-        return super().next_epsilon(step, last=last) * self._share_at(step)
+        is_shared = step > 0 and self._epochs.began < self._shared_until
+        return super().next_epsilon(step, last=last) * (self._share if is_shared else 1.0)
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
         """The plan's, of the step within its epoch; less in an epoch within which another correlation was adopted."""
@@ -95,7 +94,7 @@ class RenewedGuard(PlanGuard):
 
     def replay(self, ledger: Ledger) -> None:
         """Count the steps and adoptions of the ledger that were not counted."""
-        take_in(self.accountant, ledger)
+        super().replay(ledger)
         for row in ledger[self._epochs.n_steps :]:
             self._epochs = self._epochs.after(row.time)
         if ledger.adoptions:
@@ -109,23 +108,15 @@ class RenewedGuard(PlanGuard):
         assert renewal is not None
         self.promise = renewal.promise
 
-    def kept_state(self) -> dict[str, Any] | None:  # type: ignore[override]
+    def kept_state(self) -> dict[str, Any] | None:
         """The odometer's, and where the epoch began."""
-        state = account_of(self.accountant).kept_state()
+        state = super().kept_state()
         return None if state is None else {**state, "epochs": self._epochs[2:]}
-
-    def leakage_after(self, epsilon: float) -> float:  # type: ignore[override]
-        """Leakage of all epochs together."""
-        return self.accountant.total(epsilon)
 
     def go_on(self, epsilon: float, time: str) -> None:
         """Count a step by the odometer and the epochs."""
         super().go_on(epsilon, time)
         self._epochs = self._epochs.after(time)
-
-    def _share_at(self, step: int) -> float:
-        """Share of the plan's budget at a step within its epoch: 1 unless a correlation was adopted after this epoch began."""
-        return self._share if step and self._epochs.began < self._shared_until else 1.0
 
 
 def renewed_guard(

@@ -95,10 +95,9 @@ class Steps:
             self.guard.replay(self.ledger)
             time = request.time or str(len(self.ledger))
             known = self.guard.recognised(request, time, self.calendar, self.ledger[n_known:])
-            if known is None:
-                yield writer, self._append(writer, request, time), False
-            else:  # another process was faster
-                yield writer, self.ledger[known], True
+            # Known if another process was faster.
+            row = self._append(writer, request, time) if known is None else self.ledger[known]
+            yield writer, row, known is not None
         self.guard.replay(self.ledger)
 
     def take(self, request: StepRequest) -> tuple[LedgerRow, bool]:

@@ -130,10 +130,9 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         self.guard.require_mechanism(mechanism)
         self._mechanism = mechanism
         known = [one.states for one in account_of(accountant).population.users] if accountant is not None else []
-        schema = None if states is None else state_names(states)
-        schema = schema or (plan.source.states if plan is not None else None) or next(iter(known), None)
-        _require_schema(mechanism, schema)
-        self.states = None if schema is None else tuple(schema)
+        named = None if states is None else state_names(states)
+        self.states = named or (plan.source.states if plan is not None else None) or next(iter(known), None)
+        _require_schema(mechanism, self.states)
         self.step = printable(step, "step") if step else (None if plan is None else plan.source.step)
         self._configured: dict[str, Any] = {
             "horizon": None,
@@ -141,7 +140,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             "correlations": None,
             "neighboring_relation": REPLACE_ONE,
             "mechanism": printable(description or described(mechanism), "description"),
-            "states": None if schema is None else list(schema),
+            "states": None if self.states is None else list(self.states),
             "step": self.step,
             **getattr(mechanism, "ledger_terms", {}),
         }
@@ -150,14 +149,13 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         if correlation is not None:
             filtering.require_histogram(mechanism)
             public = require_public(correlation)
-            public = public if schema is None else public.reordered(schema)
+            public = public if self.states is None else public.reordered(self.states)
             self._filter, self.correlation = filtering.StepFilter(public, self.guard), public
             self._configured["filter"] = self._filter.identity
-        self.ledger = Ledger.open(ledger, self._configuration)
+        self.ledger = Ledger.open(ledger, lambda salt: {**self._configured, **self.guard.identity(salt)})
         self.guard.begin(self.ledger)
-        kept = None if self.ledger.checkpoint is None else self.ledger.checkpoint.accountant
-        if self._filter is not None and kept:
-            self._filter.resume(kept["filter"])
+        if self._filter is not None and self.ledger.checkpoint is not None:
+            self._filter.resume(self.ledger.checkpoint.accountant["filter"])
         self._steps = Steps(self.ledger, self.guard, mechanism, self._written, self.step)
         self._can_be_kept = True
         self._lock = threading.RLock()
@@ -360,9 +358,6 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             total = int(np.sum(np.asarray(snapshot)))
             text = with_filtered(text, self._filter.next_step(self.ledger, output, epsilon, total))
         return text, input_digest.input_digest(snapshot)
-
-    def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
-        return {**self._configured, **self.guard.identity(kept or {})}
 
 
 def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:

@@ -117,7 +117,7 @@ class ServedGuard(AccountantGuard):
         spent = [row.epsilon for row in ledger[self._rows_seen :]]
         self._largest_spent, self._rows_seen = max(self._largest_spent, *spent, 0.0), len(ledger)
 
-    def leakage_after(self, epsilon: float) -> None:  # type: ignore[override]
+    def leakage_after(self, epsilon: float) -> None:
         """None: leakage is computed on request."""
 
     def is_within_reserve(self, epsilon: float | None) -> bool:
@@ -160,8 +160,23 @@ class ServedRelease:
             else ServedMechanism(None, mechanism.description)
         )
         self._guard = ServedGuard(definition, reserve)
-        self.ledger = Ledger.open(store, self._configuration, definition=definition.text, request_key=request_key)
-        self._steps = Steps(self.ledger, self._guard, self._mechanism, _written, definition.step)
+        terms = {
+            "neighboring_relation": REPLACE_ONE,
+            "mechanism": described(self._mechanism),
+            "states": definition.states,
+            "step": definition.step,
+            "every_step": reserve,
+        }
+        self.ledger = Ledger.open(
+            store,
+            lambda salt: {**terms, **self._guard.identity(salt)},
+            definition=definition.text,
+            request_key=request_key,
+        )
+        # The output alone is written: a digest of the counts would reveal them.
+        self._steps = Steps(
+            self.ledger, self._guard, self._mechanism, lambda output, *_: (as_text(output), None), definition.step
+        )
         self._lock, self._counting = threading.RLock(), threading.Lock()
         self._counted: TemporalAccountant | None = None
         self._guard.replay(self.ledger)
@@ -194,8 +209,6 @@ class ServedRelease:
         """Return what the next step would spend if it was asked for this, in nats; errors as for `take_step`."""
         with self._lock:
             self.refresh()
-            if not self._guard.is_within_reserve(epsilon):
-                self._guard.catch_up(self.ledger)
             self._steps.require_more()
             return self._guard.measurement(self._mechanism, len(self.ledger), epsilon, last=last).epsilon
 
@@ -236,18 +249,3 @@ class ServedRelease:
                 "published. Repeat a request as it was, or give a new one a key of its own"
             )
         return row
-
-    def _configuration(self, kept: dict[str, Any] | None) -> dict[str, Any]:
-        return {
-            "neighboring_relation": REPLACE_ONE,
-            "mechanism": described(self._mechanism),
-            "states": self.definition.states,
-            "step": self.definition.step,
-            "every_step": self.reserve,
-            **self._guard.identity(kept or {}),
-        }
-
-
-def _written(output: Any, _: float, __: Any) -> tuple[str, None]:
-    """The output alone: a digest of the counts would reveal them."""
-    return as_text(output), None
