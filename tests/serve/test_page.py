@@ -242,10 +242,10 @@ def test_a_process_that_failed_is_not_asked_again():
     async def asked():
         worker = Worker()
         try:
-            first = await worker.answer(os.getpid, wanted=wanted)
+            first = await worker.answer(os.getpid, is_gone=waiting)
             with pytest.raises(FaultError):
-                await worker.answer(float, "a fault of a library", wanted=wanted)
-            assert await worker.answer(os.getpid, wanted=wanted) != first
+                await worker.answer(float, "a fault of a library", is_gone=waiting)
+            assert await worker.answer(os.getpid, is_gone=waiting) != first
         finally:
             await worker.stop()
 
@@ -307,8 +307,8 @@ def test_who_goes_away_keeps_nobody_waiting(ask):
     assert time.monotonic() - begun < 29  # the limit of a computation is a minute
 
 
-async def wanted():
-    return True
+async def waiting():
+    return False
 
 
 @pytest.mark.long
@@ -316,19 +316,19 @@ def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
     async def asked():
         worker = Worker(seconds=8.0)
         try:
-            first = await worker.answer(os.getpid, wanted=wanted)
+            first = await worker.answer(os.getpid, is_gone=waiting)
             assert first != os.getpid()
-            assert await worker.answer(os.getpid, wanted=wanted) == first
+            assert await worker.answer(os.getpid, is_gone=waiting) == first
             hurried = Worker(seconds=0.2)
             begun = time.monotonic()
             with pytest.raises(TooLongError, match=r"more than 0\.2 seconds"):
-                await hurried.answer(time.sleep, 60, wanted=wanted)
+                await hurried.answer(time.sleep, 60, is_gone=waiting)
             assert time.monotonic() - begun < 30
             await hurried.stop()
             with pytest.raises(tdp.InputError, match="expected"):
-                await worker.answer(correlation_of, b"a,b\n", "matrix", {}, wanted=wanted)
+                await worker.answer(correlation_of, b"a,b\n", "matrix", {}, is_gone=waiting)
             with pytest.raises(FaultError) as fault:
-                await worker.answer(float, "what somebody uploaded", wanted=wanted)
+                await worker.answer(float, "what somebody uploaded", is_gone=waiting)
             assert str(fault.value) == "ValueError"
         finally:
             await worker.stop()
@@ -342,14 +342,14 @@ def test_a_long_question_gives_way_to_others(monkeypatch):
     async def asked():
         worker = Worker()
         try:
-            await worker.answer(abs, -3, wanted=wanted)
+            await worker.answer(abs, -3, is_gone=waiting)
             begun = time.monotonic()
-            questions = [worker.answer(time.sleep, 30, wanted=wanted), worker.answer(abs, -3, wanted=wanted)]
+            questions = [worker.answer(time.sleep, 30, is_gone=waiting), worker.answer(abs, -3, is_gone=waiting)]
             long, short = await asyncio.gather(*questions, return_exceptions=True)
             assert time.monotonic() - begun < 20
             assert "0.5 seconds, and other questions wait" in str(long)
             assert (type(long), short) == (TooLongError, 3)
-            assert await worker.answer(time.sleep, 1.0, wanted=wanted) is None  # nobody waits: it may take longer
+            assert await worker.answer(time.sleep, 1.0, is_gone=waiting) is None  # nobody waits: it may take longer
         finally:
             await worker.stop()
 
@@ -360,13 +360,13 @@ def test_a_long_question_gives_way_to_others(monkeypatch):
 def test_a_computation_that_nobody_waits_for_is_ended():
     async def asked():
         worker = Worker()
-        looks = iter([True, True, False])
+        looks = iter([False, False, True])
 
         async def leaving():
             return next(looks)
 
-        assert await worker.answer(time.sleep, 60, wanted=leaving) is None
-        assert await worker.answer(abs, -3, wanted=wanted) == 3
+        assert await worker.answer(time.sleep, 60, is_gone=leaving) is None
+        assert await worker.answer(abs, -3, is_gone=waiting) == 3
         await worker.stop()
 
     asyncio.run(asked())
@@ -430,7 +430,7 @@ def test_more_questions_than_may_wait_are_refused_at_once(ask, monkeypatch):
     async def asked():
         worker = Worker()
         try:
-            questions = [worker.answer(time.sleep, 0.05, wanted=wanted) for _ in range(24)]
+            questions = [worker.answer(time.sleep, 0.05, is_gone=waiting) for _ in range(24)]
             return await asyncio.gather(*questions, return_exceptions=True)
         finally:
             await worker.stop()
@@ -500,10 +500,10 @@ def test_a_computation_cannot_take_all_memory():
         try:
             for _ in range(2):
                 with pytest.raises(tdp.InputError, match="more memory than the page may use"):
-                    await worker.answer(bytes, 16 << 30, wanted=wanted)
+                    await worker.answer(bytes, 16 << 30, is_gone=waiting)
             with pytest.raises(TooLongError, match="more memory than the page may use"):
-                await worker.answer(os.abort, wanted=wanted)  # as libraries do that get no memory
-            assert await worker.answer(abs, -3, wanted=wanted) == 3
+                await worker.answer(os.abort, is_gone=waiting)  # as libraries do that get no memory
+            assert await worker.answer(abs, -3, is_gone=waiting) == 3
         finally:
             await worker.stop()
 

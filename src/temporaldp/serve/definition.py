@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of, lock_of
@@ -29,10 +29,8 @@ Rows = Annotated[
 FewRows = Annotated[Rows, Field(max_length=4)]  # bounds take much longer to count with
 
 
-class Strict(BaseModel):
+class Strict(BaseModel, extra="forbid", strict=True, frozen=True):
     """Base of strict models: unknown fields are refused, and numbers are not taken for text or the other way round."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
 class Bounds(Strict):

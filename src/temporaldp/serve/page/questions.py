@@ -7,7 +7,7 @@ import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import BaseModel, Field, FiniteFloat
 
 from temporaldp.accounting import (
     ApproximateDP,
@@ -41,10 +41,8 @@ Small = Field(max_length=MOST_VALUES)
 Rows = Annotated[list[Annotated[list[FiniteFloat], Small]], Small]
 
 
-class Question(BaseModel):
+class Question(BaseModel, extra="forbid", frozen=True):
     """A correlation and a horizon."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     names: list[str] = Field(min_length=2, max_length=MOST_VALUES)
     stays: float | None = Field(None, ge=0.0, le=1.0, description="In place of matrices: a chain that stays with this.")
@@ -101,10 +99,19 @@ class LeakageQuestion(Question):
         }
 
 
-class ConstantQuestion(Question):
-    """The largest constant budget that satisfies alpha."""
+class PlanQuestion(Question):
+    """The least noise that satisfies alpha."""
 
     alpha: float = Field(gt=0.0, le=100.0)
+
+    def answer(self) -> dict[str, Any]:
+        """Budgets of every step, and their noise."""
+        plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
+        return {"epsilons": plan.epsilons.tolist(), "noise": mean_absolute_noise(laplace_scales(plan.epsilons))}
+
+
+class ConstantQuestion(PlanQuestion):
+    """The largest constant budget that satisfies alpha."""
 
     def answer(self) -> dict[str, Any]:
         """A budget of each step, a lower bound to 1e-8, and its noise."""
@@ -132,17 +139,6 @@ class SweepQuestion(Question):
         }
 
 
-class PlanQuestion(Question):
-    """The least noise that satisfies alpha."""
-
-    alpha: float = Field(gt=0.0, le=100.0)
-
-    def answer(self) -> dict[str, Any]:
-        """Budgets of every step, and their noise."""
-        plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
-        return {"epsilons": plan.epsilons.tolist(), "noise": mean_absolute_noise(laplace_scales(plan.epsilons))}
-
-
 class DeltaQuestion(Question):
     """Leakage at a delta of noise on every count."""
 
@@ -161,11 +157,10 @@ class DeltaQuestion(Question):
         return _shown(adversary, series, self.delta) | {"tight": self.pairwise}
 
 
-class NoiseQuestion(Question):
+class NoiseQuestion(PlanQuestion):
     """The least noise that satisfies alpha at a delta."""
 
     noise: Literal["gaussian", "laplace"]
-    alpha: float = Field(gt=0.0, le=100.0)
     delta: float = Field(ge=1e-30, lt=1.0)
 
     def answer(self) -> dict[str, Any]:
@@ -200,12 +195,17 @@ def _sticky(names: list[str], stays: float) -> TransitionMatrix:
 
 def _shown(adversary: Adversary, series: LeakageSeries, delta: float) -> dict[str, Any]:
     """Common part of answers about leakage: matrices, curves, and sentences about the largest leakage."""
-    known = {side: getattr(adversary, side) for side in ("backward", "forward")}
     return {
-        "matrices": {side: matrix.dense().tolist() if matrix else None for side, matrix in known.items()},
+        "matrices": _matrices(adversary),
         "curves": _curves(series),
         "meaning": f"{odds(series.worst, delta)}. {posteriors(series.worst, delta)}" if series.worst < math.inf else "",
     }
+
+
+def _matrices(adversary: Adversary) -> dict[str, Any]:
+    """The matrices backward and forward, row by row; null for one that is unknown."""
+    known = {side: getattr(adversary, side) for side in ("backward", "forward")}
+    return {side: matrix.dense().tolist() if matrix else None for side, matrix in known.items()}
 
 
 def _curves(series: LeakageSeries) -> dict[str, Any]:
@@ -243,13 +243,8 @@ def correlation_of(content: bytes, kind: str, roles: dict[str, Any]) -> dict[str
         return {"columns": table.column_names[:200], "problem": str(error).partition("; ")[0]}
     _few(traces.n_states)
     adversary = next(iter(estimate_adversaries(traces)))
-    backward, forward = adversary.backward, adversary.forward
-    assert isinstance(backward, TransitionMatrix)
-    assert isinstance(forward, TransitionMatrix)
-    return {
+    return _matrices(adversary) | {
         "names": adversary.states,
-        "backward": backward.dense().tolist(),
-        "forward": forward.dense().tolist(),
         "horizon": min(traces.n_times, MOST_STEPS),
         "note": f"{traces.n_users} people, {traces.n_times} steps",
     }

@@ -14,7 +14,6 @@ from fastapi.responses import HTMLResponse
 from temporaldp.serve.bodies import BoundedRoute
 from temporaldp.serve.page import assets
 from temporaldp.serve.page.questions import QUESTIONS, ConstantQuestion, LeakageQuestion, correlation_of
-from temporaldp.serve.page.worker import Worker
 
 router = APIRouter(include_in_schema=False, route_class=BoundedRoute)
 
@@ -44,14 +43,8 @@ def page_alone() -> str:
 async def correlation(request: Request, kind: Literal["traces", "matrix"]) -> Any:
     """Matrices from an upload."""
     roles = {name: request.query_params[name] for name in ("user", "time", "state") if name in request.query_params}
-    return await _answered(request, request.app.state.worker, correlation_of, await request.body(), kind, roles)
-
-
-async def _answered(request: Request, worker: Worker, function: Callable[..., Any], *arguments: Any) -> Any:
-    async def wanted() -> bool:
-        return not await request.is_disconnected()
-
-    return await worker.answer(function, *arguments, wanted=wanted)
+    question = correlation_of, await request.body(), kind, roles
+    return await request.app.state.worker.answer(*question, is_gone=request.is_disconnected)
 
 
 def _computed(kind: Any) -> Callable[..., Any]:
@@ -60,7 +53,7 @@ def _computed(kind: Any) -> Callable[..., Any]:
     async def computed(request: Request, question: Any) -> Any:
         state = request.app.state
         worker = state.quick if kind in (LeakageQuestion, ConstantQuestion) else state.worker
-        return await _answered(request, worker, kind.answer, question)
+        return await worker.answer(kind.answer, question, is_gone=request.is_disconnected)
 
     computed.__annotations__["question"] = kind
     return computed

@@ -25,7 +25,6 @@ LONGEST_BEFORE_OTHERS = 10.0
 MOST_WAITING = 8
 """Questions that are answered or wait; more are refused at once."""
 
-
 COMPILATION = 60.0
 """Seconds after its first start in which a process that compiles is not ended: incomplete machine code is not stored."""
 
@@ -50,10 +49,11 @@ class Worker:
         self._turn = asyncio.Lock()
         self._process: BaseProcess | None = None
         self._compiled_by = 0.0
-        self._questions: Connection
 
-    async def answer(self, function: Callable[..., Any], *arguments: Any, wanted: Callable[[], Awaitable[bool]]) -> Any:
-        """`function(*arguments)`, computed by the process; None if by `wanted` no client waits for it any more.
+    async def answer(
+        self, function: Callable[..., Any], *arguments: Any, is_gone: Callable[[], Awaitable[bool]]
+    ) -> Any:
+        """`function(*arguments)`, computed by the process; None if by `is_gone` the client waits for it no longer.
 
         Raises
         ------
@@ -70,12 +70,12 @@ class Worker:
         self._n_waiting += 1
         try:
             async with self._turn:
-                return await self._computed((function, arguments), wanted)
+                return await self._computed((function, arguments), is_gone)
         finally:
             self._n_waiting -= 1
 
-    async def _computed(self, question: tuple[Any, ...], wanted: Callable[[], Awaitable[bool]]) -> Any:
-        if not await wanted():
+    async def _computed(self, question: tuple[Any, ...], is_gone: Callable[[], Awaitable[bool]]) -> Any:
+        if await is_gone():
             return None
         self.start()
         task = asyncio.create_task(asyncio.to_thread(_exchange, self._questions, question))
@@ -84,7 +84,7 @@ class Worker:
             while not (await asyncio.wait({task}, timeout=0.1))[0]:
                 if time.monotonic() < self._compiled_by:
                     continue
-                if not await wanted():
+                if await is_gone():
                     return None
                 alone = self._n_waiting == 1
                 longest = self._seconds if alone else min(self._seconds, LONGEST_BEFORE_OTHERS)
@@ -98,9 +98,8 @@ class Worker:
                 await self.stop()
         found, error = task.result()
         if isinstance(error, FaultError | TooLongError):
-            await (
-                self.stop()
-            )  # it has ended, or a library failed and may not work any more: DuckDB invalidates its database
+            # It has ended, or a library failed and may not work any more: DuckDB invalidates its database.
+            await self.stop()
         if error is not None:
             raise error
         return found
