@@ -28,7 +28,7 @@ SMALLEST, LARGEST = 1e-100, 1e100
 """Limits of budgets and levels, in nats: beyond them, arithmetic would leave the range of doubles."""
 
 REPLACE_ONE = "replace_one"
-"""Neighbouring databases differ in the value of one person at one step; the number of people is public."""
+"""Neighbouring databases differ in the state of one person at one step; the number of people is public."""
 
 
 def positive(value: float, name: str) -> float:
@@ -87,7 +87,7 @@ def checked_relation(relation: Any) -> str:
     if name != REPLACE_ONE:
         raise InputError(
             f"expected neighboring_relation to be {REPLACE_ONE!r} (the paper's theorems are about replacing one person's "
-            f"value), got {relation!r}; restate sensitivities under replacement: a histogram's L1 sensitivity is 2"
+            f"state), got {relation!r}; restate sensitivities under replacement: a histogram's L1 sensitivity is 2"
         )
     return REPLACE_ONE
 

@@ -109,7 +109,7 @@ def test_a_chain_begins_with_its_stationary_distribution_unless_another_is_given
     chain = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
     stationary = Adversary.from_forward(chain, initial=chain.stationary_distribution())
     assert Adversary.from_forward(chain).backward == stationary.backward
-    with pytest.raises(InputError, match="distribution of the first value"):
+    with pytest.raises(InputError, match="distribution of the first state"):
         Adversary.from_forward([chain, chain])
 
 

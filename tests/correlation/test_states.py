@@ -51,7 +51,7 @@ def test_names_that_are_none_are_refused(names, message):
 def test_lists_of_states_are_compared_by_name_and_order():
     require_same_states(("a", "b"), ["a", "b"], what="the plan")
     for got, message in (
-        (("b", "a"), "states of the plan stand in another order"),
+        (("b", "a"), "states of the plan are in another order"),
         (("a", "c"), "lacks 'b' and has 'c', which is not expected"),
     ):
         with pytest.raises(StateError, match=message):

@@ -137,7 +137,7 @@ def test_numbers_have_a_grid_too():
         ({"every": "soon", "fill": "last"}, "expected a step such as"),
         ({"every": "1.5d", "fill": "last"}, "whole number of days"),
         ({"every": "1h", "fill": "last", "timezone": "Mars"}, "name of a time zone"),
-        ({"every": "60", "fill": "last"}, "say the step with its unit"),
+        ({"every": "60", "fill": "last"}, "give the step with its unit"),
         ({"every": "0.000001s", "fill": "last"}, "more than 2000000"),
     ],
 )

@@ -215,7 +215,7 @@ def test_files_that_hold_no_release_are_refused(tmp_path):
     with pytest.raises(InputError, match="3 rows do not make 2 times of 2 states"):
         load_released(tmp_path / "r.csv")
     for row, message in {
-        "0,a,2,0.1": "stand in two rows",
+        "0,a,2,0.1": "are in two rows",
         "0,b,2,0.2": "two epsilons",
         "0,b,1.5,0.1": "temporaldp release",
         "0,b,2,0.1,9": "4 cells in every row",

@@ -1,8 +1,8 @@
-"""The account of one release: who is accounted for and how, what was spent, and the odometers and filters that follow from it.
+"""The account of one release: users, accounting method and budgets spent, and the odometers and filters computed from them.
 
-An account is a population, a level, the budgets so far and the adopted correlations; all else follows from these by
-`OnlineStates.after`. Odometers and filters are computed when they are asked for, so that a ledger of many steps opens at once,
-and a state that was kept is the same as one that was computed.
+An account is a population, a level, the budgets so far and the adopted correlations; `OnlineStates.after` computes the rest.
+Odometers and filters are computed on request, so that a ledger of many steps opens at once. A saved state equals a computed
+one.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class PastBudgets(Sequence[Any]):
     n_before : int
         Number of steps that are not in memory.
     read : callable, optional
-        Gives what they spent, all of them.
+        Returns their budgets.
     known : iterable
-        What the steps after those spent.
+        Budgets of the steps after them.
     """
 
     def __init__(self, n_before: int = 0, read: Callable[[], Sequence[Any]] = tuple, known: Iterable[Any] = ()) -> None:
@@ -82,21 +82,21 @@ class PastBudgets(Sequence[Any]):
 
 
 class Account:
-    """One release's account. What it is given was checked before, and one thread at a time uses it.
+    """Account of one release, for one thread at a time. Its arguments are checked by the caller.
 
-    Odometers and filters are made when they are first asked for, and brought up to date with what was spent whenever they are.
+    Odometers and filters are made on first request, and brought up to date with the budgets spent on every request.
 
     Parameters
     ----------
     population : Population
-        With a horizon, with matrices for so many steps.
+        Users; with a horizon, with matrices for that number of steps.
     accounting : Accounting
-        As a user chose it.
+        Accounting method, as chosen by the user.
     alpha : float or None
-        The level to hold, in nats; None for an odometer.
+        The level to satisfy, in nats; None for an odometer.
     horizon : int or None
     asked_reserve : float or None
-        None for the largest reserve there is.
+        Requested reserve, in nats; None for the largest.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Account:
         return made
 
     def methods(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
-        """The methods, and the users whom each accounts for. At a delta the grid depends on the first release.
+        """The methods, and the users of each. Under approximate DP the grid depends on the first release.
 
         That is `following` if nothing was spent yet; nothing is kept then.
         """
@@ -144,7 +144,7 @@ class Account:
         return found
 
     def odometers(self, following: Any = None) -> tuple[Odometer, ...]:
-        """Each user's odometer, after all that was spent. At a delta, `following` chooses the grid if nothing was spent yet."""
+        """Each user's odometer after all budgets. Under approximate DP, `following` determines the first grid."""
         # Taken out while they change: after an interrupt they are computed from the first step on.
         known, self._counted = self._counted, None
         if known is None:
@@ -157,7 +157,7 @@ class Account:
         return counted.each
 
     def worst(self) -> tuple[float, int, str | None]:
-        """The largest leakage so far, in nats, its step, and whose it is; 0 at step 0 before the first one."""
+        """The largest leakage so far, in nats, its step, and its user; 0 at step 0 before the first one."""
         if not self.spent:
             return 0.0, 0, None
         each = zip(self.odometers(), self.population.names, strict=True)
@@ -165,7 +165,7 @@ class Account:
 
     @property
     def last_allowed(self) -> Filters | None:
-        """Filters as they were last asked for, computed when they are first needed; None for an odometer."""
+        """Filters of the last request, computed on the first; None for an odometer."""
         if self._last_allowed is None and self.alpha is not None:
             self._last_allowed = filters_at_start(
                 self._first_methods(),
@@ -179,19 +179,19 @@ class Account:
 
     @property
     def allowed(self) -> Filters | None:
-        """Filters after all that was spent; None for an odometer."""
+        """Filters after all budgets; None for an odometer."""
         known = self.last_allowed
         self._last_allowed = None if known is None else known.after(self.spent, self._adoptions)
         return self._last_allowed
 
     @property
     def filters(self) -> tuple[Filter, ...]:
-        """Each user's filter after all that was spent; empty for an odometer."""
+        """Each user's filter after all budgets; empty for an odometer."""
         allowed = self.allowed
         return () if allowed is None else allowed.each
 
     def expect_reserve(self, reserve: float) -> None:
-        """Begin with what an earlier accountant of the same release found that it can keep, if that holds (it is tried)."""
+        """Try the reserve of an earlier accountant of the same release first."""
         if not (self.alpha is not None and 0.0 < reserve <= self.alpha):
             raise BudgetError(f"expected a reserve up to alpha = {self.alpha}, got {reserve!r}")
         self.expected_reserve = reserve
@@ -213,7 +213,7 @@ class Account:
         return self._countable(given) if self.delta else checked_budget(given, self.accounting)
 
     def require_steps(self, n_steps: int) -> None:
-        """Raise `BudgetError` unless so many steps are left."""
+        """Raise `BudgetError` unless this number of steps is left."""
         if self.is_over:
             raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
         left = n_steps if self.horizon is None else self.horizon - len(self)
@@ -223,13 +223,13 @@ class Account:
             raise BudgetError(f"{n_steps} budgets, but only {left} of the horizon's {self.horizon} steps are left")
 
     def listed(self, releases: Any) -> list[Any]:
-        """Releases of the next steps, one each; each as it is counted: a number, or at a delta mechanisms."""
+        """Releases of the next steps, one each, in the form that is counted: a number, or mechanisms under approximate DP."""
         several = isinstance(releases, list | np.ndarray) or (isinstance(releases, tuple) and not self.delta)
         each = list(listed(releases, None)) if several else [releases]
         return [self.counted(one) for one in each]
 
     def require(self, releases: list[Any], last: bool) -> None:
-        """Raise `LeakageBudgetError`, or `BudgetError`, unless these may be spent at the next steps."""
+        """Raise `LeakageBudgetError` or `BudgetError` unless these releases are admitted at the next steps."""
         self.require_steps(len(releases))
         allowed = None if self._are_reserved(releases) else self.allowed
         if allowed is None:
@@ -245,18 +245,18 @@ class Account:
                 raise refusal(before, method, user, name, [*self.spent, *releases[:step]], epsilon, last=final)
 
     def admits(self, releases: Sequence[Any], last: bool = False) -> bool:
-        """Whether these may be spent at the next steps, one each."""
+        """Whether these releases are admitted at the next steps, one each."""
         if self.is_over or (self.horizon is not None and len(self) + len(releases) > self.horizon):
             return False
         return self._are_reserved(releases) or self.allowed is None or self.allowed.admits(releases, last)
 
     def known_leakage(self) -> list[Leakage] | None:
-        """The leakage of every step so far about each user, where odometers keep it up to date; None elsewhere."""
+        """The leakage of every step so far for each user, where odometers keep it; None elsewhere."""
         found = [odometer.leakage(self.spent[:]) for odometer in self.odometers()]
         return None if None in found else found  # type: ignore[return-value]
 
     def note(self, budgets: list[Any], last: bool) -> None:
-        """Take note of what the next steps spend: in one act, whatever interrupts it; filters and odometers follow."""
+        """Record the budgets of the next steps, atomically; filters and odometers are updated on request."""
         self._end = len(self) + len(budgets) if last else None
         self.spent += budgets
         # Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag
@@ -265,7 +265,7 @@ class Account:
             _ = self.allowed
 
     def adopt(self, now: Population, *, both: bool, reserve: float | None) -> None:
-        """Account by other matrices from the next step on; as `TemporalAccountant.adopt`."""
+        """Account with other matrices from the next step on; as `TemporalAccountant.adopt`."""
         method = self.methods()[0][0]
         require_adoptable(self.horizon, method.name)
         lines, known = continued(self.population, now, both=both), self._timelines
@@ -287,7 +287,7 @@ class Account:
         self._adoptions = (*self._adoptions, Adoption(len(self), lines, kept))
 
     def adversaries_until(self, n_steps: int) -> Population:
-        """All users, with their matrices of so many steps, those before an adoption included."""
+        """All users, with their matrices of this number of steps, including those before an adoption."""
         return Population(tuple(one.between(0, n_steps) for one in self._timelines), self.population.names)
 
     @property
@@ -316,7 +316,7 @@ class Account:
         }
 
     def resume(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
-        """Go on from a kept state. Where this raises `InputError`, the account must not be used any more.
+        """Continue from a saved state. After an `InputError`, the account must not be used any more.
 
         Parameters
         ----------
@@ -325,7 +325,7 @@ class Account:
         adopted : sequence of KeptAdoption
             The adoptions before it.
         read : callable
-            Returns what the steps before it spent; called only if they are needed.
+            Returns the budgets of the steps before it; called only if they are needed.
         """
         if len(self):
             raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(self)} steps")
@@ -402,18 +402,18 @@ def checked_budget(epsilon: Any, accounting: Accounting[Any, Any]) -> float:
 
 
 def checked_reserve(reserve: float | None, alpha: float | None) -> float | None:
-    """A reserve in nats, if there is one; `BudgetError` if it is none, or kept below no level."""
+    """A reserve in nats, or None; `BudgetError` if it is not admissible, or there is no level."""
     if reserve is None:
         return None
     if not 0.0 <= reserve <= LARGEST:
         raise BudgetError(f"expected a reserve from 0 to {LARGEST:g} nats, got {reserve!r}")
     if alpha is None and reserve:
-        raise BudgetError("a reserve is kept below a level: give alpha as well, or leave the reserve out")
+        raise BudgetError("a reserve requires a level: give alpha as well, or leave the reserve out")
     return float(reserve)
 
 
 def checked_horizon(population: Population, horizon: int | None) -> int | None:
-    """The number of steps, from what is given and what the matrices serve; `BudgetError` if they differ."""
+    """The number of steps, from the horizon and the matrices; `BudgetError` if they differ."""
     known = None if horizon is None else whole_number(horizon, "horizon", least=1, error=BudgetError)
     for name, user in population:
         serves = user.n_steps

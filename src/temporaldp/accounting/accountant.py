@@ -1,4 +1,4 @@
-"""The online accountant: what has leaked so far, and how much more may be spent."""
+"""The online accountant: the leakage so far, and the budgets that are still admitted."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from temporaldp.values import REPLACE_ONE, FloatArray, checked_relation, positiv
 
 
 class TemporalAccountant:
-    """Keeps account of temporal privacy leakage while budgets are chosen one by one.
+    """Accountant of temporal privacy leakage while budgets are chosen one by one.
 
     Without alpha an odometer: it admits everything and computes the leakage so far. With alpha a filter: it admits a budget
     only if every step so far, this one and all later ones stay at or below alpha, whatever is chosen later and however long it
     goes on; anything else is refused and changes nothing. Budgets may depend on what was published before: pure differential
     privacy holds output by output (Theory, section 11).
 
-    Under approximate DP it is an odometer of mechanisms, and its numbers are epsilons at that delta. Which mechanism comes next
-    must then not depend on what was published, so that there is no filter.
+    Under approximate DP it is an odometer of mechanisms, and its numbers are epsilons at that delta. Mechanisms may then not
+    depend on earlier outputs, so that there is no filter.
 
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        Several: everyone is accounted for, and the worst one named.
+        Several: every user is accounted for, and the results are those of the worst.
     alpha : float, > 0, optional
-        Level to hold, in nats, under replacement of one person's state.
+        Level to satisfy, in nats, under replacement of one person's state.
     horizon : int, optional
-        Number of steps T, where it is known; implied by matrices that vary with time. The last step need not leave anything.
+        Number of steps T, if known; implied by matrices that vary with time. After the last step no budget need remain.
     reserve : float, >= 0, optional
-        Budget that stays admissible at every later step, in nats. Default: without a horizon the largest there is (0 where no
-        positive budget lasts); with one 0: follow a plan (`replan`), or early steps can use up everything.
+        Budget that stays admissible at every later step, in nats. Default: without a horizon the largest (0 where no positive
+        budget is sustainable); with a horizon 0: follow a plan (`replan`), or early steps can use up the level.
     accounting : Accounting
         As for `temporal_leakage`. `ApproximateDP` accounts for mechanisms, by one privacy curve on the grid of the first one.
     neighboring_relation : {"replace_one"}
@@ -55,13 +55,13 @@ class TemporalAccountant:
 
     Notes
     -----
-    What a spend, a check or `remaining` takes does not grow with the number of steps: only as much of the past is looked at as
-    the correlation remembers. Threads may share an accountant.
+    The time of a spend, a check or `remaining` does not grow with the number of steps: only the part of the past that the
+    correlation remembers is used. Threads may share an accountant.
 
-    As a context manager, it is charged by every release made with this package inside the block, in the same thread or task
-    (`release_snapshots`, `release_histograms`, a `ContinualRelease`'s new steps, and a mechanism of the package that is called
-    by itself: one step a call), before noise is drawn. In nested blocks every one of them is charged: a day's filter in a
-    lifetime's odometer.
+    As a context manager, it is charged by every release of this package inside the block, in the same thread or task
+    (`release_snapshots`, `release_histograms`, new steps of a `ContinualRelease`, and a mechanism of the package that is called
+    directly: one step per call), before noise is drawn. In nested blocks all accountants are charged, such as the filter of a
+    day and the odometer of a lifetime.
 
     Examples
     --------
@@ -135,7 +135,7 @@ class TemporalAccountant:
 
     @property
     def reserve(self) -> float:
-        """The budget that every later step can still spend, in nats, if only what was admitted is spent; 0 for none."""
+        """The budget that every later step can still spend, in nats, if only admitted budgets are spent; 0 for none."""
         return self._account.reserve
 
     @property
@@ -162,7 +162,7 @@ class TemporalAccountant:
         Parameters
         ----------
         following : float or mechanism, optional
-            What the next step would publish: the total with it. Nothing is spent.
+            Release of the next step: the total includes it. Nothing is spent.
 
         Raises
         ------
@@ -203,12 +203,12 @@ class TemporalAccountant:
         return series_of(population, budgets(asked), known, self.accounting)
 
     def admits(self, releases: Any, *, last: bool = False) -> bool:
-        """Whether releases may be spent at the next steps; parameters as for `spend`. Changes nothing.
+        """Whether releases are admitted at the next steps; parameters as for `spend`. Changes nothing.
 
         Raises
         ------
         BudgetError
-            Something that is neither a number >= 0 nor a mechanism that can be counted.
+            A release is neither a number >= 0 nor a mechanism that can be counted.
         """
         with self._lock:
             return self._account.admits(self._account.listed(releases), last)
@@ -224,15 +224,15 @@ class TemporalAccountant:
         Parameters
         ----------
         releases : float >= 0, mechanism, event of dp-accounting, or list or array of them
-            The privacy loss of the next release on its own (replacement of one value), in nats; 0: nothing is published. At a
+            Privacy loss of the next release by itself (replacement of one state), in nats; 0 for a step without a release. At a
             delta also a mechanism, or a tuple of several that are published at one step. A list has one entry per step. Noise
             of a dp-accounting event is relative to the largest contribution of one user; replacing a state removes one
             contribution and adds another, which moves a result twice as far.
         last : bool
-            No step follows: what is reserved for later ones may be used.
+            Whether no step follows, so that the reserve may be used.
         enforce : bool
-            False for what was spent already, by another program, say: it is counted whatever alpha is. A filter then admits
-            what still satisfies alpha, which may be nothing.
+            False for budgets that were spent already, as by another program: they are counted even above alpha. A filter then
+            admits what still satisfies alpha, which may be nothing.
 
         Returns
         -------
@@ -258,23 +258,23 @@ class TemporalAccountant:
         return self
 
     def remaining(self, k: int = 1, *, last: bool = False) -> float:
-        """The largest epsilon that may be spent at each of the next k steps, in nats; a lower bound.
+        """Largest epsilon that is admitted at each of the next k steps, in nats; a lower bound.
 
         inf for an odometer, 0 once the last step is over.
 
-        Nearly tight, except for budgets that use the level up to its last digits at many steps in a row (planned budgets do
-        not): there the roundings to the safe side grow from step to step.
+        Nearly tight, except for budgets that use the level up to its last digits at many consecutive steps (planned budgets do
+        not): there the directed rounding accumulates.
 
         Parameters
         ----------
         k : int, >= 1
         last : bool
-            No step follows the k-th: what is reserved for later ones may be used there.
+            Whether no step follows the k-th, so that the reserve may be used there.
 
         Raises
         ------
         BudgetError
-            k is not a number of steps, or is more than the horizon leaves.
+            k is not a number of steps, or exceeds the number of steps left.
         """
         steps = whole_number(k, "k", least=1, error=BudgetError)
         with self._lock:
@@ -288,21 +288,21 @@ class TemporalAccountant:
             return math.inf if allowed is None else allowed.constant(steps, last)
 
     def adopt(self, adversary: Adversaries, *, both: bool = False, reserve: float | None = None) -> Self:
-        """Account by other matrices from the next step on, exactly; the steps so far keep theirs (Theory, section 17).
+        """Account exactly with other matrices from the next step on; the steps so far keep theirs (Theory, section 17).
 
         Parameters
         ----------
         adversary : Adversary, or an iterable or mapping of them
-            The correlations from now on. A new name may be any user; users who are not named keep the old matrices.
+            The correlations from the next step on. A new name may be any user; users who are not named keep the old matrices.
         both : bool
             Satisfy the level whether the correlation has changed or not.
         reserve : float, optional
-            What every later step may spend, as an earlier call found it. Default: the largest that the level allows.
+            Budget that stays admissible at every later step, as of an earlier call. Default: the largest that the level allows.
 
         Raises
         ------
         InputError
-            The accounting method is not exact, there is a horizon, or the matrices do not fit. Nothing changed then.
+            The accounting method is not exact, there is a horizon, or the matrices do not fit. Nothing is changed.
         """
         with self._lock:
             self._account.adopt(Population.of(adversary), both=both, reserve=checked_reserve(reserve, self.alpha))
@@ -340,5 +340,5 @@ def account_of(accountant: TemporalAccountant) -> Account:
 
 
 def lock_of(accountant: TemporalAccountant) -> AbstractContextManager[Any]:
-    """The lock of an accountant: while a thread holds it, several calls are one act."""
+    """The lock of an accountant: while a thread holds it, its calls are atomic."""
     return accountant._lock

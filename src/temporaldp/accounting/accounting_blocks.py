@@ -1,4 +1,4 @@
-"""The accountant that releases within a block are charged to: one per thread or task, never a global default."""
+"""Accountants that releases within a block are charged to, per thread or task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _open_blocks() -> Blocks:
 
 
 def charged() -> tuple[TemporalAccountant, ...]:
-    """The accountants of the blocks around the caller, each once, the outermost first, up to a block in which all is paid."""
+    """The accountants of the enclosing blocks, each once, the outermost first, up to a block of `settled`."""
     found: dict[int, TemporalAccountant] = {}
     for block in reversed(_open_blocks()):
         if isinstance(block, weakref.ref):
@@ -37,7 +37,7 @@ def charged() -> tuple[TemporalAccountant, ...]:
 
 
 def charge(epsilons: Sequence[float], *, last: bool = False) -> None:
-    """Spend these budgets, one a step, with the accountants of all blocks around: with all of them, or with none."""
+    """Spend these budgets, one per step, with the accountants of all enclosing blocks, or with none."""
     from temporaldp.accounting.accountant import lock_of
 
     around = charged()
@@ -56,7 +56,7 @@ def begin(accountant: TemporalAccountant) -> None:
 
 
 def end(accountant: TemporalAccountant) -> None:
-    """Leave the accountant's innermost block, and whatever an interrupt left open inside it."""
+    """Leave the accountant's innermost block, and blocks inside it that an interrupt left open."""
     blocks = _blocks.get()
     places = [place for place, one in enumerate(blocks) if one is accountant]
     _blocks.set(blocks[: places[-1]] if places else blocks)
@@ -64,7 +64,7 @@ def end(accountant: TemporalAccountant) -> None:
 
 @contextmanager
 def settled() -> Iterator[None]:
-    """Context in which no accountant is charged: its caller has charged them already."""
+    """Context in which no accountant is charged, as the caller has charged them already."""
     before, paid = _open_blocks(), _Paid()
     try:
         # A weak reference: where an interrupt keeps the last line from being run, the block ends with this frame.

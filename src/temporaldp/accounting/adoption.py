@@ -1,4 +1,4 @@
-"""Another correlation from a step on: which user continues which.
+"""Adoption of another correlation from a step on, and which users it applies to.
 
 Filters and odometers of the exact method take the new matrices over (`ExactFilter.adopted`). The reserve is searched anew:
 the largest budget that, spent at every later step under the new matrices, satisfies the level at every step, those before the
@@ -28,7 +28,7 @@ class Adoption:
         The users from then on: the number of the user before the change whose past it is, and the
         correlation from then on.
     reserve : float
-        What every later step may spend, in nats.
+        Budget that stays admissible at every later step, in nats.
     """
 
     step: int
@@ -47,7 +47,7 @@ class KeptAdoption:
 
 
 def require_adoptable(horizon: int | None, method: str) -> None:
-    """Refuse an accountant that cannot go on with another correlation: `InputError`."""
+    """Raise `InputError` for an accountant that cannot continue with another correlation."""
     if horizon is not None:
         raise InputError(
             "expected an accountant without a horizon: what is planned for a known number of steps rests on the matrices "
@@ -61,7 +61,7 @@ def require_adoptable(horizon: int | None, method: str) -> None:
 
 
 def continued(before: Population, now: Population, *, both: bool) -> list[tuple[int, Adversary]]:
-    """Return who continues whom: pairs of a user's number and the correlation from now on.
+    """Return pairs of a user's number before the change and the correlation from then on.
 
     A named user continues the one of that name; one without, or with a new name, may be any user, and continues all of them.
     Users that the new population does not name keep the old correlation, and with `both` all users keep it as well.

@@ -1,4 +1,4 @@
-"""The largest number that still holds a level, by evaluating what leaks and moving the number: always the side that holds."""
+"""Searches for the largest number that satisfies a level; the result is on the side that satisfies it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LEAST_SHARE = 1e-9
 
 
 def bisected(holds: Callable[[float], bool], low: float, high: float, close: float) -> float:
-    """The largest number found from `low`, which holds, up to `high`, by at most 60 halvings; `close` is relative."""
+    """The largest number found from `low`, which is admitted, up to `high`, by at most 60 bisections; `close` is relative."""
     for _ in range(60):
         if high - low <= close * high:
             break
@@ -33,7 +33,7 @@ def bisected(holds: Callable[[float], bool], low: float, high: float, close: flo
 def largest(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:
     """The largest number up to `high` with ``worst <= ceiling``, to 1e-8; `low` has it, and worst increases.
 
-    Halving (by ratio) down to where `worst` is finite, then Brent's method, and halving again where `worst` jumps above the
+    Bisection (by ratio) to where `worst` is finite, then Brent's method, and bisection again where `worst` jumps above the
     ceiling; the best point that satisfies it is returned.
     """
     from scipy.optimize import brentq
@@ -71,7 +71,7 @@ def largest(worst: Callable[[float], float], low: float, high: float, ceiling: f
 def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: float, *, known: float = 0.0) -> float:
     """The largest budget up to `most`, to 1e-8, with ``worst <= ceiling`` over an infinite horizon; 0 if there is none.
 
-    `known` is a budget that holds already, or 0. Where a budget does not hold, `worst` may say anything above the ceiling.
+    `known` is an admissible budget, or 0. For other budgets, `worst` may be any number above the ceiling.
     """
     least = max(LEAST_SHARE * most, SMALLEST)
     tried = 0
@@ -92,7 +92,7 @@ def largest_in_few_tries(
 ) -> float:
     """The largest number found with ``worst <= ceiling``, mostly within `close` of it; 0 if `low` exceeds it. worst increases.
 
-    Regula falsi, halving (by ratio) where it does not help: the answer is from the side that holds.
+    Regula falsi, with bisection (by ratio) where it does not help; the result satisfies the ceiling.
     """
     aim = 1.0 - 0.4 * close
     at_low, at_high = worst(low), math.inf

@@ -1,4 +1,4 @@
-"""The online states of all users: their odometers, and with a level their filters; and why a filter refuses a budget.
+"""The online states of all users: odometers, and with a level filters; and the error of a refused budget.
 
 Both are states after a number of steps and of adopted correlations, brought up to date in the same way (`OnlineStates.after`).
 Filters never change, so that copies of an account share them; odometers do, as their past may be long.
@@ -50,7 +50,7 @@ class OnlineStates(Generic[State]):
     n_adopted: int = 0
 
     def after(self, spent: Sequence[Any], adoptions: Sequence[Adoption]) -> Self:
-        """Return the states after all that was spent and adopted."""
+        """Return the states after all budgets and adoptions."""
         now = self
         for adoption in adoptions[self.n_adopted :]:
             now = now.extended(spent[now.n_steps : adoption.step]).adopted(adoption)
@@ -66,7 +66,7 @@ class OnlineStates(Generic[State]):
         """Return the states after the releases of the next steps."""
 
     def saved(self) -> list[dict[str, Any]] | None:
-        """Return all states as JSON values; None where one of them is every release."""
+        """Return all states as JSON values; None where a state needs every release."""
         each = [one.saved() for one in self.each]
         return None if None in each else each  # type: ignore[return-value]
 
@@ -156,7 +156,7 @@ class Filters(OnlineStates[Filter]):
         return self.with_reserve(found) or self
 
     def admits(self, epsilons: Sequence[float], last: bool = False) -> bool:
-        """Whether these may be spent one after the other."""
+        """Whether these epsilons are admitted one after the other."""
         steps = enumerate(zip(epsilons, self.before_each(epsilons), strict=True), start=1)
         return all(now.refusing(one, last and step == len(epsilons)) is None for step, (one, now) in steps)
 
@@ -222,14 +222,14 @@ def refusal(
     Parameters
     ----------
     allowed : Filters
-        After all that was spent.
+        Filters after all budgets.
     method : Accounting
-        By which the user is counted.
+        Accounting method of the user.
     user, name : Adversary, str or None
     spent : sequence of float
     epsilon : float
     last : bool
-        Whether no step was to follow.
+        Whether no step follows.
     """
     kept = 0.0 if allowed.is_final(last) else allowed.reserve
     largest = allowed.largest(last)

@@ -90,7 +90,7 @@ class PairwiseAccounting(StepwiseAccounting[Arrived]):
         return self._paper.document() | {"method": self.name}
 
     def promised(self, releases: FloatArray) -> FloatArray:
-        """For the two states furthest apart."""
+        """Epsilons of the two states furthest apart."""
         return self._paper.of_epsilons(releases)
 
     @abstractmethod
@@ -102,7 +102,7 @@ class PairwiseAccounting(StepwiseAccounting[Arrived]):
     def leakage(
         self, user: Adversary, past: tuple[Arrived, ...], releases: FloatArray, future: tuple[Arrived, ...]
     ) -> Leakage:
-        """The largest entry of each sum; never above the paper's bound, by one ulp neither."""
+        """The largest entry of each sum; never above the paper's bound, not by one ulp."""
         (paper,) = self._paper.series([user], self.promised(releases))
         if user.states is None:  # nothing is known of how states follow one another: each release stands alone
             return paper

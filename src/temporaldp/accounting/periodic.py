@@ -4,7 +4,7 @@ Every step spends e. Let a be a spread at phase f that the releases of some whol
 everything up to a step of phase f is at most a, so is that of everything up to the step that many periods later. Then a bounds
 every horizon: a shorter past is one whose first releases have constant likelihoods. A past of leakage at most a is a release
 with budget a, so that the leakage of ``a, e, e, ...`` bounds that of every past (Theory, section 14), and incoming leakage
-some periods later hardly depends on a. This needs nothing of an accounting method but its series.
+some periods later hardly depends on a. Only the series of an accounting method are needed.
 
 Under approximate DP the leakage of a past is not a number but a curve. There the matrices of all phases form a set, any of
 which may apply at every step: an upper bound.

@@ -59,7 +59,7 @@ NOT_ADOPTABLE = (
 
 @compared_by_value
 class Attained(NamedTuple):
-    """Leakage that observations reach, at every step: lower bounds of BPL, FPL and TPL. Arrays of shape (T,), in nats."""
+    """Leakage that observations attain at every step: lower bounds of BPL, FPL and TPL, arrays of shape (T,), in nats."""
 
     backward: FloatArray
     forward: FloatArray
@@ -67,9 +67,9 @@ class Attained(NamedTuple):
 
 
 class Evidence:
-    """Evidence of an accounting method for one user's series beyond its numbers; `LeakageSeries.evidence`.
+    """Evidence of an accounting method for the series of one user; `LeakageSeries.evidence`.
 
-    The base of pairs of states, observations and privacy curves. A subclass answers the questions that its method can answer.
+    Base class of pairs of states, observations and privacy curves. A subclass overrides what its method can compute.
     """
 
     __slots__ = ()
@@ -79,7 +79,7 @@ class Evidence:
 
     @property
     def attained(self) -> Attained | None:
-        """Lower bounds of the leakage of every step, which observations reach; None for upper bounds alone."""
+        """Lower bounds of the leakage of every step, which observations attain; None for upper bounds alone."""
         return None
 
     def __len__(self) -> int:
@@ -94,13 +94,13 @@ class Evidence:
         raise NotImplementedError
 
     def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str] | None:
-        """The state that most is leaked about at a step, and the one it is compared with; None where pairs are not kept."""
+        """The pair of states with the largest leakage at a step, state and other state; None where pairs are not kept."""
         each = self.metric(step, direction)
         i, j = np.unravel_index(int(np.argmax(each - np.eye(len(each)))), each.shape)  # two states, even if all is 0
         return self.states[i], self.states[j]
 
     def witness(self, step: int) -> Any:
-        """The observation that leaks most about a step; None where none is known."""
+        """The observation with the largest leakage about a step; None where none is known."""
         return None
 
     def window(self, first: int, end: int) -> float | None:
@@ -109,7 +109,7 @@ class Evidence:
 
     @property
     def user_level(self) -> float | None:
-        """Leakage at the series' delta about all states together, whatever the correlation; None where budgets add up."""
+        """Leakage at the series' delta about all states together, for every correlation; None where budgets add up."""
         return None
 
     def checked_step(self, step: int, direction: Direction = "temporal") -> int:
@@ -171,7 +171,7 @@ class OnlineState(Protocol):
 
 
 class Odometer(OnlineState, Protocol):
-    """The leakage so far about one user, while releases follow one another."""
+    """The leakage so far about one user, updated release by release."""
 
     def __copy__(self) -> Self:
         """Return an independent odometer with the same past."""
@@ -191,7 +191,7 @@ class Odometer(OnlineState, Protocol):
 
 
 class Filter(OnlineState, Protocol):
-    """The budgets that a level still admits about one user; a spend returns another filter."""
+    """The budgets that a level still admits for one user; a spend returns another filter."""
 
     def largest(self, last: bool = False) -> float:
         """The largest epsilon that is admitted next, in nats: a lower bound. `last`: no step follows."""
@@ -270,14 +270,14 @@ class Accounting(ABC, Generic[R, A]):
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """Return the method by which these users are accounted for: this one, or what it stands for.
+        """Return the method that accounts for these users: this one, or a specialisation of it.
 
         Parameters
         ----------
         users : sequence of Adversary
             All with the same states, and all or none of them with interval matrices.
         releases : sequence
-            Numbers or mechanisms, as far as they are known; a grid of privacy losses depends on them.
+            Known numbers or mechanisms; a grid of privacy losses depends on them.
         online : bool
             Whether releases come one after the other.
 
@@ -294,16 +294,16 @@ class Accounting(ABC, Generic[R, A]):
         return self
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> R:
-        """Numbers or mechanisms, one per step, as the method keeps them; `BudgetError` for what it cannot account for."""
+        """Numbers or mechanisms, one per step, in the method's own form; `BudgetError` where it cannot account for them."""
         return self.of_epsilons(budgets(releases))
 
     @abstractmethod
     def of_epsilons(self, epsilons: FloatArray) -> R:
-        """Releases that promise these epsilons, shape (T,), and nothing else is known of them."""
+        """Releases with these epsilons, shape (T,), and no other knowledge of them."""
 
     @property
     def for_epsilons(self) -> Accounting[Any, Any]:
-        """The method for releases that are given by the epsilon of the two states furthest apart alone."""
+        """The method for releases of which only the epsilon of the two states furthest apart is known."""
         return self if self.distances is None else type(self)()
 
     @abstractmethod
@@ -327,7 +327,7 @@ class Accounting(ABC, Generic[R, A]):
         """Leakage of past, own release and future over an infinite horizon of one release, in both directions of time."""
 
     def series(self, users: Sequence[Adversary], releases: R) -> list[Leakage]:
-        """The leakage of every step, about each user."""
+        """The leakage of every step, for each user."""
         found = []
         for k, user in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), "leakage of every step"):
@@ -336,7 +336,7 @@ class Accounting(ABC, Generic[R, A]):
         return found
 
     def limits(self, users: Sequence[Adversary], release: R) -> Limits:
-        """The suprema: each the largest over the users."""
+        """Suprema, each the largest over the users."""
         found = []
         for k, user in enumerate(users):
             with part(k / len(users), (k + 1) / len(users), "leakage over an infinite horizon"):
@@ -354,11 +354,11 @@ class Accounting(ABC, Generic[R, A]):
         return largest_sustainable(worst, most, alpha * (1.0 - SPARED))
 
     def unspent(self, horizon: int) -> float:
-        """Share of alpha that a plan for so many steps leaves, so that the filters, which round, admit it step by step."""
+        """Share of alpha that a plan for this number of steps leaves unused, so that the filters, which round, admit it."""
         return SPARED
 
     def require_countable(self, users: Sequence[Adversary], release: Any) -> None:
-        """Refuse a release that an odometer could not account for, before it is spent; by default none."""
+        """Raise an error for a release that an odometer could not count, before it is spent; by default none."""
 
     @abstractmethod
     def odometer(self, user: Adversary) -> Odometer:
@@ -399,7 +399,7 @@ def weakest(methods: Sequence[Accounting[Any, Any]]) -> Accounting[Any, Any]:
 
 
 def require_method(accounting: Any) -> None:
-    """Refuse what is no accounting method, such as its name or its class, by `InputError`."""
+    """Raise `InputError` for anything but an accounting method, such as its name or its class."""
     if not isinstance(accounting, Accounting):
         raise InputError(
             "expected accounting to be an accounting method, such as Exact(), PaperBound() or ApproximateDP(delta=1e-6), got "
@@ -476,7 +476,7 @@ def numbered(matrices: Iterable[Any]) -> tuple[list[Any], IntArray]:
 
 
 def require_no_end(user: Adversary, side: Side) -> None:
-    """Refuse matrices for a number of steps only, by `InputError`."""
+    """Raise `InputError` for matrices of a finite number of steps."""
     correlation: Correlation = getattr(user, side)
     if not correlation.is_constant and correlation.period is None:
         raise InputError(

@@ -32,7 +32,7 @@ class SequenceMechanism(ABC):
 
     @abstractmethod
     def own_leakage(self, user: Adversary, n_steps: int, delta: float) -> Leakage:
-        """Leakage of every step at a delta, by what is known about the noise.
+        """Leakage of every step at a delta, from the distribution of the noise.
 
         Raises
         ------

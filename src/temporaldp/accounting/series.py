@@ -40,16 +40,16 @@ if TYPE_CHECKING:
 class LeakageSeries(Table):
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.
 
-    The paper's Definitions 5 to 7: the supremum over every mechanism with these epsilons, exact by default; then these are the
-    upper sides of certified pairs, of which `attained` has the lower. Otherwise an upper bound by `accounting`.
-    Neighbouring databases differ in one person's *value* (replace one).
+    The paper's Definitions 5 to 7: the supremum over every mechanism with these epsilons. Exact by default, within rounding:
+    numbers are upper bounds, and `attained` has lower bounds. Otherwise an upper bound by `accounting`. Neighbouring databases
+    differ in one person's *state* (replace one).
 
     Parameters
     ----------
     epsilons : array, shape (T,)
-        What each release promises on its own; under a metric, for the two states furthest apart.
+        Privacy loss of each release by itself; under a metric, for the two states furthest apart.
     backward, forward, temporal : array, shape (T,)
-        BPL, FPL and TPL: leakage at a step from it and the past, from it and the future, and from everything. With several
+        BPL, FPL and TPL: leakage of a step from its own and earlier releases, its own and later ones, and all. With several
         users, each is the largest over the users at that step (so that in general
         ``temporal < backward + forward - epsilons``).
     name : str or None
@@ -57,7 +57,7 @@ class LeakageSeries(Table):
     members : tuple of LeakageSeries
         One per user where there are several; empty for a single user.
     accounting : Accounting
-        The method that the numbers are from: `Exact()`, an upper bound, or at a delta (epsilon, delta)-DP_T.
+        The accounting method of the numbers.
     details : optional
         `evidence`, or a function without parameters that returns it.
     """
@@ -111,12 +111,12 @@ class LeakageSeries(Table):
 
     @property
     def worst_user(self) -> str | None:
-        """Name of the user who is leaked about most, at `worst_time`; None for a single nameless user."""
+        """Name of the user with the largest leakage, at `worst_time`; None for a single nameless user."""
         return self.worst_member.name
 
     @property
     def worst_member(self) -> LeakageSeries:
-        """The series of the user who is leaked about most, at `worst_time`; itself for a single user."""
+        """The series of the user with the largest leakage, at `worst_time`; itself for a single user."""
         if not self.members:
             return self
         time = self.worst_time
@@ -124,7 +124,7 @@ class LeakageSeries(Table):
 
     @property
     def attained(self) -> Attained | None:
-        """Lower bounds of the leakage of every step, which observations reach; None where there are only upper bounds."""
+        """Lower bounds of the leakage of every step, which observations attain; None where there are only upper bounds."""
         if self.members:
             each = [member.attained for member in self.members]
             known = [one for one in each if one is not None]
@@ -142,12 +142,12 @@ class LeakageSeries(Table):
         return max(float((getattr(self, name) - getattr(attained, name)).max()) for name in DIRECTIONS)
 
     def worst_pair(self, time: int | None = None) -> tuple[str, str] | None:
-        """The two states about which a step (default: the worst) leaks most; None if unknown."""
+        """The two states with the largest leakage at a step (default: the worst); None if unknown."""
         known = self.worst_member.evidence
         return None if known is None else known.worst_pair(self.worst_time if time is None else time)
 
     def witness(self, time: int | None = None) -> Observation:
-        """The observation that gives most away about a step (default: the worst), release by release.
+        """The observation with the largest leakage about a step (default: the worst), release by release.
 
         Raises
         ------
@@ -166,7 +166,7 @@ class LeakageSeries(Table):
 
     @property
     def user_level(self) -> float:
-        """Leakage about all of a user's states together: the sum of all epsilons (Corollary 1), whatever the correlation.
+        """Leakage about all of a user's states together: the sum of all epsilons (Corollary 1), for every correlation.
 
         Under approximate DP, the epsilon of the composition of all releases.
         """
@@ -217,7 +217,7 @@ class LeakageSeries(Table):
         paper: LeakageSeries | None = None,
         ax: Axes | None = None,
     ) -> Any:
-        """Draw BPL, FPL and TPL over time beside what each release promises by itself (needs Matplotlib).
+        """Draw BPL, FPL and TPL over time beside the epsilon of each release (needs Matplotlib).
 
         Parameters
         ----------
@@ -239,7 +239,7 @@ class LeakageSeries(Table):
         return draw(self, ax=ax, times=times, alpha=alpha, paper=paper)
 
     def columns(self) -> dict[str, Any]:
-        """A row for each step: step, epsilon, backward, forward, temporal."""
+        """One row per step: step, epsilon, backward, forward, temporal."""
         return {
             "step": np.arange(len(self)),
             "epsilon": self.epsilons,
@@ -280,10 +280,10 @@ def temporal_leakage(
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        Several: every user is accounted for, and the worst one named. Iterables may be generators.
+        Several: every user is accounted for, and results are those of the worst. Iterables may be generators.
     releases : array_like, shape (T,), or sequence of T mechanisms
-        What each step publishes: a number is the privacy loss of any mechanism by itself (replacement of one value), in nats,
-        >= 0; 0 or None for a step that is not published. Which mechanisms there are depends on `accounting`. One number or
+        Release of each step: a number >= 0 is the privacy loss of any mechanism by itself (replacement of one state), in nats;
+        0 or None stands for a step that is not published. Accepted mechanisms depend on `accounting`. One number or
         mechanism stands for all steps, if the adversary's matrices or `horizon` determine how many there are. A mechanism whose
         noise is shared between steps, `MatrixMechanism` or `MemoizedResponse`, stands for all of them.
     accounting : Accounting
@@ -372,7 +372,7 @@ def _of_sequence(
 def series_of(
     population: Population, epsilons: FloatArray, leakages: Sequence[Leakage], accounting: Accounting[Any, Any]
 ) -> LeakageSeries:
-    """The series of leakages that are known already, one for each user; missing evidence is computed when it is asked for."""
+    """The series of known leakages, one for each user; missing evidence is computed on request."""
     members = []
     for (name, user), leakage in zip(population, leakages, strict=True):
         past, future, both = (getattr(leakage, direction) for direction in DIRECTIONS)

@@ -1,6 +1,4 @@
-"""One user's leakage at every step so far, kept up to date while releases follow one another: an odometer, and a filter on it.
-
-Written once for every accounting method that is defined step by step (`Steps`).
+"""Odometer and filter of one user, for methods that are defined step by step (`Steps`).
 
 Notation
 --------
@@ -31,11 +29,11 @@ ReserveArrivals: TypeAlias = tuple[tuple[Arrived, Arrived], ...]
 
 
 class Steps(Protocol[One_contra, Arrived]):
-    """Leakage that one user's correlation passes on, step by step. It must not decrease when incoming leakage increases."""
+    """Incoming leakage through one user's correlation, step by step. It must not decrease when incoming leakage increases."""
 
     @property
     def nothing(self) -> Arrived:
-        """Incoming leakage where no release comes before."""
+        """Incoming leakage without earlier releases."""
 
     def arriving(self, side: Side, transition: int, release: One_contra, before: Arrived) -> Arrived:
         """Incoming leakage at the other end of a transition, from a release and its own incoming leakage.
@@ -50,7 +48,7 @@ class Steps(Protocol[One_contra, Arrived]):
         """Whether the first leaks no more than the second, whatever is added to both."""
 
     def raised(self, arrived: Arrived) -> Arrived:
-        """A little more: what rounding can lose from one step to the next is less."""
+        """Incoming leakage raised by more than the rounding of one step."""
 
 
 class StepwiseOdometer(Odometer, Generic[One, Arrived]):
@@ -74,7 +72,7 @@ class StepwiseOdometer(Odometer, Generic[One, Arrived]):
         return made
 
     def extend(self, releases: Sequence[One]) -> None:
-        """Take note of the releases of the next steps: one walk back, however many there are."""
+        """Add the releases of the next steps, with one walk back."""
         known, steps = len(self), self._steps
         if not releases:
             return
@@ -108,10 +106,7 @@ class StepwiseOdometer(Odometer, Generic[One, Arrived]):
         return self._leaked[top], top
 
     def worst_with(self, release: One, arriving: Arrived | None = None) -> tuple[float, int]:
-        """The largest TPL and its step if `release` came next, and `arriving` from the steps after it (None: nothing).
-
-        Nothing changes.
-        """
+        """The largest TPL and its step if `release` came next, with `arriving` from later steps; changes nothing."""
         steps, now = self._steps, len(self)
         later = steps.nothing if arriving is None else arriving
         known = [(steps.leakage(self.next_arrival, release, later), now)]
@@ -141,15 +136,15 @@ class StepwiseOdometer(Odometer, Generic[One, Arrived]):
 class StepwiseFilter(Filter, Generic[Arrived]):
     """The largest budgets that satisfy a level for one user; a spend returns another filter.
 
-    A budget is admitted if the level is held by all steps so far, by itself, and by all later ones with the reserve. Later
-    steps are examined until the past leaks no more than it would if the reserve had been spent at every step, or until it
-    begins to fall: from then on they never leak more than steps that are known to hold the level.
+    A budget is admitted if all steps so far, its own, and all later ones with the reserve satisfy the level. Later steps are
+    examined until the past leaks no more than with the reserve at every step, or until it begins to fall: from then on they
+    never leak more than steps that are known to satisfy the level.
 
     Parameters
     ----------
     steps : Steps
     odometer : StepwiseOdometer
-        What was spent so far.
+        Odometer of the releases so far.
     alpha : float
     reserve : float
     kept : tuple of pairs, or None
@@ -158,7 +153,7 @@ class StepwiseFilter(Filter, Generic[Arrived]):
         many there are. None where there is no reserve.
     horizon : int or None
     reserved : bool
-        Whether the budgets so far, followed by the reserve at every later step, hold the level.
+        Whether the budgets so far, followed by the reserve at every later step, satisfy the level.
     """
 
     steps: Steps[float, Arrived]
@@ -180,9 +175,9 @@ class StepwiseFilter(Filter, Generic[Arrived]):
         return bisected(lambda epsilon: self.admits(epsilon, last), low, high, 1e-10)
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
-        """Whether a budget may be spent next. A step that publishes nothing always may.
+        """Whether a budget is admitted next. A step without a release always is.
 
-        A budget up to the reserve needs no look: the one before it was admitted with the reserve after it.
+        A budget up to the reserve needs no check: the one before it was admitted with the reserve after it.
         """
         if epsilon == 0.0 or (self.reserved and epsilon <= self.reserve):
             return True
@@ -220,7 +215,7 @@ class StepwiseFilter(Filter, Generic[Arrived]):
         return False
 
     def after(self, epsilon: float) -> Self:
-        """After one more budget, whether it was admitted or not: what is spent is spent."""
+        """The filter after one more budget, also one that is not admitted."""
         odometer = copy(self.odometer)
         odometer.extend([epsilon])
         reserved = self.reserved and self.admits(epsilon)

@@ -46,7 +46,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         return releases
 
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> tuple[Arrived, ...]:
-        """Step after step, in the order of time.
+        """Incoming leakage of each step, in the order of time.
 
         Where budgets and matrices repeat and incoming leakage has settled, an amount that no further step raises is certified,
         and all later steps share it.
@@ -144,7 +144,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         return Limits(backward, forward, temporal)
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[float, Arrived]:
-        """Odometer that goes back as far as anything changes."""
+        """Odometer that updates earlier steps as far back as they change."""
         return StepwiseOdometer(self.steps(user))
 
     def filters(

@@ -43,7 +43,7 @@ class LeakageSupremum:
         False if the search ended before the upper bound came within 1e-9 of what some horizon attains; the supremum is then
         an upper bound only, usually inf or that of the paper.
     evidence : ExactLimits, MetricLimits, CurveLimits or None
-        Lower sides or certificates of the accounting method, for a single user.
+        Lower bounds or certificates of the accounting method, for a single user.
     """
 
     epsilon: float
@@ -101,7 +101,7 @@ def leakage_supremum(
     adversary : Adversary, or an iterable or mapping of them
         With constant matrices, or with `Periodic`; suprema are then over all phases too.
     release : float, > 0, or mechanism
-        What every step publishes; as one of the releases of `temporal_leakage`.
+        Release of every step; as one of the releases of `temporal_leakage`.
     accounting : Accounting
         As for `temporal_leakage`.
 
@@ -110,7 +110,7 @@ def leakage_supremum(
     BudgetError
         The release is not admissible.
     InputError
-        An adversary's matrices vary with time: nothing determines the steps beyond them.
+        An adversary's matrices vary with time, so that those of later steps are unknown.
 
     Examples
     --------

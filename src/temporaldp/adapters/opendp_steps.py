@@ -34,10 +34,10 @@ def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) ->
     accountant : TemporalAccountant
         A pure epsilon is accepted by any accountant; (epsilon, delta) and rho by one under approximate DP.
     d_in : optional
-        How far apart data are that differ in the state of one person at one step, in the measurement's or Context's own
-        metric. Default for datasets where a person has one row: 2 under the symmetric and the insert-delete distance, since
-        one row goes and another comes; 1 under the change-one and the Hamming distance. For a Context whose unit is more
-        than one row, as many times that. All other metrics need it: a histogram under the L1 distance is 2 away.
+        Distance of data that differ in the state of one person at one step, in the metric of the measurement or Context.
+        Default for datasets with one row per person: 2 under the symmetric and the insert-delete distance, as one row is
+        removed and another added; 1 under the change-one and the Hamming distance; times the number of rows of a Context's
+        unit. Required for all other metrics: 2 for a histogram under the L1 distance.
 
     Returns
     -------
@@ -46,19 +46,18 @@ def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) ->
     Raises
     ------
     InputError
-        It is neither, or its metric needs d_in, or its measure is none that can be counted.
+        The argument is neither, its metric requires d_in, or its measure cannot be counted.
     LeakageBudgetError
-        The level would break: at a measurement's call, or here for a Context. Nothing was drawn or spent.
+        The level would be exceeded: at a call of a measurement, or here for a Context. Nothing was drawn or spent.
     BudgetError
-        The accountant counts pure epsilons and this has a delta, or a Context has no bound, or has answered already.
+        The accountant counts pure epsilons and there is a delta, or a Context has no bound, or has answered already.
     MissingExtraError
         OpenDP is not installed.
 
     Notes
     -----
-    Group privacy alone, twice the budget, would be wrong: under the symmetric distance, data of a known size with one row
-    more or less do not exist, so that a privacy map may grant any noise, or none, at distance 1. What counts is the map at
-    d_in.
+    Group privacy, twice the budget, would be wrong: under the symmetric distance, data of a known size with one row more or
+    less do not exist, so that a privacy map may permit any noise, or none, at distance 1. The map at d_in is used.
 
     Examples
     --------
@@ -90,14 +89,14 @@ def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) ->
 
 @dataclass(frozen=True, slots=True)
 class GuardedMeasurement:
-    """An OpenDP measurement, every call of which is a step that the accountant is charged for first.
+    """An OpenDP measurement, every call of which is a step that is charged to the accountant first.
 
     Parameters
     ----------
     measurement : opendp.mod.Measurement
     accountant : TemporalAccountant
     d_in
-        How far apart data with one replaced state are.
+        Distance of data with one replaced state.
     """
 
     measurement: Any

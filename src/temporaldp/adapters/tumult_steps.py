@@ -17,28 +17,28 @@ def tumult(session: Any, accountant: TemporalAccountant, budget: Any, *, moves: 
     Parameters
     ----------
     session : tmlt.analytics.Session
-        Made for this step, and not asked yet.
+        Session for this step, without answers so far.
     accountant : TemporalAccountant
         A `PureDPBudget` is accepted by any accountant; `ApproxDPBudget` and `RhoZCDPBudget` by one under approximate DP.
     budget : tmlt.analytics.PrivacyBudget
-        What the session was made with. All of it must be left.
+        Budget of the session, all of which must be left.
     moves : int
-        How many of the session's protected changes replace one person's state. 2 for `AddOneRow` and `AddRowsWithID`: what
-        was goes, and what is comes. 1 for `AddMaxRows(2)`, where a person has one row.
+        Number of the session's protected changes that replace one person's state: 2 for `AddOneRow` and `AddRowsWithID`, a
+        removal and an addition; 1 for `AddMaxRows(2)` with one row per person.
 
     Returns
     -------
     tmlt.analytics.Session
-        The one that was given.
+        The session.
 
     Raises
     ------
     LeakageBudgetError
-        The level would break. Nothing was spent: do not ask the session.
+        The level would be exceeded. Nothing was spent: do not use the session.
     BudgetError
         The session has answered already; its budget is infinite; or it has a delta, and the accountant counts pure epsilons.
     InputError
-        It is no session, or no budget of Tumult Analytics.
+        The arguments are not a session and a budget of Tumult Analytics.
     """
     if not hasattr(session, "remaining_privacy_budget") or not hasattr(session, "evaluate"):
         raise InputError(f"expected a Session of Tumult Analytics, got {type(session).__name__}")

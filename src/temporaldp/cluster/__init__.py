@@ -1,4 +1,4 @@
-"""Work that is spread over a cluster: PySpark, which the extra `spark` installs, and Java."""
+"""Computations on a cluster with PySpark (the extra `spark`, and Java)."""
 
 from temporaldp.cluster.spark import SparkLeakage, leakage_on_spark
 

@@ -1,7 +1,7 @@
-"""Leakage person by person on Spark's workers: the driver sees quantiles and the worst, never the people.
+"""Leakage of each person on Spark's workers: the driver receives quantiles and the largest, not the traces.
 
-Each person is one row when their transitions reach a worker. Spark commits what a task gives only once it has ended, so a task
-that crashes is done again from its rows, and a person is counted once.
+Each person is one row when their transitions reach a worker. Spark commits the result of a task only at its end, so that a task
+that crashes is repeated from its rows, and a person is counted once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class SparkLeakage:
     Parameters
     ----------
     frame : pyspark DataFrame
-        Columns user and leakage, in nats; worst first. Kept by the cluster until `close`.
+        Columns user and leakage, in nats, largest first. Cached by the cluster until `close`.
     epsilon : float
     horizon : int or None
     accounting : Accounting
@@ -44,25 +44,25 @@ class SparkLeakage:
         self.epsilon, self.horizon, self.accounting = epsilon, horizon, accounting
 
     def quantile(self, share: float) -> float:
-        """The least level that at least this share of people stay at or below; 1 is the worst-off person's."""
+        """Smallest level that the leakage about at least this share of people does not exceed."""
         if not 0.0 < share <= 1.0:
             raise InputError(f"expected a share of people above 0 and at most 1, got {share}")
         asked = self.frame.selectExpr(f"percentile_disc({share!r}) WITHIN GROUP (ORDER BY leakage) AS level")
         return float(_ran(asked.collect)[0].level)
 
     def share_above(self, level: float) -> float:
-        """The share of people whose leakage is above a level."""
+        """Share of people with leakage above a level."""
         asked = self.frame.selectExpr(
             f"avg(CASE WHEN leakage > double('{float(level)!r}') THEN 1.0 ELSE 0.0 END) AS share"
         )
         return float(_ran(asked.collect)[0].share)
 
     def worst(self, n_people: int = 10) -> dict[str, float]:
-        """The worst-off people and their leakage, worst first."""
+        """The people with the largest leakage, and their leakage, largest first."""
         return {row.user: float(row.leakage) for row in _ran(self.frame.limit(n_people).collect)}
 
     def close(self) -> None:
-        """Remove the numbers from the cluster."""
+        """Remove the cached numbers from the cluster."""
         self.frame.unpersist()
 
 
@@ -74,17 +74,17 @@ def leakage_on_spark(
     horizon: int | None = None,
     accounting: Accounting[Any, Any] = EXACT,
 ) -> SparkLeakage:
-    """The worst temporal leakage of each person, each learnt from their own trace, computed on the workers.
+    """Largest temporal leakage of each person, estimated from their own trace, computed on the workers.
 
-    The same numbers as `leakage_distribution` gives of ``estimate_adversaries(traces, prior=prior, per_user=True)``. The
-    Python that the workers run (Spark's setting PYSPARK_PYTHON) needs temporaldp installed.
+    Equal to `leakage_distribution` of ``estimate_adversaries(traces, prior=prior, per_user=True)``. The Python of the
+    workers (Spark's setting PYSPARK_PYTHON) needs temporaldp installed.
 
     Parameters
     ----------
     traces : TraceTable
         `read_traces` of a Spark DataFrame.
     epsilon : float, > 0
-        What every step spends, in nats.
+        Budget of every step, in nats.
     prior : float, >= 0
         Dirichlet prior.
     horizon : int, optional
@@ -94,9 +94,9 @@ def leakage_on_spark(
     Raises
     ------
     InputError, BudgetError
-        Not traces on Spark, or no admissible numbers.
+        The traces are not on Spark, or a number is not admissible.
     TraceError
-        The job died: the reason that Spark gives, such as a person whose trace determines no correlation without a prior.
+        The job failed, with Spark's reason, such as a person whose trace determines no correlation without a prior.
     """
     budget = positive(epsilon, "epsilon")
     if horizon is not None and horizon < 1:

@@ -3,7 +3,7 @@
 Notation
 --------
 C        strategy matrix, one column a step; what is published is a function of ``C x + noise``
-t        the step that leakage is about; i and j are the two states there that are compared
+t        the step whose state leaks; i and j are the two states there that are compared
 q        state at the quilt, a step at a distance before or after t, given which all beyond it is independent of the state at t
 w, l     probability of q given i, and its log ratio to that given j
 u_k      probability that two coupled paths, from i and j to q, differ k steps away from t
@@ -121,7 +121,7 @@ class Couplings:
 
     @cached_property
     def nothing(self) -> CoupledSide:
-        """The side of steps that are not looked at, or of which nothing is known."""
+        """The side without steps, or with an unknown correlation."""
         P = len(self.first)
         return CoupledSide(np.ones((P, 1, 1)), np.zeros((P, 1)), np.zeros(1, np.int64))
 

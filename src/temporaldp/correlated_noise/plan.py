@@ -91,7 +91,7 @@ def plan_matrix(
 
     The search covers up to 8 coefficients and starts from independent noise and from the square root. Leakage is bounded by
     couplings (Theory, section 23); that of independent noise by the smaller of that bound and privacy curves. The result
-    satisfies alpha whatever the search finds; it need not be optimal.
+    always satisfies alpha; it need not be optimal.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def plan_matrix(
     horizon : int
         Number of steps T.
     objective : {"running count", "count"}
-        What the error is measured of: the sum of each count up to each step, or the count of each step.
+        Quantity whose error is minimised: running counts, or the count of each step.
 
     Returns
     -------

@@ -56,8 +56,8 @@ class Adversary:
 
     Notes
     -----
-    Nothing shows that two matrices were swapped: those of a stationary chain, swapped, are those of the same chain in the other
-    direction of time. `contradiction` shows matrices that are not the two directions of one stationary chain.
+    Swapped matrices cannot be detected: those of a stationary chain are those of the same chain with time reversed.
+    `contradiction` reports matrices that are not the two directions of one stationary chain.
 
     Examples
     --------
@@ -100,22 +100,22 @@ class Adversary:
         horizon: int | None = None,
         name: str | None = None,
     ) -> Adversary:
-        """The adversary who knows how a chain starts and how it moves on; Bayes' rule gives the backward matrices.
+        """The adversary who knows the initial distribution and the forward matrices; Bayes' rule gives the backward ones.
 
-        Those vary with time unless `initial` is stationary under a constant `forward`.
+        Backward matrices vary with time unless `initial` is stationary under a constant `forward`.
 
         Parameters
         ----------
         forward : TransitionMatrix, or sequence of T - 1 of them
         initial : array_like, shape (n,), optional
-            Distribution of the first value. By default the stationary one of a constant `forward`.
+            Distribution of the first state. Default: the stationary one of a constant `forward`.
         horizon : int, optional
             Number of steps T. Needed when `forward` is constant and `initial` is not stationary.
 
         Raises
         ------
         MatrixError
-            A state has probability 0 at some time: given it, there is no past to speak of.
+            A state has probability 0 at some step, so that the past given this state is undefined.
         InputError
             `horizon` is missing or contradicts the length of `forward`.
 
@@ -132,7 +132,7 @@ class Adversary:
         chain = tuple(map(exactly_known, given.matrices))
         if initial is None and not given.is_constant:
             raise InputError(
-                "expected the distribution of the first value (initial=...) of a chain that varies with time"
+                "expected the distribution of the first state (initial=...) of a chain that varies with time"
             )
         marginal = distribution(chain[0].stationary_distribution() if initial is None else initial, chain[0].states)
         if not given.is_constant:
@@ -183,7 +183,7 @@ class Adversary:
 
     @property
     def is_uncertain(self) -> bool:
-        """Whether some matrix is known up to intervals only: then there is no exact leakage, only bounds for the whole set."""
+        """Whether some matrix is known up to intervals only, so that leakage is an upper bound for the whole set."""
         return any(one.is_uncertain for one in self.directions)
 
     @property
@@ -193,7 +193,7 @@ class Adversary:
 
     @property
     def contradiction(self) -> str | None:
-        """Why both matrices cannot be from one stationary chain, in a sentence; None where they can, or where it is unknown.
+        """Sentence about why both matrices cannot be from one stationary chain; None where they can, or where that is unknown.
 
         A process that is not stationary may have such matrices too. Matrices that were swapped do not contradict each other.
         """
@@ -238,7 +238,7 @@ class Adversary:
 
     @property
     def period(self) -> int | None:
-        """Number of phases after which matrices come again; None if they do not depend on a clock."""
+        """Number of phases after which matrices repeat; None if they do not depend on a clock."""
         return next((one.period for one in self.directions if one.period is not None), None)
 
     def changed(self, step: int, adversary: Adversary) -> Adversary:
@@ -290,12 +290,12 @@ class Adversary:
         return Adversary(*(one.between(first, first + n_steps - 1) for one in self.directions), name=self.name)
 
     def over(self, n_steps: int) -> Adversary:
-        """The adversary of a release of `n_steps` steps: matrices without a last step are written out, one per transition."""
+        """The adversary of a release of `n_steps` steps, with one matrix per transition unless matrices are constant."""
         return Adversary(*(one.over(n_steps) for one in self.directions), name=self.name)
 
 
 def exactly_known(matrix: Matrix | None) -> TransitionMatrix:
-    """The matrix, where only one that is known exactly will do; `InputError` for intervals."""
+    """The matrix, if it is known exactly; `InputError` for intervals."""
     if not isinstance(matrix, TransitionMatrix):
         raise InputError(
             "expected a matrix that is known exactly, got an IntervalMatrix: for a set of matrices there are bounds, by "

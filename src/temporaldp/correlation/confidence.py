@@ -1,4 +1,4 @@
-"""Intervals that hold every transition probability with a stated confidence, from counts that may be noisy."""
+"""Simultaneous confidence intervals of transition probabilities, from exact or bounded counts."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def checked_confidence(confidence: float) -> float:
 def clopper_pearson(
     hits: tuple[FloatArray, FloatArray], misses: tuple[FloatArray, FloatArray], risk: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Bounds of a probability of which the numbers of hits and of misses lie between two values each.
+    """Clopper-Pearson bounds of a probability, where the numbers of hits and misses are known up to intervals.
 
-    Clopper and Pearson (Biometrika 26, 1934): below the lower bound so many hits or more would come with a probability of less
-    than ``risk / 2``, above the upper one so few or fewer. The lower bound grows with the hits and falls with the misses, so
-    that the fewest hits and the most misses give a bound for all that lies between.
+    Clopper and Pearson (Biometrika 26, 1934): below the lower bound, this number of hits or more has a probability of less
+    than ``risk / 2``; above the upper one, this number or fewer. The lower bound increases with hits and decreases with misses,
+    so that the fewest hits and the most misses give a bound for all numbers between.
 
     Parameters
     ----------
     hits, misses : pairs of arrays
-        The fewest and the most; equal where they are known.
+        The smallest and the largest number; equal where it is known.
     risk : float
         Probability that either bound fails, for each entry.
     """
@@ -44,8 +44,8 @@ def clopper_pearson(
 def intervals_of_counts(counts: IntArray, *, risk: float) -> tuple[FloatArray, FloatArray]:
     """Bounds of every entry of a transition matrix from counts of transitions, shape (n, n) each.
 
-    All hold together but with probability `risk` at most (Bonferroni over the entries), if the transitions from a state are
-    independent given that state, as in a Markov chain. A row without transitions may be anything.
+    All bounds hold jointly, except with a probability of at most `risk` (Bonferroni over the entries), if the transitions from
+    a state are independent given that state, as in a Markov chain. A row without transitions has the bounds 0 and 1.
     """
     known = counts.astype(np.float64)
     others = known.sum(axis=1, keepdims=True) - known

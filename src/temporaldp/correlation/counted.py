@@ -1,4 +1,4 @@
-"""Traces that were counted elsewhere: two small tables, and no personal data."""
+"""Traces that were counted elsewhere: tables of transitions and of people, without individual data."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from temporaldp.values import IntArray
 
 
 class CountedTraces:
-    """Transitions from each state to each other, and how many people have each state at each time: what `read_counts` returns.
+    """Counts of transitions between states, and of people in each state at each time; from `read_counts`.
 
-    Both are the exact counts of the people whom they are about, hence private.
+    Counts are exact, hence private.
 
     Parameters
     ----------
     states : tuple of str
     transitions : array, shape (n_states, n_states), optional
-        ``N[i, j]`` from i to j, in all.
+        ``N[i, j]``: transitions from i to j of all people.
     of_users : mapping from names to such arrays, optional
         Transitions of each person, by name.
     of_groups : mapping from names to such arrays, optional
         Transitions of each group, by name.
     histogram : array, shape (n_times, n_states), optional
     times : Times, optional
-        With `histogram`.
+        Times of the `histogram`.
     """
 
     def __init__(
@@ -65,18 +65,18 @@ class CountedTraces:
 
     @property
     def users(self) -> tuple[str, ...]:
-        """The names of the people whose transitions are known one by one.
+        """Names of the people with transitions of their own.
 
         Raises
         ------
         InputError
-            Transitions are known in all, or by group, only.
+            Transitions are known as sums, or by group, only.
         """
         return tuple(self._people())
 
     @property
     def n_users(self) -> int:
-        """Number of people: of those whose transitions are known one by one, or who are counted at the fullest time."""
+        """Number of people: of those with transitions of their own, or the largest number at any time."""
         if self._of_users is not None:
             return len(self._of_users)
         return int(self.histogram().sum(axis=1).max())
@@ -93,7 +93,7 @@ class CountedTraces:
 
     @property
     def has_histogram(self) -> bool:
-        """Whether it is known how many people have each state at each time."""
+        """Whether the number of people in each state at each time is known."""
         return self._histogram is not None
 
     def histogram(self) -> IntArray:
@@ -133,7 +133,7 @@ class CountedTraces:
         yield from self._people().items()
 
     def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
-        """Every group's name and the transitions of the people in it.
+        """Yield the name of each group and the transitions of the people in it.
 
         Raises
         ------
@@ -161,7 +161,7 @@ class CountedTraces:
 
 
 class CountsByName(Mapping[str, IntArray]):
-    """Transitions of many people or groups, in order of their names; an array is made when it is asked for.
+    """Transitions of many people or groups, in order of their names; arrays are made on request.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class CountsByName(Mapping[str, IntArray]):
     whose : int array, shape (m,)
         Positions of the names of `cells`.
     cells : int array, shape (3, m)
-        From, to, and how many.
+        Rows: from, to, number.
     n_states : int
     """
 

@@ -1,4 +1,4 @@
-"""Whether traces contain enough transitions to estimate how people move."""
+"""Whether traces contain enough transitions to estimate a correlation."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ different lengths have 0.2, nights of sleep 0.7, and events whose minutes are ta
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """Number of observed transitions, and of people and steps: with all people observed, each step has one transition a person.
+    """Number of observed transitions, people and steps; if all people are observed, each step has one transition per person.
 
     Parameters
     ----------
     n_transitions, n_users, n_steps : int
-        Steps are those between consecutive times.
+        Numbers; steps are those between consecutive times.
     """
 
     n_transitions: int
@@ -27,12 +27,12 @@ class Coverage:
 
     @property
     def share(self) -> float:
-        """Observed transitions, of all."""
+        """Share of the transitions of all people that are observed."""
         return self.n_transitions / max(self.n_users * self.n_steps, 1)
 
     @property
     def is_scarce(self) -> bool:
-        """Whether there are too few transitions to estimate how people move."""
+        """Whether there are too few transitions to estimate a correlation."""
         return self.share < SCARCE
 
     @property

@@ -1,4 +1,4 @@
-"""Adversaries that traces make plausible: drawn from a posterior, or from people who are drawn anew."""
+"""Plausible adversaries given traces: from a posterior, or by resampling people."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def posterior_adversaries(
 ) -> list[Adversary]:
     """Adversaries drawn from the posterior of the transition matrices, one backward and one forward matrix each.
 
-    Pairs of consecutive values get a joint Dirichlet(counts + prior); its rows are the forward matrix, Dirichlet by itself, and
-    its columns the backward one. It takes transitions for independent, which those of one person may not be: compare
+    Pairs of consecutive states have a joint Dirichlet(counts + prior); its rows are the forward matrix, and its columns the
+    backward one. Transitions are assumed to be independent, which those of one person may not be: compare
     `bootstrap_adversaries`.
 
     Parameters
@@ -48,12 +48,12 @@ def posterior_adversaries(
 def bootstrap_adversaries(
     trajectories: Traces, *, n_draws: int, prior: float = 0.0, rng: np.random.Generator | int | None = None
 ) -> list[Adversary]:
-    """Adversaries who know what as many people show, drawn with replacement: people, not transitions, are independent.
+    """Adversaries estimated from people resampled with replacement (bootstrap): people are independent, not transitions.
 
     Raises
     ------
     EstimationError
-        Draw after draw some value has no transition and there is no prior.
+        In many consecutive draws some state has no transition, and there is no prior.
     """
     if not (np.isfinite(prior) and prior >= 0.0):
         raise InputError(f"expected a finite prior >= 0 (Dirichlet concentration per cell), got {prior}")

@@ -1,7 +1,7 @@
-"""Times and states of rows as positions on their lists; what is missing, unknown or without an order is refused.
+"""Times and states of rows as positions on their lists; missing, unknown or unordered entries are refused.
 
-One query counts people, one the rows of every time and state. All that the words mean is then decided on their few different
-spellings, in Python, once; the rows are joined with the answer.
+One query counts people, one the rows of every time and state. The distinct spellings, which are few, are interpreted in Python,
+and the rows are joined with the result.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ FROM (SELECT CAST(user AS STRING) AS word FROM rows GROUP BY user) AS people
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """Rows whose columns t and s are positions, and how many rows there are of each.
+    """Rows whose columns t and s are positions, and the number of rows of each time and state.
 
     Parameters
     ----------
@@ -107,20 +107,20 @@ def encoded(
     gaps: bool = True,
     wide: bool = False,
 ) -> Encoded:
-    """Decide what the words of a table mean.
+    """Interpret the entries of a table.
 
     Parameters
     ----------
     traces : Rows
         Columns user, time, state and row.
     states : tuple of str, optional
-        The public domain; by default what occurs, sorted.
+        The public domain; by default the states that occur, sorted.
     times : function, optional
-        Gives the times and their order from the different entries of the column; by default what they are themselves.
+        Returns the times and their order from the distinct entries of the column. Default: the entries themselves.
     gaps : bool
-        Whether rows without a state are passed over rather than refused.
+        Whether rows without a state are skipped rather than refused.
     wide : bool
-        Whether every time is a column of its own, which a refusal names.
+        Whether every time is a column of its own, for messages.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Transition matrices learnt from many people's sequences."""
+"""Transition matrices estimated from the sequences of many people."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -118,12 +118,11 @@ def estimate_adversaries(
     per_group : bool
         One adversary per group of traces that were read by a column with groups, named after it.
     directions : tuple of {"backward", "forward"}
-        Which correlations the adversary knows.
+        Correlations that the adversary knows.
     confidence : float, optional
-        Between 0 and 1. Matrices are then `IntervalMatrix`: Clopper-Pearson intervals that hold for all entries of all
-        directions together with this confidence (Bonferroni), if the states form a Markov chain; as if the number of visits
-        to each state had been fixed (Theory, section 12). With adversaries per user or group, for each of them by
-        itself. Takes no prior.
+        Between 0 and 1. Matrices are then `IntervalMatrix`: Clopper-Pearson intervals that hold jointly for all entries of all
+        directions with this confidence (Bonferroni), if the states form a Markov chain, conditional on the number of visits
+        to each state (Theory, section 12). With adversaries per user or group, for each of them separately. Takes no prior.
 
     Yields
     ------
@@ -168,12 +167,12 @@ def estimate_adversaries(
 
 
 def require_countable(traces: Traces) -> None:
-    """Raise `EstimationError` where there can be no table of transitions: too many states, or a single time."""
+    """Raise `EstimationError` for too many states, or a single time."""
     n = traces.n_states
     if n > MOST_STATES:
         raise EstimationError(
             f"the traces hold {n} different states ({listed(traces.states, 3)}), and a matrix over them would not fit "
-            f"in memory (at most {MOST_STATES}); is that the column with the state? Group its values into fewer"
+            f"in memory (at most {MOST_STATES}); is that the column with the state? Group states into fewer"
         )
     if not isinstance(traces, CountedTraces) and traces.n_times < 2:
         raise EstimationError(
@@ -191,7 +190,7 @@ def _checked(direction: Direction, prior: float) -> None:
 def intervals(
     counts: IntArray, states: tuple[str, ...], directions: tuple[Direction, ...], confidence: float
 ) -> dict[Direction, Matrix]:
-    """Interval matrices that hold all entries of all directions together."""
+    """Interval matrices that hold jointly for all entries of all directions."""
     found: dict[Direction, Matrix] = {}
     for direction in directions:
         of_rows = counts if direction == "forward" else counts.T

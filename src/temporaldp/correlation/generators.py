@@ -56,7 +56,7 @@ def smoothed_correlation(matrix: TransitionMatrix | ArrayLike, *, s: float) -> T
 
 
 def random_correlation(n_states: int, *, rng: np.random.Generator | int) -> TransitionMatrix:
-    """Every entry uniform on [0, 1), then every row divided by its sum: the matrices of the paper's run-time figure."""
+    """Random matrix: entries uniform on [0, 1), rows divided by their sums; as in the paper's run-time figure."""
     whole_number(n_states, "the number of states", least=2, error=MatrixError)
     entries = np.random.default_rng(rng).random((n_states, n_states))
     return TransitionMatrix(entries / entries.sum(axis=1, keepdims=True))

@@ -1,4 +1,4 @@
-"""Events at irregular times on a grid: the state of a user at a step is that of their last event up to it.
+"""Events at irregular times on a grid: the state of a user at a step is that of the last event up to it.
 
 Steps of hours and less are elapsed time, counted from midnight of the first event's day; days and weeks are those of the clock,
 so that in a zone with daylight saving a day may have 23 or 25 hours. Times with an offset are converted to UTC; times without
@@ -31,7 +31,7 @@ MOST_SPELLINGS = 5_000_000
 
 
 def spacing(every: str) -> tuple[float, str | None]:
-    """The length and unit of ``15min``, ``1h``, ``1d``, ``1w``, ``30s``; or of a number, for times that are numbers.
+    """Length and unit of a step such as ``15min``, ``1h``, ``1d``, ``1w``, ``30s``, or of a number, for times that are numbers.
 
     The length is in microseconds, or, without a unit, in that of the times.
 
@@ -61,13 +61,13 @@ def _require_zone(name: str | None) -> None:
 
 
 def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[Rows, TimesOf]:
-    """Events on a grid: at most one row a person and step, whose column time is the number of the step; and the steps.
+    """Events on a grid: at most one row per person and step, with the number of the step as time; and the steps.
 
     Raises
     ------
     InputError, TraceError
-        No such step or zone; times that are missing or no times, that the clock of the zone shows never or twice, or that are
-        out of order.
+        No such step or zone; entries that are missing or not times, times that the clock of the zone shows never or twice, or
+        times that are out of order.
     """
     length, unit = spacing(every)
     _require_zone(zone)
@@ -115,9 +115,9 @@ def _instants(traces: Rows, length: float, unit: str | None, zone: str | None) -
     else:
         made, has_zone, is_date = _spelled(traces)
     if is_date and unit is None:
-        raise InputError(f"the times are dates: say the step with its unit, such as {length:g}min, got {length:g}")
+        raise InputError(f"the times are dates: give the step with its unit, such as {length:g}min, got {length:g}")
     if unit is not None and not is_date:
-        raise InputError(f"the times are numbers: say the step as a number in their unit, not in {unit}")
+        raise InputError(f"the times are numbers: give the step as a number in their unit, not in {unit}")
     if zone is not None and is_date and not has_zone:
         return _to_utc(made, zone), True
     return made, has_zone

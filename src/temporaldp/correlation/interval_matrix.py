@@ -1,4 +1,4 @@
-"""A transition matrix of which every entry is known up to an interval, checked once and immutable."""
+"""Sets of transition matrices between entrywise bounds."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STATED = Origin("stated", "Stated as bounds of every transition probability.")
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class IntervalMatrix(Constant):
-    """The set of all transition matrices between two bounds: a correlation that is not known exactly.
+    """Set of all transition matrices between two bounds: a correlation that is not known exactly.
 
     Rows and columns are those of `TransitionMatrix`, which it replaces in an `Adversary`. Results hold for every matrix in the
     set, also if the matrix changes within the bounds from step to step.
@@ -40,12 +40,12 @@ class IntervalMatrix(Constant):
     states : sequence of n distinct names, optional
         Defaults to ``"0", "1", ...``.
     origin : Origin, optional
-        Where the bounds come from. Default: stated.
+        Source of the bounds. Default: stated.
 
     Raises
     ------
     MatrixError
-        Names the entry or the row whose bounds hold no distribution.
+        No distribution is within the bounds of a row; the message names the entry or the row.
     StateError
         Names are missing, repeated, or not n.
 
@@ -107,7 +107,7 @@ class IntervalMatrix(Constant):
             digest.update(np.ascontiguousarray(bound, dtype="<f8").tobytes())
 
     def document(self) -> dict[str, Any]:
-        """The states, both bounds of each entry, and where they come from."""
+        """The states, both bounds of each entry, and their origin, as JSON values."""
         return {
             "states": list(self.states),
             "lower": self.lower.tolist(),
@@ -117,7 +117,7 @@ class IntervalMatrix(Constant):
 
     @property
     def tight(self) -> tuple[FloatArray, FloatArray]:
-        """The tightest bounds that hold the same matrices, each shape (n, n): what the rest of its row leaves an entry.
+        """The tightest bounds of the same set, shape (n, n) each: those that the other entries of the row leave.
 
         Rounded outwards.
         """
@@ -128,7 +128,7 @@ class IntervalMatrix(Constant):
         return low, np.maximum(np.minimum(self.upper, 1.0 - others_low + room), low)
 
     def leakage_profile(self) -> LeakageProfile:
-        """Largest leakage that any matrix of the set passes on in one step, for all levels; computed once, then stored.
+        """Largest incoming leakage through any matrix of the set in one step, for all levels; cached.
 
         Up to 12 states it is exact for the set: two rows vary independently, so that some matrix attains it in one step (one
         matrix need not attain it in several steps). For more states it is an upper bound, at most its `tolerance` above the
@@ -140,7 +140,7 @@ class IntervalMatrix(Constant):
         return self._profile
 
     def contains(self, matrix: TransitionMatrix) -> bool:
-        """Whether every entry of `matrix` is within the bounds, but for some roundings; the states must be in the same order.
+        """Whether every entry of `matrix` is within the bounds, within rounding; the states must be in the same order.
 
         Raises
         ------
@@ -153,14 +153,14 @@ class IntervalMatrix(Constant):
         return bool(((self.lower <= entries + room) & (entries <= self.upper + room)).all())
 
     def central(self) -> TransitionMatrix:
-        """The matrix of the set whose entries all stand at the same share of their intervals, row by row."""
+        """The matrix of the set with all entries of a row at the same share of their intervals."""
         reach = self.upper - self.lower
         total = reach.sum(axis=1)
         share = np.where(total > 0.0, (1.0 - self.lower.sum(axis=1)) / np.where(total > 0.0, total, 1.0), 0.0)
         return in_proportion(self.lower + np.clip(share, 0.0, 1.0)[:, None] * reach, self.states)
 
     def corner(self, order: ArrayLike) -> TransitionMatrix:
-        """The extreme matrix whose row k gives all it can to entry ``order[k, 0]``, then to ``order[k, 1]``, and so on.
+        """The extreme matrix whose row k has the largest entry ``order[k, 0]``, then the largest ``order[k, 1]``, and so on.
 
         Parameters
         ----------
@@ -180,7 +180,7 @@ class IntervalMatrix(Constant):
         return in_proportion(entries, self.states)
 
     def sample(self, rng: np.random.Generator | int) -> TransitionMatrix:
-        """A matrix of the set, drawn at random: between extreme matrices, not uniformly."""
+        """Random matrix of the set, between extreme matrices; not uniform."""
         generator = np.random.default_rng(rng)
         orders = generator.permuted(np.tile(np.arange(self.n_states), (2, self.n_states, 1)), axis=2)
         one, other = (self.corner(order).dense() for order in orders)
@@ -188,7 +188,7 @@ class IntervalMatrix(Constant):
         return in_proportion(share * one + (1.0 - share) * other, self.states)
 
     def reordered(self, states: Iterable[object]) -> IntervalMatrix:
-        """The set with its states in the order given, a permutation of them."""
+        """The set with its states in another order."""
         names = state_names(states)
         order = np.ix_(*[positions(self.states, names, what="the interval matrix")] * 2)
         lower, upper = self.lower[order], self.upper[order]
@@ -205,9 +205,9 @@ class IntervalMatrix(Constant):
 def sticky(
     n_states: int | None = None, *, stays: tuple[float, float], states: Iterable[object] | None = None
 ) -> IntervalMatrix:
-    """All matrices whose probabilities of staying are within a range, with any distribution over the other states.
+    """Set of all matrices with probabilities of staying within a range, and any distribution over the other states.
 
-    It bounds how fast values change, which can be stated without data.
+    It bounds how fast states change, which can be stated without data.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ def sticky(
     Raises
     ------
     InputError
-        The range is none, or neither the number of states nor their names are given.
+        The range is not admissible, or neither the number of states nor their names are given.
 
     Examples
     --------

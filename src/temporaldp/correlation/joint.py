@@ -23,9 +23,9 @@ MOST_STATES = 1_000
 def independent_adversary(*adversaries: Adversary) -> Adversary:
     """Return the adversary of several states of each person that evolve independently of one another.
 
-    The matrix of the joint state is the Kronecker product. Independence is an assumption about the people: for dependent
-    states (a person asleep is at home) the leakage is reported too low. Estimate the joint matrix instead, from histories of
-    both (`joint_trajectories`).
+    The matrix of the joint state is the Kronecker product. Independence is an assumption: for dependent states (a person
+    asleep is at home) the reported leakage is too low. Estimate the joint matrix instead, from histories of both
+    (`joint_trajectories`).
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
     Raises
     ------
     InputError
-        There is none, matrices vary, directions differ, or there are more than 1,000 joint states.
+        There is no adversary, matrices vary, directions differ, or there are more than 1,000 joint states.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables as traces: one row a person and time, or one row a person and one column a time."""
+"""Tables as traces: one row per person and time (long), or one row per person and one column per time (wide)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SAVED_INDEX = r"|Unnamed: \d+|__index_level_\d+__"
 
 
 def is_long(table: Table, time: str, state: str) -> bool:
-    """Whether time and state are columns; where only one of them is, it is not guessed at."""
+    """Whether a table is long, with columns of times and states; an error where only one of them is a column."""
     lacking = {role: name for role, name in (("time", time), ("state", state)) if name not in table.header}
     if len(lacking) == 1:
         ((role, name),) = lacking.items()
@@ -37,7 +37,7 @@ def _option(source: Source, role: str) -> str:
 
 
 def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = False) -> None:
-    """Raise where columns are repeated, named twice, or not there."""
+    """Raise an error where columns are repeated, named twice, or missing."""
     if repeated := sorted({name for name in table.header if table.header.count(name) > 1}):
         raise TraceError(f"column names are repeated: {listed(repeated)}")
     if lacking := [role for role, name in roles.items() if name not in table.header]:
@@ -50,12 +50,12 @@ def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = Fa
 
 
 def long_traces(table: Table, user: str, time: str, state: str, group: str | None = None) -> Rows:
-    """The named columns of a table with one row a person and time: user, time, state, row, and belongs for the group.
+    """The named columns of a long table: user, time, state, row, and belongs for the group.
 
     Raises
     ------
     InputError, TraceError
-        A column is named twice, is not there, or holds what is no name, number or time.
+        A column is named twice, is missing, or has entries that are not names, numbers or times.
     """
     require_different(user, time, state, group)
     require_columns(table, {"user": user, "time": time, "state": state} | ({} if group is None else {"group": group}))
@@ -66,7 +66,7 @@ def long_traces(table: Table, user: str, time: str, state: str, group: str | Non
 
 
 def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None) -> tuple[Rows, TimesOf]:
-    """The cells of a table with one row a person and one column a step; and the times, which are the header's.
+    """The cells of a wide table; and the times, from its header.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Chains with more memory than one state: words of the last states, or a state and how long it has lasted.
+"""Chains with a longer memory: words of the last states, or a state and its age.
 
 Notation
 --------
@@ -32,20 +32,20 @@ MOST_HIDDEN = 1_000
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LiftedChain:
-    """A stationary chain of hidden states, of which a release shows the state only.
+    """A stationary chain of hidden states; releases depend on the label of a hidden state, its state.
 
     Parameters
     ----------
     states : tuple of n names
-        Of the states that a release shows.
+        Names of the states.
     labels : int array, shape (m,)
-        Number of the state that each hidden state shows.
+        Number of the state of each hidden state.
     backward, forward : TransitionMatrix
         Over the m hidden states; by Bayes' rule from one another.
     shares : array, shape (n, m)
         ``Pr(hidden state | state)``.
     memory : str
-        What a hidden state remembers, in words.
+        Description of the memory of a hidden state.
     """
 
     states: tuple[str, ...]
@@ -60,7 +60,7 @@ class LiftedChain:
 
     @classmethod
     def of_words(cls, probabilities: ArrayLike, states: Iterable[object] | None = None) -> LiftedChain:
-        """Return the stationary chain of order k of known probabilities: the next state depends on the last k states.
+        """Return the stationary chain of order k with known probabilities: the next state depends on the last k states.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class LiftedChain:
         MatrixError
             The array has another shape, its entries are not probabilities, or the chain has several closed classes.
         EstimationError
-            So many words would not fit in memory, or a state is left for good.
+            The words would not fit in memory, or a state is transient.
 
         Examples
         --------
@@ -100,9 +100,9 @@ class LiftedChain:
 
     @property
     def adversary(self) -> Adversary:
-        """The adversary about the hidden states: its leakage is no less than about the states themselves, by every method.
+        """Adversary about the hidden states: leakage is at least that about the states, by every method.
 
-        Planning and accounting functions take the chain itself for it. A release also needs the states' names (``states=``).
+        Planning and accounting functions accept the chain itself. A release also needs the states' names (``states=``).
         """
         return Adversary(self.backward, self.forward)
 
@@ -111,23 +111,23 @@ class LiftedChain:
 
 
 def estimate_words(trajectories: Traces, *, order: int, prior: float = 1.0) -> LiftedChain:
-    """The stationary chain of order k that traces show: the next state depends on the last k states.
+    """Estimate the stationary chain of order k: the next state depends on the last k states.
 
-    ``Pr(c | word) = (N[word, c] + prior P[last, c]) / (N[word] + prior)`` with the first-order estimate P: a word that is rare
-    is taken to go on as its last value does.
+    ``Pr(c | word) = (N[word, c] + prior P[last, c]) / (N[word] + prior)`` with the first-order estimate P: a rare
+    word is assumed to continue like its last state.
 
     Parameters
     ----------
     trajectories : Traces
     order : int, >= 1
     prior : float, > 0
-        How many transitions the first-order estimate counts for in every word.
+        Weight of the first-order estimate in every word, in transitions.
 
     Raises
     ------
     EstimationError
-        So many words would not fit in memory (said before any is made), a state is never left, or the chain has several closed
-        classes, so that none of its distributions stays.
+        The words would not fit in memory, a state is never left, or the chain has several closed classes, and so no unique
+        stationary distribution.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def _words(states: tuple[str, ...], order: int) -> _Hidden:
 
 
 def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float = 1.0) -> LiftedChain:
-    """The stationary semi-Markov chain that traces show: the next state depends on the state and on how long it has lasted.
+    """Estimate the stationary semi-Markov chain: the next state depends on the state and its age.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Labels of single steps as moments, which are equal in any spelling and ordered in time."""
+"""Labels of steps as moments, which are equal in any spelling and ordered in time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Moment:
         kinds are not comparable.
     value : Decimal or str
     clock : Decimal or None
-        Of a date: seconds since 1970 by the clock that it is written with.
+        Seconds since 1970 of a date by the clock that it is written with.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class Moment:
 
     @property
     def has_order(self) -> bool:
-        """Whether it can be compared with others of its kind."""
+        """Whether the moment can be compared with others of its kind."""
         return isinstance(self.value, Decimal)
 
 
@@ -69,7 +69,7 @@ def label_of(time: Any) -> str:
     Raises
     ------
     InputError
-        Something else, or something that is no moment: None, an empty text, a truth value, NaN, text with control characters.
+        The entry is not a moment: None, an empty text, a truth value, NaN, text with control characters, or another type.
     """
     if isinstance(time, np.generic) and not isinstance(time, np.datetime64):
         time = time.item()
@@ -101,9 +101,9 @@ def comes_after(before: str, label: str) -> bool:
 
 
 def distance(before: str, label: str) -> float | None:
-    """Between two labels: in seconds for dates, in their own unit for numbers; None without an order.
+    """Distance of two labels, in seconds for dates, in their own unit for numbers; None without an order.
 
-    Dates whose written offsets differ by little are compared by the clock: a day on which summer time begins is a day.
+    Dates with offsets that differ slightly are compared by the clock, so that a day on which summer time begins is one day.
     """
     one, two = moment(before), moment(label)
     if one.kind != two.kind or not (isinstance(one.value, Decimal) and isinstance(two.value, Decimal)):
@@ -118,7 +118,7 @@ def distance(before: str, label: str) -> float | None:
 def steps_between(step: str, before: str, label: str) -> float | None:
     """Number of steps (300 seconds, 1 months, or a number) between two labels; None if it is undetermined.
 
-    Months are counted by the calendar where both labels stand at one day and time of the month, else as the shortest month.
+    Months are counted by the calendar if both labels have the same day and time of the month, else as the shortest month.
     """
     known = STEP.fullmatch(step)
     length = distance(before, label)
@@ -131,7 +131,7 @@ def steps_between(step: str, before: str, label: str) -> float | None:
 
 
 def shortfall(step: str, before: str, label: str) -> float | None:
-    """The distance between two labels, if it is less than a step; None if not, or if that cannot be said."""
+    """The distance between two labels, if it is less than a step; None otherwise, or if it is undetermined."""
     between = steps_between(step, before, label)
     return distance(before, label) if between is not None and between < 1.0 - JITTER else None
 
@@ -174,7 +174,7 @@ def is_near(step: str | None, before: str | None, label: str, now: datetime) -> 
     """Return whether a label is at most one step ahead of the label before it, or of the clock.
 
     Without a step that fits the label, a step is a day, or 1 for a label without a clock. The first label without a clock is
-    compared with 0, and words without a number are always near; but where a step has a unit, the first label is of its kind.
+    compared with 0, and words without a number are always near; if the step has a unit, the first label must fit it.
     """
     when = moment(label)
     if before is None and step is not None and STEP.fullmatch(step) and steps_between(step, label, label) is None:
@@ -195,7 +195,7 @@ def is_near(step: str | None, before: str | None, label: str, now: datetime) -> 
 
 
 def in_words(length: float, label: str) -> str:
-    """A distance between labels like this one."""
+    """Description of a distance between labels like this one."""
     return f"{length:g}" if moment(label).clock is None else f"{length:g} seconds"
 
 

@@ -19,11 +19,11 @@ class Origin:
     source : {"stated", "estimated", "learnt"}
         Stated by the user; estimated from traces without privacy; learnt from protected traces with differential privacy.
     sentence : str
-        Where the correlation comes from, in words, as printed in reports.
+        Description of the source, as printed in reports.
     epsilon : float
         Privacy loss of learning it, for all states of a person together, in nats; 0 unless it was learnt.
     spend : str
-        Identifier of the spend: both directions that were learnt by one spend have the same.
+        Identifier of the spend; both directions learnt by one spend share it.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Origin:
 
 
 def together(origins: Iterable[Origin]) -> Origin | None:
-    """Combine the origins of several matrices: the losses add up, each spend once; None if there are none."""
+    """Combine the origins of several matrices; the losses of distinct spends add up. None without origins."""
     each = list(dict.fromkeys(origins))
     learnt = {(one.spend, one.epsilon): one for one in each if one.source == "learnt"}
     if not learnt:

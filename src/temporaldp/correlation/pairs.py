@@ -1,8 +1,8 @@
-"""Pairs of successive values, for counts of transitions: their trajectories and their adversary.
+"""Pairs of successive states, for counts of transitions: their trajectories and their adversary.
 
 A table of transitions at a step depends on two states of a person. As a histogram of *pairs* (state before, state now)
-it depends on one pair, pairs follow one another as a Markov chain, and what leaks about a pair is no less than what
-leaks about either of its values (Theory, section 15): a release that satisfies alpha-DP_T for pairs satisfies it for values.
+it depends on one pair. Pairs form a Markov chain, and the leakage about a pair is at least that about either of its
+states (Theory, section 15): a release that satisfies alpha-DP_T for pairs satisfies it for states.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def pair_states(states: Sequence[str]) -> tuple[str, ...]:
 
 
 def transition_trajectories(trajectories: Trajectories | TraceTable) -> Trajectories:
-    """Return the trajectories of pairs: at each time but the first, the previous value and the current one.
+    """Return the trajectories of pairs: at each time but the first, the previous state and the current one.
 
-    Its histogram is the table of transitions, origin by destination, in one row of n * n counts. A user who was not observed
+    The histogram is the table of transitions, origin by destination, as one row of n * n counts. A user who is not observed
     at both times has no pair.
 
     Raises
@@ -62,15 +62,15 @@ def transition_trajectories(trajectories: Trajectories | TraceTable) -> Trajecto
 
 
 def pair_adversary(adversary: Adversary) -> Adversary:
-    """The adversary who knows how states follow one another, about pairs of them.
+    """The adversary about pairs of states, for one who knows the correlation of states.
 
-    From (i, j) one goes forward to (j, k) with the probability of going from j to k, and back to (h, i) with that of
-    coming from h to i. Matrices are sparse, of shape (n^2, n^2); sequences serve one step fewer.
+    The forward transition from (i, j) to (j, k) has the probability of that from j to k, the backward one to (h, i) that of
+    the one from i to h. Matrices are sparse, of shape (n^2, n^2); sequences serve one step fewer.
 
     Raises
     ------
     InputError
-        The adversary knows no correlation, or one that is no matrix for each transition.
+        The adversary knows no correlation, or its matrices are not known exactly.
 
     Examples
     --------

@@ -18,7 +18,7 @@ def estimate_periodic(
     """One matrix for each phase of a period, tied to the matrix of all phases together.
 
     ``P_f[i, j] = (N_f[i, j] + tie P[i, j]) / (N_f[i] + tie)``, N_f the transitions that begin at phase f and P the matrix of
-    all: a phase with few transitions is taken to be like the others.
+    all: a phase with few transitions is assumed to be like the others.
 
     Parameters
     ----------
@@ -27,12 +27,12 @@ def estimate_periodic(
     period : int, >= 2
         In steps.
     phase : int, optional
-        Of the first step of the release. Default: that of the first time of the traces (or of the time after their last one,
-        which is the same), for which the period must divide their number of steps.
+        Phase of the first step of the release. Default: that of the first time of the traces (or of the time after their last
+        one, which is the same), for which the period must divide their number of steps.
     prior : float, >= 0
         Dirichlet concentration of every cell of P.
     tie : float, > 0
-        How many transitions P counts for in every row of every phase.
+        Weight of P in every row of every phase, in transitions.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The adversaries of all users in an accounting: one or many, with names, validated once."""
+"""The adversaries of all users, one or many, with names, validated once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from temporaldp.errors import BudgetError, InputError
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """Adversaries, each about one user, with names: their own, their keys, or "user" and their position.
+    """Adversaries, one per user, with names: their own, their keys, or "user" and the position.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ class Population:
 
     @classmethod
     def of(cls, adversaries: Adversaries) -> Population:
-        """The population of an adversary, of a chain with more memory, of several adversaries, or itself.
+        """The population of an adversary, of a chain with a longer memory, or of several adversaries; a population itself.
 
         Raises
         ------
@@ -69,11 +69,11 @@ class Population:
 
     @property
     def varies_without_end(self) -> bool:
-        """Whether some user's matrices vary with time, without a last step: on a clock, say."""
+        """Whether some user's matrices vary with time over an infinite horizon, as on a clock."""
         return any(one.n_steps is None and not one.is_constant for user in self.users for one in user.directions)
 
     def over(self, n_steps: int) -> Population:
-        """These users in a release of `n_steps` steps: the matrices of clocks are written out, one for each step.
+        """These users in a release of `n_steps` steps, with one matrix per transition for clocks.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class Population:
         return Population(tuple(user.over(n_steps) for user in self.users), self.names)
 
     def counted_over(self, n_steps: int | None) -> Population:
-        """These users where steps are counted one by one; `BudgetError` where a clock leaves the first phase open."""
+        """These users where steps are counted one by one; `BudgetError` for a clock, whose first phase is unknown."""
         if n_steps is not None:
             return self.over(n_steps)
         if self.varies_without_end:

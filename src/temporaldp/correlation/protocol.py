@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class Correlation(ABC):
-    """The matrix of every transition in one direction; false if nothing is learnt in it."""
+    """The matrix of every transition in one direction; false if the correlation is unknown."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def matrices(self) -> tuple[Matrix, ...]:
-        """Its matrices, each as often as it was given; none of an unknown correlation."""
+        """The matrices, each as often as it was given; empty for an unknown correlation."""
 
     @property
     def n_steps(self) -> int | None:
@@ -111,7 +111,7 @@ class Correlation(ABC):
 
 
 class Constant(Correlation):
-    """One matrix for every transition: the base of matrices."""
+    """One matrix for every transition: base class of matrices."""
 
     __slots__ = ()
 
@@ -132,7 +132,7 @@ class Constant(Correlation):
         return (self,)
 
     def changed(self, transition: int, matrix: Any) -> Changing:
-        """Itself, and another matrix from a transition on."""
+        """Return the matrix until a transition, and another one from then on."""
         return Changing((self,), (0,)).changed(transition, matrix)  # type: ignore[arg-type]
 
     def at(self, transition: int) -> Any:
@@ -156,7 +156,7 @@ class NoCorrelation(Correlation):
         return False
 
     def document(self) -> None:
-        """None: there is nothing to write."""
+        """None."""
 
     def at(self, transition: int) -> None:
         """None: no matrix is known."""
@@ -168,7 +168,7 @@ class NoCorrelation(Correlation):
 
 @dataclass(frozen=True, slots=True)
 class Several(Correlation):
-    """Several matrices: the base of correlations that vary with time.
+    """Several matrices: base class of correlations that vary with time.
 
     Parameters
     ----------
@@ -179,7 +179,7 @@ class Several(Correlation):
 
     @property
     def matrices(self) -> tuple[Matrix, ...]:
-        """The matrices in their order."""
+        """The matrices, in order."""
         return self.each
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Self:
@@ -214,7 +214,7 @@ class PerStep(Several):
         return len(self.each) + 1
 
     def document(self) -> dict[str, Any]:
-        """Its different matrices, and their order."""
+        """The distinct matrices, and their order, as JSON values."""
         each = {id(matrix): matrix for matrix in self.each}
         place = {one: k for k, one in enumerate(each)}
         return {"each": [one.document() for one in each.values()], "order": [place[id(one)] for one in self.each]}
@@ -224,11 +224,11 @@ class PerStep(Several):
         return self.each[transition]
 
     def between(self, first: int, last: int) -> Correlation:
-        """Those matrices; no correlation where there is no transition."""
+        """The matrices of these transitions; no correlation where there is no transition."""
         return PerStep(self.each[first:last]) if self.each[first:last] else NoCorrelation()
 
     def in_reverse(self) -> PerStep:
-        """The last matrix first."""
+        """The matrices with the last one first."""
         return PerStep(self.each[::-1])
 
 
@@ -283,7 +283,7 @@ class Periodic(Several):
 
     @property
     def kind(self) -> str:
-        """The clock, and where it begins."""
+        """The clock and the first phase."""
         return f"clock from {self.phase}"
 
     def document(self) -> dict[str, Any]:
@@ -291,7 +291,7 @@ class Periodic(Several):
         return {"each": [one.document() for one in self.each], "phase": self.phase}
 
     def at(self, transition: int) -> Matrix:
-        """That of its phase."""
+        """The matrix of the transition's phase."""
         return self.each[(self.phase + transition) % len(self.each)]
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Periodic:
@@ -318,7 +318,7 @@ class Changing(Several):
         return self.each[-1]
 
     def changed(self, transition: int, matrix: Matrix) -> Changing:
-        """Another matrix from a transition on, in place of one that begins there."""
+        """The correlation with another matrix from a transition on, in place of one that begins there."""
         n = bisect_left(self.starts, transition)
         return Changing((*self.each[:n], matrix), (*self.starts[:n], transition))
 
@@ -328,5 +328,5 @@ class Changing(Several):
         return f"changing at {self.starts}"
 
     def at(self, transition: int) -> Matrix:
-        """That of the last change up to the transition."""
+        """The matrix of the last change up to the transition."""
         return self.each[bisect_right(self.starts, transition) - 1]

@@ -1,4 +1,4 @@
-"""Do traces ask for more than one first-order matrix for all? Likelihood-ratio tests, and what is thin in the data.
+"""Likelihood-ratio tests of finer models than one first-order matrix for all users, and states with few data.
 
 Notation
 --------
@@ -30,16 +30,16 @@ class Refinement:
     Parameters
     ----------
     name : str
-        In words.
+        Name of the model.
     statistic : float
         G.
     degrees : int
     p_value : float
-        Probability of such a G or a larger one if the coarser model is true; by chi-square, which small counts blur.
+        Probability of this G or a larger one if the coarser model is true; by chi-square, approximate for small counts.
     bic_gain : float
         BIC of the coarser model less that of the finer one: above 0 the finer one is preferred.
     transitions : int
-        That were compared.
+        Number of compared transitions.
     """
 
     name: str
@@ -56,17 +56,17 @@ class Refinement:
 
     @property
     def has_few(self) -> bool:
-        """Whether so few transitions were compared that a test hardly finds anything, whatever is true."""
+        """Whether too few transitions were compared for a test of any power."""
         return self.transitions < FEW_A_CELL * self.degrees
 
 
 def compared(name: str, groups: IntArray, rows: IntArray, columns: IntArray, n: int) -> Refinement:
-    """The test whether the next state depends on the group beside the row.
+    """Test whether the next state depends on the group, given the current state.
 
     Parameters
     ----------
     groups, rows, columns : int arrays, shape (m,)
-        Of each transition.
+        Group, row and column of each transition.
     n : int
         Number of states.
     """
@@ -89,12 +89,12 @@ def _log_likelihood(counts: IntArray) -> float:
 
 
 def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Refinement, ...]:
-    """Order 2 over order 1, one matrix per part of the time (or phase of a period) over one for all, and one per person.
+    """Test order 2 against order 1, one matrix per part of the time (or phase of a period) against one, and one per person.
 
     Raises
     ------
     InputError
-        The period is none.
+        The period is not admissible.
     """
     n = trajectories.n_states
     people, times, before, after = transitions_of(trajectories)
@@ -120,11 +120,11 @@ class Weaknesses:
     Parameters
     ----------
     groups : tuple of tuple of str
-        Values that lead to one another; more than one group: they do not communicate.
+        States that communicate; several groups do not communicate with one another.
     never_left : tuple of str
-        Values with transitions to themselves only.
+        States with transitions to themselves only.
     unseen : tuple of str
-        Values without a transition to a next value.
+        States without a transition to a next state.
     thin : tuple of str
         States with fewer than five transitions for each state that can follow.
     """

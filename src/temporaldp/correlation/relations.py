@@ -1,4 +1,4 @@
-"""A table of any kind as rows that SQL is asked about: by DuckDB, or, with the same text, by Spark.
+"""A table of any kind as rows for SQL queries, by DuckDB or, with the same text, by Spark.
 
 A query calls the rows that it is about ``rows``, and small tables beside them ``{times}``, ``{states}`` and ``{moments}``.
 Queries about queries become one text, which the engine plans as a whole.
@@ -67,13 +67,13 @@ class Source:
     Parameters
     ----------
     kind : {"table", "file"}
-        How messages speak of it, and whether they name options or arguments.
+        Whether messages name options of the command or arguments of the function.
     place : function
-        What row k (from 0) is called: ``data row 5``.
+        Name of row k (from 0): ``data row 5``.
     run : function
-        Calls a function that queries; where queries take long, it reports how far they are.
+        Calls a function that queries, and reports the progress of long queries.
     user, time, state, group : str
-        What the columns were called.
+        Names of the columns.
     """
 
     kind: str = "table"
@@ -137,7 +137,7 @@ class Rows:
 
     @property
     def parts(self) -> tuple[Self, ...]:
-        """The rows of some people, those of others, and so on: each person's in one part."""
+        """Parts of the rows; those of each person are in one part."""
         if not self.cuts:
             return (self,)
         edges = [_literal(cut) for cut in self.cuts]
@@ -163,7 +163,7 @@ class Rows:
 
     @property
     def identity(self) -> str:
-        """The columns that a change of times and states leaves as they are."""
+        """Columns that a change of times and states keeps."""
         return "user, row" if self.source.group is None else "user, row, belongs"
 
     def order(self, time: str) -> str:
@@ -214,7 +214,7 @@ class SparkRows(Rows):
 class Table:
     """Rows with the columns c0, c1, ..., of which `header` gives the names, and row.
 
-    The names of a table can be anything, even the same but for capitals, which some engines take for one.
+    Names of columns are arbitrary, and may differ in capitals only, which some engines do not distinguish.
     """
 
     rows: Rows
@@ -238,7 +238,7 @@ def table_of(table: Any) -> Table:
     InputError
         Not a table that narwhals supports.
     TraceError
-        A column is of no one type.
+        A column has mixed types.
     """
     with needing("tables"):
         import narwhals as nw
@@ -281,13 +281,13 @@ def _arrow(table: Any, header: tuple[str, ...]) -> Any:
 
 
 def distinct_entries(column: Arrow) -> tuple[Arrow, NDArray[Any]]:
-    """Different entries of a column in order of appearance, as an Arrow array, and where each entry stands among them."""
+    """Distinct entries of a column in order of appearance, as an Arrow array, and the position of each entry among them."""
     coded = column.combine_chunks().dictionary_encode("encode")
     return coded.dictionary, np.from_dlpack(coded.indices)
 
 
 def values(column: Arrow) -> Column:
-    """An Arrow array as a NumPy array; missing entries are None, NaN or NaT, times with a zone stand in UTC."""
+    """An Arrow array as a NumPy array; missing entries are None, NaN or NaT, times with a zone are in UTC."""
     # Arrow's to_numpy() loads pandas where that is installed, which takes longer than all the rest of reading a small file.
     kind = kind_of(column.type)
     if kind in {CLOCK_TIMES, INSTANTS}:
@@ -310,7 +310,7 @@ def text(column: Column) -> Column:
 
 
 def missing(column: Column, named: tuple[str, ...] = ()) -> NDArray[np.bool_]:
-    """Mask of entries that are null, NaN, NaT or a word for them that is not the name of a state."""
+    """Mask of entries that are null, NaN, NaT or a word for them, unless that is the name of a state."""
     if column.dtype.kind in "fM":
         return np.asarray(np.isnan(column) if column.dtype.kind == "f" else np.isnat(column))
     if column.dtype.kind != "O":
@@ -319,7 +319,7 @@ def missing(column: Column, named: tuple[str, ...] = ()) -> NDArray[np.bool_]:
 
 
 def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
-    """Different entries of a column and what they mean, as a small table."""
+    """Distinct entries of a column and their meanings, as a small table."""
     # From their bytes: to look at a NumPy array, Arrow loads pandas where that is installed.
     made = (
         pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
@@ -329,13 +329,13 @@ def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
 
 
 def kind_of(arrow: Arrow) -> str:
-    """Description of an Arrow type; types that can be read as one of them have the same words."""
+    """Description of an Arrow type; types that are read alike have the same description."""
     entry = arrow.value_type if types.is_dictionary(arrow) else arrow
     return next((words for is_kind, words in KINDS if is_kind(entry)), str(entry))
 
 
 def stripped(text: str) -> str:
-    """SQL: a text without blanks around it."""
+    """SQL: a text without surrounding blanks."""
     return f"trim(BOTH '{BLANKS}' FROM {text})"
 
 

@@ -1,4 +1,4 @@
-"""State names: what every matrix, trajectory and released table agrees on."""
+"""Names of states, shared by matrices, trajectories and released tables."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ def state_names(states: Iterable[object]) -> tuple[str, ...]:
 
 
 def names_of(n_states: int, states: Iterable[object] | None) -> tuple[str, ...]:
-    """Return the names of so many states: the given ones, or "0", "1", ... by default."""
+    """Return the names of n states: the given ones, or "0", "1", ... by default."""
     names = state_names(range(n_states) if states is None else states)
     if len(names) != n_states:
         raise StateError(f"expected {n_states} state names, one per row, got {len(names)}: {listed(names)}")
@@ -54,12 +54,12 @@ _checked = lru_cache(maxsize=64)(_names)
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """Names in the order in which a reader looks for them: numbers by size (1, 2, 10), then all others letter by letter."""
+    """Names in natural order: numbers by size (1, 2, 10), then all others alphabetically."""
     return sorted(names, key=place_in_order)
 
 
 def place_in_order(name: str) -> tuple[bool, Decimal, str]:
-    """Sort key of a name in that order."""
+    """Sort key of a name in natural order."""
     number = NUMBER.fullmatch(name)
     return number is None, Decimal(name) if number else Decimal(0), name
 
@@ -70,8 +70,8 @@ def printable(name: object, what: str) -> str:
     Raises
     ------
     StateError
-        It has line breaks, control characters (also marks that are invisible or reorder text), or half a surrogate pair. Such a
-        name comes from a broken file, or is meant to look like another one, or to run as a command where it is pasted.
+        The name has line breaks, control characters (also marks that are invisible or reorder text), or half a surrogate pair.
+        Such a name comes from a damaged file, imitates another one, or could run as a command where it is pasted.
     """
     text = str(name)
     if not text.isprintable() and re.search(rf"{CONTROL}|[\ud800-\udfff]", text):
@@ -92,11 +92,11 @@ def require_same_states(expected: Sequence[str], got: Sequence[str], *, what: st
         parts = [f"lacks {listed(lacking)}"] if lacking else []
         parts += [f"has {listed(extra)}, which is not expected"] if extra else []
         raise StateError(f"states of {what} do not match: expected {listed(expected)}; it {' and '.join(parts)}")
-    raise StateError(f"states of {what} stand in another order: expected {listed(expected)}, got {listed(got)}")
+    raise StateError(f"states of {what} are in another order: expected {listed(expected)}, got {listed(got)}")
 
 
 def labels_of(table: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """The names of a table's rows and of its columns, as pandas keeps them; None where it has none but 0, 1, 2, ...
+    """The names of a pandas table's rows and columns; None where they are 0, 1, 2, ...
 
     Raises
     ------
@@ -135,7 +135,7 @@ def listed(names: Sequence[object], limit: int = 8) -> str:
 
 
 def require_different(user: str, time: str, state: str, group: str | None = None) -> None:
-    """Raise `InputError` where one column is to be two things."""
+    """Raise `InputError` where one column has two roles."""
     if len({user, time, state}) < 3:
         raise InputError(f"expected three different columns, got user {user!r}, time {time!r} and state {state!r}")
     if group in {user, time, state}:

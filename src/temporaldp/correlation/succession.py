@@ -1,8 +1,8 @@
 """Transitions in encoded rows: one window over each person's rows, and a small table of sums.
 
-Where the rows can be read in parts, each is asked alone, and the sums are added. The row before each row is known: a
-transition is counted where the two are one step apart. What a person is between two rows that are further apart is decided by
-`Between`: nothing; what they were before; or absent.
+Where the rows can be read in parts, each is queried alone, and the sums are added. A transition is counted where a row and
+the one before it are one step apart. `Between` determines the state of a person between two rows that are further apart:
+none, the last state, or absent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from temporaldp.values import IntArray
 
 
 class Between(Enum):
-    """State of a person at a time without a row; the values are the sums that transitions are made of, in SQL."""
+    """State of a person at a time without a row; the values are the sums from which transitions are computed, in SQL."""
 
     UNKNOWN = "count(*) FILTER (WHERE t = t_before + 1) AS near"
     LAST = "count(*) AS n, CAST(sum(t) AS BIGINT) AS moments"
@@ -42,9 +42,9 @@ class Counting:
     ----------
     between : Between
     n_states : int
-        With the absent, who are the last.
+        Including the state of absence, the last.
     n_times, n_links : int
-        Number of times, and of those that are one step after the one before.
+        Number of times, and of times one step after the previous one.
     """
 
     between: Between
@@ -53,7 +53,7 @@ class Counting:
     n_links: int
 
     def cells(self, sums: Arrow) -> tuple[IntArray, NDArray[np.intp]]:
-        """From, to and how many, shape (3, m), and the row of the sums that each entry is from; entries add up."""
+        """From, to and number, shape (3, m), and the row of the sums of each entry; entries add up."""
         found = {name: integers(sums, name) for name in sums.column_names if name != "whose"}
         before, after = found["s_before"], found["s"]
         if self.between is Between.UNKNOWN:
@@ -80,7 +80,7 @@ class Counting:
         return stacked[:, counted], np.tile(np.arange(len(after)), len(parts))[counted]
 
     def by_name(self, sums: Iterable[Arrow]) -> CountsByName:
-        """Transitions of each person or group, by names without blanks around them."""
+        """Transitions of each person or group, by names without surrounding blanks."""
         words: list[str] = []
         whose, cells = [], []
         for table in sums:
@@ -94,7 +94,7 @@ class Counting:
 
 
 def ordered(rows: Rows, order: str) -> Rows:
-    """Every row with the time, the state (-1 if there is none) and the number of the one before it of the same person."""
+    """Every row with the time, state (-1 if there is none) and number of the previous row of the same person."""
     return rows.then(
         f"SELECT {rows.identity}, t, s, came, stays, lag(t) OVER w AS t_before, lag(s, 1, -1) OVER w AS s_before, "
         f"lag(row) OVER w AS row_before FROM rows WINDOW w AS (PARTITION BY user ORDER BY {order})"
@@ -102,7 +102,7 @@ def ordered(rows: Rows, order: str) -> Rows:
 
 
 def sums_of(pairs: Rows, sums: str, whose: str = "0") -> Rows:
-    """Sums for every pair of a state and the one before it, by the column `whose`."""
+    """Sums for every pair of a state and the previous one, by the column `whose`."""
     return pairs.then(f"SELECT {whose} AS whose, s_before, s, {sums} FROM rows GROUP BY 1, 2, 3")
 
 
@@ -133,7 +133,7 @@ def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> sc
 
 
 def disorder(rows: Rows, first: dict[str, Any], late: str, early: str) -> TraceError:
-    """The refusal of a row whose time is before that of the row before it of the same person."""
+    """Error of a row whose time is before that of the previous row of the same person."""
     return TraceError(
         f"times are not in order: user {first['name'].strip()!r} has {late!r} ({rows.place_of(first['row'])}) after {early!r} "
         f"({rows.place_of(first['row_before'])}); if that column is the time, sort with "

@@ -1,4 +1,4 @@
-"""A column of times as positions on a common list, with the steps that are one step apart."""
+"""A column of times as positions on a common list of times, with the neighbours that are one step apart."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Place: TypeAlias = Callable[[object], str]
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Distinct times in order: labels, each entry's position, which neighbours are one step apart, and that step."""
+    """Distinct times in order: labels, positions of entries, which neighbours are one step apart, and the length of a step."""
 
     labels: tuple[str, ...]
     codes: NDArray[np.intp]
@@ -39,12 +39,12 @@ TimesOf: TypeAlias = Callable[[NDArray[Any]], Times]
 
 
 def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -> Times:
-    """Order a column of whole numbers, decimals, dates or timestamps; refuse a mixture or anything without an order.
+    """Order a column of whole numbers, decimals, dates or timestamps; a mixture, or entries without an order, are refused.
 
     `place` returns the first row of the table that contains an entry, for error messages.
 
-    One step is the smallest distance between two distinct times; further apart is a gap, which no transition crosses.
-    A gap is accounted for like one step, which is an upper bound: a matrix power leaks no more than the matrix.
+    One step is the smallest distance between two distinct times; no transition crosses a larger one, a gap. Accounting treats
+    a gap as one step, which is an upper bound: a matrix power leaks no more than the matrix.
     """
     values, codes = np.unique(_in_months(comparable(column, name, place)), return_inverse=True)
     labels = tuple(str(value) for value in values)
@@ -55,7 +55,7 @@ def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -
 
 
 def ordered_labels(labels: Sequence[str]) -> Times | None:
-    """The same for a header whose names are times, or one word with numbers (s0, s1, ..., s10); None if they are neither."""
+    """Order a header whose names are times, or one word with numbers (s0, s1, ..., s10); None for others."""
     found = [match.groups() for label in labels if (match := re.fullmatch(r"(.*?)(\d+)", label))]
     is_numbered = len(found) == len(labels) and len({stem for stem, _ in found}) == 1
     column = np.array([number for _, number in found] if is_numbered else labels, dtype=object)
@@ -76,7 +76,7 @@ def _in_months(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def unlike_the_others(labels: Sequence[str]) -> list[str]:
-    """Labels that are named otherwise than most, where most are times or one word with numbers; else none."""
+    """Labels unlike most others, where most are times or one word with numbers; else none."""
     kinds = [_named_like(label) for label in labels]
     ((most, n),) = Counter(kinds).most_common(1)
     if most is None or 2 * n <= len(labels):
@@ -136,7 +136,7 @@ def _has_offset(word: str) -> bool:
 
 
 def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> NDArray[Any]:
-    """A column of times as int64, float64 or datetime64; those that are written with an offset stand in UTC."""
+    """A column of times as int64, float64 or datetime64; times with an offset are in UTC."""
     if column.dtype.kind in "iu":
         return column.astype(np.int64 if column.max() <= np.iinfo(np.int64).max else np.float64)
     if column.dtype.kind == "M" or (column.dtype.kind == "f" and np.isfinite(column).all()):

@@ -1,4 +1,4 @@
-"""Traces in a table of any size: only two small tables of them are ever in memory, unless the whole is asked for."""
+"""Traces in a table of any size: only two small tables of counts are in memory, unless all states are requested."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from temporaldp.values import IntArray, locked
 
 
 class TraceTable:
-    """States of users over time, in a table that is queried rather than loaded: the result of `read_traces`.
+    """States of users over time, in a table that is queried rather than loaded; from `read_traces`.
 
-    Everything that a reader refuses is refused when this is made, by queries. The table itself stays where it is: a file, a
-    frame, a cluster. It must not change as long as this is used.
+    The table is validated when the object is made, by queries. It stays where it is (a file, a frame, a cluster), and must not
+    change while the object is used.
 
     Parameters
     ----------
     traces : Rows
         Columns user, time, state and row, and belongs where people belong to groups.
     states : tuple of str, optional
-        The public domain, in this order; by default what occurs, sorted.
+        The public domain, in this order; by default the states that occur, sorted.
     sort : bool
-        Whether rows may stand in any order of time. Rows of a table without an order always may.
+        Whether rows may be in any order of time. Rows of a table without an order always may.
     times : function, optional
-        Gives the times and their order from the different entries of the column.
+        Returns the times and their order from the distinct entries of the column.
     gaps : bool
-        Whether rows without a state are passed over.
+        Whether rows without a state are skipped.
     wide : bool
-        Whether every time is a column of its own in the table, which a refusal names.
+        Whether every time is a column of its own in the table, for messages.
     between : Between
         The state of a user at a time without a row.
     absent : str, optional
-        The state of those who are absent, where they have one: added behind the others.
+        Name of a state of absence, which is added as the last one.
     in_order_of_rows : bool
-        Whether people keep the order in which they first appear, as rows of a wide table do, instead of that of their names.
+        Whether people are in order of appearance, as in a wide table, instead of that of their names.
 
     Attributes
     ----------
@@ -59,10 +59,10 @@ class TraceTable:
     consecutive : bool array, shape (n_times - 1,)
         Whether times k and k + 1 are one step apart.
     step : str or None
-        How long one step is, in words.
+        Length of one step, in words.
     n_users, n_times, n_states : int
     counting : Counting
-        How transitions are made of `user_sums`; can be sent away.
+        Conversion of `user_sums` to transitions; can be pickled.
 
     Raises
     ------
@@ -102,7 +102,7 @@ class TraceTable:
 
     @cached_property
     def users(self) -> tuple[str, ...]:
-        """The names of all people: one short text each in memory."""
+        """Names of all people, in memory."""
         return tuple(chain.from_iterable(names for names, _ in self._people))
 
     @cached_property
@@ -139,7 +139,7 @@ class TraceTable:
         return {name: sizes[name] for name in in_order(sizes)}
 
     def histogram(self) -> IntArray:
-        """True counts, shape (n_times, n_states): how many people are in each state at each time. Exact, hence private."""
+        """True counts, shape (n_times, n_states): number of people in each state at each time. Exact, hence private."""
         counts = np.zeros((self.n_times, self.n_states), dtype=np.int64)
         if self.counting.between is Between.LAST:
             return self._held_histogram(counts)
@@ -160,7 +160,7 @@ class TraceTable:
     def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
         """Yield the name and the transitions of each user, in the order of `users`.
 
-        Of a Parquet file that is sorted by people, a part at a time is in memory; of other tables, all sums.
+        For a Parquet file that is sorted by people, one part at a time is in memory; for other tables, all sums.
         """
         for names, part in self._people:
             counted = self._by("user", part)
@@ -189,7 +189,7 @@ class TraceTable:
 
     @property
     def codes(self) -> NDArray[np.int32]:
-        """All of it as one array: the position of each person's state at each time, -1 for none; shape (n_users, n_times).
+        """Position of each person's state at each time, -1 for none, shape (n_users, n_times).
 
         Four bytes for every person and time: for small tables.
         """

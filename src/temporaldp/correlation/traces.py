@@ -1,4 +1,4 @@
-"""The protocol of traces: what estimation and counting need of them."""
+"""The protocol of traces, for estimation and counting."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from temporaldp.values import IntArray
 
 
 class Traces(Protocol):
-    """Two small tables: the number of transitions between each pair of states, and of people in each state at each time.
+    """Traces as two tables: transitions between each pair of states, and people in each state at each time.
 
-    `Trajectories` holds every state in memory; a `TraceTable` asks a table of any size; `CountedTraces` were counted elsewhere.
+    `Trajectories` are in memory; a `TraceTable` queries a table of any size; `CountedTraces` were counted elsewhere.
     """
 
     @property
@@ -97,7 +97,7 @@ class Grouped(Protocol):
 
 
 def as_traces(source: Any) -> Traces:
-    """Traces as they are, or a table with the columns user, time and state (pandas, Polars, PyArrow, DuckDB, PySpark) as such.
+    """Return traces, also from a table with the columns user, time and state (pandas, Polars, PyArrow, DuckDB, PySpark).
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Outputs appear whole or not at all: written beside their place, then renamed into it."""
+"""Atomic output: files are written under a temporary name, then renamed."""
 
 import os
 import tempfile
@@ -11,12 +11,12 @@ from temporaldp.errors import InputError, MissingFileError, OutputError
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
-    """A temporary file beside `path` that takes its place when the block ends well, and vanishes when it does not.
+    """A temporary file beside `path` that replaces it when the block succeeds, and is removed otherwise.
 
     Raises
     ------
     OutputError
-        The folder does not exist or cannot be written to, or the disk is full. What stood at `path` is untouched.
+        The folder does not exist or cannot be written to, or the disk is full. An existing file is untouched.
     """
     target = Path(path)
     try:
@@ -33,14 +33,14 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 @contextmanager
 def making(path: Path, *, replace: bool = False, durable: bool = True) -> Iterator[Path]:
-    """A temporary file that its owner alone can read, and that becomes `path`, complete, when the block ends well.
+    """A temporary file, readable by its owner only, that is renamed to `path` when the block succeeds.
 
-    A file that is not to be `durable` is not flushed to the disk, and may be lost when the machine crashes.
+    Without `durable` the file is not flushed to the disk, and may be lost when the machine crashes.
 
     Raises
     ------
     FileExistsError
-        There is a file already, and it is not to be replaced.
+        The file exists and is not to be replaced.
     OSError
         The file cannot be written.
     """
@@ -62,9 +62,9 @@ def making(path: Path, *, replace: bool = False, durable: bool = True) -> Iterat
 
 
 def keep_private(file: Path, content: str, *, replace: bool = False, durable: bool = True) -> None:
-    """Write a file that its owner alone can read, whole or not at all, in a folder of the owner's, made if there is none.
+    """Write a file, readable by its owner only, atomically, in a folder of the owner, which is made if missing.
 
-    A file that exists stays as it is, unless it is to be replaced. `durable` as for `making`. May raise `OSError`.
+    An existing file is kept unless it is to be replaced. `durable` as for `making`. May raise `OSError`.
     """
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with suppress(FileExistsError), making(file, replace=replace, durable=durable) as temporary:
@@ -81,9 +81,9 @@ def synchronise(path: Path) -> None:
 
 
 def require_writable(path: str | Path, *, reads: Iterable[Path | None] = ()) -> None:
-    """Raise `OutputError` now rather than after the work is done, or the noise drawn, if `path` cannot be written.
+    """Raise `OutputError` if `path` cannot be written, before computations or draws.
 
-    `reads` are the files that the work reads: none of them may be written over.
+    `reads` are the input files, which may not be overwritten.
     """
     target = Path(path)
     try:
@@ -100,7 +100,7 @@ def require_writable(path: str | Path, *, reads: Iterable[Path | None] = ()) -> 
 
 
 def require_file(path: str | Path, what: str) -> Path:
-    """`path` if there is a regular file; `MissingFileError` otherwise."""
+    """The path of a regular file; `MissingFileError` otherwise."""
     source = Path(path)
     try:
         if source.is_file():
@@ -112,7 +112,7 @@ def require_file(path: str | Path, what: str) -> Path:
 
 
 def suffix_of(path: str | Path, known: Iterable[str], what: str) -> str:
-    """The suffix of a place for something, in small letters; `InputError` where it is none of the known ones."""
+    """The suffix of a path, in lower case; `InputError` for an unknown one."""
     suffix = Path(path).suffix.lower()
     if suffix not in known:
         raise InputError(f"expected a file ending in {' or '.join(known)} for {what}, got {str(path)!r}")
@@ -120,7 +120,7 @@ def suffix_of(path: str | Path, known: Iterable[str], what: str) -> str:
 
 
 def brief(error: BaseException) -> str:
-    """Another library's message on one printable line, for the end of one of ours."""
+    """A message of another library as one printable line."""
     line = " ".join(str(error).split()) or type(error).__name__
     shown = "".join(letter if letter.isprintable() else "?" for letter in line)
     return shown if len(shown) <= 160 else f"{shown[:160]}..."

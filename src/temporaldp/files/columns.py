@@ -1,4 +1,4 @@
-"""Tables of named columns on disk: Parquet, with what is known about them in the metadata, or CSV."""
+"""Tables of named columns on disk: Parquet with metadata, or CSV."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ FORMULA = re.compile(r"'*[=+\-@]")
 
 
 def guarded(cell: Any) -> Any:
-    """Return a cell of a CSV file; text that a spreadsheet would run as a formula gets an apostrophe before it."""
+    """Return a cell of a CSV file; text that a spreadsheet would run as a formula is prefixed by an apostrophe."""
     is_formula = isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell)
     return f"'{cell}" if is_formula else cell
 
 
 def unguarded(cell: str) -> str:
-    """Return a cell that `guarded` wrote, as it was."""
+    """Return the original text of a cell by `guarded`."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 def save_columns(columns: Mapping[str, Sequence[Any]], path: str | Path, said: Mapping[str, Any] | None = None) -> None:
-    """Write columns of one length to a file ending in .parquet or .csv, whole or not at all; `said` needs Parquet.
+    """Write columns of equal length to a .parquet or .csv file, atomically; `said` requires Parquet.
 
-    In CSV, text that a spreadsheet would run as a formula (``=1+1``) gets an apostrophe before it.
+    In CSV, text that a spreadsheet would run as a formula (``=1+1``) is prefixed by an apostrophe.
 
     Raises
     ------
     OutputError
-        The file cannot be written; what stood there is untouched.
+        The file cannot be written; an existing file is untouched.
     """
     with replacing(path) as temporary:
         if Path(path).suffix.lower() == ".parquet":

@@ -1,4 +1,4 @@
-"""Both directions of a correlation in one JSON file, with where it comes from."""
+"""Both directions of a correlation in one JSON file, with their origins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from temporaldp.files.matrices import parsed
 
 
 def save_correlation(adversary: Adversary, path: str | Path) -> None:
-    """Write the correlations of an adversary, both directions and where they come from, so that `load_correlation` reads them.
+    """Write the correlations of an adversary, both directions and their origins, for `load_correlation`.
 
     Parameters
     ----------
@@ -26,7 +26,7 @@ def save_correlation(adversary: Adversary, path: str | Path) -> None:
     InputError
         Another suffix, a correlation of a class of your own, or nothing to write.
     OutputError
-        The file cannot be written; what stood there is untouched.
+        The file cannot be written; an existing file is untouched.
     """
     suffix_of(path, (".json",), "a correlation")
     if not adversary.matrices:
@@ -44,7 +44,7 @@ def load_correlation(path: str | Path) -> Adversary:
     MissingFileError
         There is no such file.
     MatrixError, StateError
-        The content is no correlation.
+        The content is not a correlation.
     """
     suffix_of(path, (".json",), "a correlation")
     with parsed(path, "a correlation as save_correlation writes it") as text:

@@ -26,28 +26,28 @@ def read_counts(
     where: str | None = None,
     delimiter: str | None = None,
 ) -> CountedTraces:
-    """Read what was counted elsewhere, so that no personal data are needed: exact counts, hence private.
+    """Read tables of counts in place of traces. Counts are exact, hence private.
 
     Parameters
     ----------
     transitions : path or table, optional
-        Columns ``from``, ``to`` and ``count``: how many transitions there are from each value to each other between times that
-        are one step apart. With a column ``user``, person by person; with the column `by`, by group. Rows add up.
+        Columns ``from``, ``to`` and ``count``: number of transitions from each state to each other between times that are one
+        step apart; per person with a column ``user``, per group with the column `by`. Rows add up.
     counts : path or table, optional
-        Columns ``time``, ``state`` and ``count``: how many people have each value at each time. Rows add up.
+        Columns ``time``, ``state`` and ``count``: number of people in each state at each time. Rows add up.
     states : sequence of names, optional
-        The public domain, in this order; by default what occurs in either table, sorted.
+        The public domain, in this order; by default the states that occur in either table, sorted.
     by : str, optional
         Column with the group.
     where : str, optional
         SQL condition on the rows of files, as for `read_traces`; it applies to both tables.
     delimiter : str, optional
-        Of CSV files.
+        Delimiter of CSV files.
 
     Raises
     ------
     InputError, TraceError, StateError, MissingFileError
-        Nothing is given, a column is lacking, a count is no whole number from 0, a state is unknown.
+        There is no table, a column is missing, a count is not a whole number >= 0, or a state is unknown.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """DuckDB, embedded: CSV and Parquet of any size as a lazy table, within a limit of memory.
 
-What does not fit is spilled to a folder of its own for temporary files, which is gone when the reading is given up, when the
-process ends, and when it is interrupted.
+Data that do not fit are spilled to a temporary folder, which is removed when reading ends, when the process ends, and when it
+is interrupted.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class Embedded:
     memory : str
         How much DuckDB may take, such as "1GiB"; the process uses some 200 MiB more.
     spill : path, optional
-        Where the folder for temporary files is made; by default where the system keeps them.
+        Parent of the folder for temporary files; by default that of the system.
     largest_spill : str, optional
-        How much may be spilled, such as "50GiB"; by default what the disk has.
+        Limit of spilled data, such as "50GiB"; by default the free space of the disk.
     """
 
     def __init__(self, memory: str = "1GiB", spill: Path | None = None, largest_spill: str | None = None) -> None:
@@ -108,7 +108,7 @@ class Embedded:
         return () if any(least is None or largest is None for least, largest, _ in groups) else cuts(groups)
 
     def csv(self, paths: Sequence[Path], names: Sequence[str], delimiter: str, where: str | None = None) -> Table:
-        """CSV files with these columns, all text, none taken for a missing value; `where` is an SQL condition on their rows."""
+        """CSV files with these columns, all text, without missing values; `where` is an SQL condition on their rows."""
         # Names that differ in capitals only are one to DuckDB: it learns them only where a condition is about them.
         known = [f"c{k}" for k in range(len(names))] if where is None else list(names)
         columns = "{" + ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in known) + "}"
@@ -131,7 +131,7 @@ class Embedded:
         return self._table(chosen, names, self._source(paths, split))
 
     def sequences(self, path: Path, delimiter: str | None) -> Table:
-        """Text with one person's sequence of states a line, kept where there is room.
+        """Text with one person's sequence of states per line, as a table in memory or spilled.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class Embedded:
             raise TraceError("the file is empty")
         if delimiter is None and 0 < fewest == most:
             raise TraceError(
-                "this looks like a CSV table, not like sequences separated by blanks; say --set traces.layout=long or "
+                "this looks like a CSV table, not like sequences separated by blanks; use --set traces.layout=long or "
                 "--set traces.layout=wide, or --set traces.delimiter=, if each line is one person's sequence"
             )
         row = f"(n << {LINE_BITS}) + c1 - 1 AS row"
@@ -193,14 +193,14 @@ class Embedded:
         return Table(rows, tuple(names), rows.kinds)
 
     def run(self, query: Callable[[], Any]) -> Any:
-        """Return the result of a query that another thread waits for: this thread handles signals and reports the progress.
+        """Return the result of a query, which runs in another thread while this one handles signals and reports the progress.
 
         Raises
         ------
         TraceError
-            The files cannot be read as what they are.
+            The files are damaged or of another format.
         OutputError
-            There is no room to spill to.
+            The disk is full.
         """
         with ThreadPoolExecutor(1) as worker:
             answer = worker.submit(query)

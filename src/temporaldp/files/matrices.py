@@ -21,7 +21,7 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError
 
 @contextmanager
 def parsed(path: str | Path, what: str, refusal: type[InputError] = MatrixError) -> Iterator[str]:
-    """The text of a file, whose parsing within the block names the file where it fails."""
+    """The text of a file; errors of parsing within the block name the file."""
     source = require_file(path, what)
     try:
         yield source.read_text(encoding="utf-8-sig")
@@ -32,22 +32,22 @@ def parsed(path: str | Path, what: str, refusal: type[InputError] = MatrixError)
 
 
 def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
-    """Write a transition matrix so that `load_matrix` gives it back bit by bit.
+    """Write a transition matrix for `load_matrix`, without rounding.
 
     Parameters
     ----------
     matrix : TransitionMatrix
     path : path ending in .csv or .json
-        CSV: a header row and a first column with the state names; one that a spreadsheet would run as a formula gets an
-        apostrophe before it. JSON: ``{"states": [...], "probabilities": [[...]]}``, or the parts of a CSR matrix; the format
+        CSV: a header row and a first column with the state names; those that a spreadsheet would run as a formula are prefixed
+        by an apostrophe. JSON: ``{"states": [...], "probabilities": [[...]]}``, or the parts of a CSR matrix; the format
         for large and sparse matrices.
 
     Raises
     ------
     InputError
-        The suffix is none of these.
+        The suffix is another one.
     OutputError
-        The file cannot be written; what stood there is untouched.
+        The file cannot be written; an existing file is untouched.
     """
     if suffix_of(path, SUFFIXES, "a matrix") == ".csv":
         columns = dict(zip(matrix.states, matrix.dense().T.tolist(), strict=True))
@@ -73,9 +73,9 @@ def load_matrix(path: str | Path) -> TransitionMatrix:
 
 
 def parse_matrix(content: bytes) -> TransitionMatrix:
-    """A transition matrix from the content of a CSV or JSON file that was never written anywhere.
+    """A transition matrix from the text of a CSV or JSON file.
 
-    Beside what `load_matrix` reads, a square of bare numbers: its values are then called 0, 1, 2, ...
+    Besides the formats of `load_matrix`, a square of numbers without names, whose states are 0, 1, 2, ...
 
     Raises
     ------

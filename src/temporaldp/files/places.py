@@ -20,16 +20,16 @@ TABLES = (".parquet", ".csv", ".tsv")
 
 
 def trace_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """The files that a path, a pattern such as ``data/2024-*.parquet``, or a folder stands for, in order of their names.
+    """The files of a path, a pattern such as ``data/2024-*.parquet``, or a folder, in order of their names.
 
-    Of a folder, all tables in it and in the folders below; names that begin with a dot or an underscore are passed over.
+    For a folder, all tables in it and its subfolders, except names that begin with a dot or an underscore.
 
     Raises
     ------
     MissingFileError
-        There are none.
+        There are no files.
     TraceError
-        A folder holds tables of several kinds.
+        A folder contains tables of several kinds.
     """
     place = Path(path)
     if place.is_dir():
@@ -65,7 +65,7 @@ def kind_of(path: Path) -> str | None:
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file is Parquet, by its name or by how it begins."""
+    """Whether a file is Parquet, by its name or first bytes."""
     if path.suffix.lower() == ".parquet":
         return True
     with path.open("rb") as file:
@@ -111,7 +111,7 @@ def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
 
 
 def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:
-    """The names of the columns of a Parquet file as they stand, and what they hold in words.
+    """Names of the columns of a Parquet file, and descriptions of their types.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def mixed_columns(paths: Sequence[Path], columns: Sequence[Sequence[tuple[str, str]]]) -> dict[str, str]:
-    """Contents, in two files, of the columns that do not contain the same in all files."""
+    """Types, in two files, of the columns whose type is not the same in all files."""
     from temporaldp.correlation.relations import NOTHING
 
     found: dict[str, str] = {}

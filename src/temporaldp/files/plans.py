@@ -1,4 +1,4 @@
-"""Plans on disk: JSON that a person can read and a program can trust."""
+"""Plans on disk, as readable JSON with a digest."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ ARRAYS = ("epsilons", "scales")
 
 
 def save_plan(plan: Plan, path: str | Path) -> None:
-    """Write a plan as JSON so that `load_plan` gives it back.
+    """Write a plan as JSON for `load_plan`.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ def save_plan(plan: Plan, path: str | Path) -> None:
     Raises
     ------
     OutputError
-        The file cannot be written; what stood there is untouched.
+        The file cannot be written; an existing file is untouched.
     """
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(plan_document(plan), indent=1, allow_nan=False) + "\n", encoding="utf-8")
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """A plan as JSON values, with a digest that shows whether any of them was changed."""
+    """A plan as JSON values, with a digest that reveals changes."""
     own = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "leakage"}
     # Leakage of each step by itself; under a metric it differs from the budget.
     promised = plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
@@ -98,7 +98,9 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
         if document["format"] != FORMAT:
             raise InputError(f"expected format {FORMAT!r}, got {str(document['format'])[:40]!r}")
         if document["digest"] != _digest(document):
-            raise InputError("the plan was changed after it was made, and nothing vouches for it any more: plan again")
+            raise InputError(
+                "the plan was changed after it was made, so that its numbers are not valid any more: plan again"
+            )
         kind = KINDS[document["kind"]]
         own = {
             name: document[name] if name in ARRAYS else value_of(hint, document[name])

@@ -1,4 +1,4 @@
-"""Division of Parquet files into parts that are read one after the other, each from row groups of its own."""
+"""Division of Parquet files into parts that are read one after the other, each from its own row groups."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ MOST_READ = 1.5
 
 
 def cuts(groups: Sequence[tuple[Any, Any, int]]) -> tuple[Any, ...]:
-    """Values between which parts lie; none where the files are small, or hold the values in no order.
+    """Values that separate parts; none where the files are small, or their values are not in order.
 
-    Whatever they are, every row is in one part, and all rows of a value are in the same: they decide on cost alone. Where each
-    of many files is ordered by itself, such as one a day, parts are larger, so that few row groups lie in several of them.
+    For any cuts, every row is in one part, and all rows of a value are in the same one: cuts affect cost alone. Where each of
+    many files is ordered by itself, such as one per day, parts are larger, so that few row groups are in several of them.
 
     Parameters
     ----------
     groups : sequence of (least, largest, cells)
-        Of every row group, as the files say it.
+        Statistics of every row group.
     """
     total = sum(cells for _, _, cells in groups)
     size = max(LEAST_CELLS, total / MOST_PARTS)

@@ -1,7 +1,6 @@
-"""Folders for what does not fit in memory: gone when their reading is given up, and however the process ends.
+"""Temporary folders for data that do not fit in memory, which are removed when reading or the process ends.
 
-A process that is killed outright can take nothing away; the next one on the same machine that makes such a folder beside it
-does, unless it was killed in the very moment in which it made its own.
+The folder of a process that was killed is removed by the next process that makes one beside it.
 """
 
 from __future__ import annotations
@@ -29,12 +28,12 @@ _folders: dict[Path, TextIO | None] = {}
 
 
 def temporary_folder(inside: Path | None = None) -> Path:
-    """A new folder, by default where the system keeps temporary files; abandoned ones beside it are taken away.
+    """A new folder, by default in the system's folder for temporary files; abandoned ones beside it are removed.
 
     Raises
     ------
     OutputError
-        It cannot be made.
+        The folder cannot be made.
     """
     try:
         folder = Path(tempfile.mkdtemp(prefix=_prefix(), dir=inside))
@@ -49,14 +48,14 @@ def temporary_folder(inside: Path | None = None) -> Path:
 
 
 def remove_folder(folder: Path) -> None:
-    """Take a folder away with all that is in it."""
+    """Remove a folder with its contents."""
     shutil.rmtree(folder, ignore_errors=True)
     if lock := _folders.pop(folder, None):
         lock.close()
 
 
 def remove_temporary_files() -> None:
-    """Take all of them away, for a process that ends without unwinding."""
+    """Remove all temporary folders, for a process that ends without unwinding."""
     for folder in list(_folders):
         remove_folder(folder)
 

@@ -80,11 +80,11 @@ def read_traces(
         Whether a user may be missing at a time: an empty cell in the wide layout. (A missing row in the long layout, or a
         shorter line of a sequence, always means that the user was not observed.) Gaps are not bridged.
     sort : bool
-        Whether to sort rows (long) or columns (wide) by time. Without it, times out of order are an error: they often mean
-        that the column is not the time it seems to be. Rows of a DuckDB relation or a Spark DataFrame have no order, and are
+        Whether to sort rows (long) or columns (wide) by time. Without it, times out of order are an error, as they often mean
+        that the column is not the time. Rows of a DuckDB relation or a Spark DataFrame have no order, and are
         always sorted.
     absent : str, optional
-        A state of their own for people without a row at a time: how many are present is then protected like any other count,
+        Name of a state of people without a row at a time: the number of present people is then protected like any other count,
         and only the number of all people is public.
     every : str, optional
         The rows are events at irregular times: put them on a grid with steps of "15min", "1h", "1d", "1w" (or of a number, for
@@ -94,12 +94,12 @@ def read_traces(
         With `every`: the state of a user at a step with no event since the previous step. "last": the state of their last
         event, from the first event on. "absent": a state of its own, named by `absent`.
     timezone : str, optional
-        With `every`: where days begin, and whose clock it is that times without an offset show, such as "Europe/Amsterdam".
+        With `every`: time zone of days, and of times without an offset, such as "Europe/Amsterdam".
     where : str, optional
         SQL condition (DuckDB's dialect) on the rows of a CSV or Parquet file, such as ``"zone <> 'depot'"``. The columns of a
         CSV file are text. Filter a data frame or a relation before it is passed.
     memory : str
-        How much DuckDB may take for files, such as "4GiB"; what does not fit is spilled to temporary files.
+        Limit of DuckDB's memory for files, such as "4GiB"; the rest is spilled to temporary files.
 
     Returns
     -------
@@ -110,8 +110,8 @@ def read_traces(
     MissingFileError
         There is no such file.
     TraceError
-        Wrong columns, nothing in the file, a missing value, two states of a user at one time, times that cannot be ordered, or
-        are not in order.
+        Wrong columns, an empty file, a missing entry, two states of a user at one time, or times that cannot be ordered or are
+        not in order.
     StateError
         A state outside `states`.
     """
@@ -154,7 +154,7 @@ def source_name(source: Any, where: str | None) -> str:
 
 @contextmanager
 def named(source: str) -> Iterator[None]:
-    """Refusals of what a source holds begin with its name."""
+    """Context in which error messages begin with the name of the source."""
     try:
         yield
     except (TraceError, StateError) as error:
@@ -235,7 +235,7 @@ def _require_files(where: str | None) -> None:
 
 
 def any_table(source: Any, delimiter: str | None = None, memory: str = "1GiB", where: str | None = None) -> Table:
-    """A file, a pattern, a folder or a frame as one table, whatever its columns.
+    """A file, a pattern, a folder or a frame as one table with any columns.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What one release reveals: a box of likelihoods, distances between values, noise, a table of outputs, an event."""
+"""Mechanisms: boxes of likelihoods, distances of states, noise, tables of outputs, events."""
 
 from temporaldp.mechanisms.concentrated import ConcentratedGuarantee
 from temporaldp.mechanisms.discrete_noise import DiscreteGaussianNoise, DiscreteLaplaceNoise

@@ -1,4 +1,4 @@
-"""A release of which nothing is known but that it is rho-zero-concentrated differentially private."""
+"""Releases known only to be rho-zero-concentrated differentially private."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HULL_POINTS = 4096
 
 @dataclass(frozen=True, slots=True)
 class ConcentratedGuarantee(Mechanism):
-    """Any mechanism of which only a guarantee is known: rho-zCDP under replacement of one person's state.
+    """Any mechanism with a guarantee of rho-zCDP under replacement of one person's state.
 
     Its Renyi divergences of every order a > 1 are at most ``rho a`` (Bun and Steinke, TCC 2016).
 
@@ -37,7 +37,7 @@ class ConcentratedGuarantee(Mechanism):
     Raises
     ------
     InputError
-        rho is no number within these limits.
+        rho is not a number within these limits.
 
     Notes
     -----

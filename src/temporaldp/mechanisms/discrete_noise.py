@@ -31,7 +31,7 @@ class DiscreteLaplaceNoise(Mechanism):
     Parameters
     ----------
     scale : float, > 0
-        In counts.
+        Scale of the noise, in counts.
     sensitivity : int, >= 1
         Largest change of each of `coordinates` counts when one person's state is replaced.
     coordinates : int, >= 1
@@ -74,14 +74,14 @@ class DiscreteGaussianNoise(Mechanism):
     scale : float, > 0
         Nearly the standard deviation.
     sensitivity : int
-        The most that replacing one person's state moves each of `coordinates` counts.
+        Largest change of each of `coordinates` counts when one person's state is replaced.
     coordinates : int
-        How many counts move. A histogram: 1 in 2 coordinates, the defaults.
+        Number of counts that change. The defaults are those of a histogram.
 
     Notes
     -----
-    Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS 2020. Accounted as it is, not as
-    if it were continuous.
+    Canonne, Kamath, Steinke, "The Discrete Gaussian for Differential Privacy", NeurIPS 2020. Accounting is for the discrete
+    distribution, not a continuous approximation.
     """
 
     scale: float

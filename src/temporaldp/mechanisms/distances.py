@@ -1,4 +1,4 @@
-"""Distances between values, for mechanisms with metric privacy: checked, and as a box of likelihoods where they are one."""
+"""Distances of states, for mechanisms with metric privacy, and the equivalent box of likelihoods, if any."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from temporaldp.values import LARGEST, ULP, FloatArray
 
 
 def box_of(metric: FloatArray) -> LikelihoodBox | None:
-    """The box whose log ratios are these distances, if there is one: then leakage under the metric has an exact value.
+    """The box whose log ratios are these distances, if there is one; leakage under the metric is then exact.
 
     ``metric[i, j] = high[i] - low[j]`` for all i and j that differ. A metric of two states always is one.
     """
@@ -70,7 +70,7 @@ def checked_distances(metric: ArrayLike | Any, states: tuple[str, ...] | None) -
 
 
 def require_no_nearer(metric: FloatArray | None, what: str) -> None:
-    """Refuse a mechanism that may tell any two states apart by its whole epsilon, where a metric puts some nearer than 1."""
+    """Raise an error for a mechanism with the same epsilon for any two states if a metric has distances below 1."""
     nearest = 1.0 if metric is None else float(metric[~np.eye(len(metric), dtype=bool)].min())
     if nearest < 1.0:
         raise InputError(

@@ -22,16 +22,16 @@ from temporaldp.values import FloatArray
 def epsilon_of(event: Any) -> float:
     """Epsilon of one step with this event under replacement of one person's state, in nats; rounded up.
 
-    An event's noise is relative to the largest *contribution* of one person (dp-accounting's own convention, whose accountants
-    refuse Laplace noise under replacement). Replacing a state takes one contribution away and adds another, so it moves a
-    result twice as far: Laplace 2 / noise_multiplier, discrete Laplace 2 x noise_parameter x sensitivity. A histogram of one
-    value a person has contribution 1. Randomised response is about replacement as it is: log(1 + k (1 - p) / p). Composed
+    The noise of an event is relative to the largest *contribution* of one person (the convention of dp-accounting, whose
+    accountants refuse Laplace noise under replacement). Replacing a state removes one contribution and adds another, and so
+    moves a result twice as far: Laplace 2 / noise_multiplier, discrete Laplace 2 x noise_parameter x sensitivity. A histogram
+    of one state per person has contribution 1. Randomised response is defined by replacement: log(1 + k (1 - p) / p). Composed
     events are queries at the same step: their sum.
 
     Raises
     ------
     InputError
-        It is no event of dp-accounting, one that is not epsilon-DP with delta = 0, or its parameters mean nothing.
+        The argument is not an event of dp-accounting, not epsilon-DP with delta = 0, or has invalid parameters.
     """
     if not type(event).__module__.startswith("dp_accounting."):
         raise InputError(f"expected an event of dp_accounting, such as LaplaceDpEvent(2.0), got {type(event).__name__}")
@@ -83,11 +83,11 @@ def release_from(given: Any) -> Mechanisms:
 
 
 def release_of(mechanism: Any) -> Mechanisms:
-    """Return the release of one step: nothing, a mechanism, an event, or several of them.
+    """Return the release of one step: mechanisms, from none, one or several mechanisms or events.
 
     Gaussian events are relative to the largest contribution of one person; replacing a state moves the result by two of them
-    (as in dp-accounting under the same relation). Laplace events count by their pure epsilon alone: what they say of vectors
-    is no more than that.
+    (as in dp-accounting under the same relation). Laplace events count by their pure epsilon alone, which is all that they
+    determine for vectors.
     """
     if mechanism is None:
         return ()
@@ -134,17 +134,17 @@ def _of_event(mechanism: Any) -> Mechanisms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossDistribution(Mechanism):
-    """A privacy loss distribution of dp-accounting, made pessimistically for replacement; from `adapters.loss_distribution`."""
+    """A pessimistic privacy loss distribution of dp-accounting for replacement; from `adapters.loss_distribution`."""
 
     distribution: Any
 
     @property
     def limit(self) -> float:
-        """Delta where it hardly falls any more, so that what dp-accounting's sums lose is most of the rest."""
+        """Delta beyond which it hardly falls, and rounding errors of dp-accounting's sums dominate."""
         return self._delta(self._reach) + LOST_IN_SUMS
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Delta at each epsilon; beyond its reach it stays."""
+        """Delta at each epsilon; constant beyond the grid."""
         reach = self._reach
         near = losses <= reach
         delta = np.full(losses.size, self._delta(reach))

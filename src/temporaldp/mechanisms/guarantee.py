@@ -1,4 +1,4 @@
-"""A release of which nothing is known but that it is (epsilon, delta)-differentially private."""
+"""Releases known only to be (epsilon, delta)-differentially private."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from temporaldp.values import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class PrivacyGuarantee(Mechanism):
-    """Any mechanism of which only a guarantee is known: (epsilon, delta)-differential privacy under replacement.
+    """Any mechanism with a guarantee of (epsilon, delta)-differential privacy under replacement of one person's state.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A release as a box of likelihoods: a range for each state by itself."""
+"""Releases as boxes of likelihoods: an independent range for each state."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from temporaldp.values import LARGEST, ROUNDOFF, FloatArray, compared_by_value, 
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class LikelihoodBox:
-    """A release whose output is up to ``e^high[k]`` and down to ``e^low[k]`` times as likely if a person's state is k.
+    """A release whose likelihood, relative to a common factor, is between ``e^low[k]`` and ``e^high[k]`` for state k.
 
-    Each state's factor ranges over its interval by itself, as it does where every state has noise of its own: for such
-    a release the exact leakage is the release's own, not a worst case. Pure differential privacy with epsilon is ``low = 0,
+    The factors of states are independent, as with independent noise for each state: the exact leakage is then that of the
+    release itself, not a worst case. Pure differential privacy with epsilon is ``low = 0,
     high = epsilon`` for every state.
 
     Parameters
     ----------
     low, high : array_like, shape (n,)
         In nats, up to a constant that is common to all; in the order of the correlation's states. ``max(low) <= min(high)``, so
-        that an output may say nothing. Between values i and j the release's log ratio is at most ``high[i] - low[j]``.
+        that an output may carry no information. The log ratio between states i and j is at most ``high[i] - low[j]``.
 
     Raises
     ------
     InputError
-        No two arrays of one length, not finite, or intervals that have no point in common.
+        The arrays differ in length, are not finite, or the intervals have no common point.
 
     Examples
     --------
@@ -68,7 +68,7 @@ class LikelihoodBox:
 
     @classmethod
     def laplace_counts(cls, scales: ArrayLike) -> LikelihoodBox:
-        """A histogram with independent (discrete) Laplace noise on every count, each of a scale of its own.
+        """A histogram with independent (discrete) Laplace noise on every count, with a scale for each.
 
         ``scales`` has shape (n,), in counts, > 0; inf for a count that is not published. Replacing a state lowers one
         count by 1 and raises another by 1; a count k by itself changes the odds of its value by at most ``e^(1 /
@@ -81,10 +81,10 @@ class LikelihoodBox:
 
     @classmethod
     def add_or_remove(cls, epsilon: float, n_states: int, *, absent: int) -> LikelihoodBox:
-        """A person may be absent: counts of the other states, each protected with epsilon against adding or removing a person.
+        """Counts of all states but that of absent people, each epsilon-DP under adding or removing a person.
 
         One noisy count for each state but ``absent`` (its position), Laplace noise of scale 1 / epsilon. Absent against present
-        costs epsilon, two present values 2 epsilon.
+        costs epsilon, two present states 2 epsilon.
         """
         level = float(epsilon)
         if not (level >= 0.0 and np.isfinite(level)):
@@ -97,7 +97,7 @@ class LikelihoodBox:
 
     @property
     def epsilon(self) -> float:
-        """The largest log ratio between two different states: what the release promises by itself, in nats."""
+        """Largest log ratio between two different states: the epsilon of the release by itself, in nats."""
         apart = self.high[:, None] - self.low[None, :]
         np.fill_diagonal(apart, 0.0)
         return float(apart.max())
@@ -109,9 +109,9 @@ class LikelihoodBox:
 def intervals(
     releases: Sequence[Any], n_states: int | None, distances: FloatArray | None = None
 ) -> tuple[FloatArray, FloatArray] | None:
-    """The (high, low) of each step where some release is a box, shape (T, n) each; None where none is.
+    """Arrays high and low of each step, shape (T, n) each, if some release is a box; None otherwise.
 
-    A number is the box of plain differential privacy, None a step that publishes nothing.
+    A number is the box of pure differential privacy, None a step without a release.
 
     Raises
     ------

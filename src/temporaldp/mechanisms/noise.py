@@ -18,16 +18,16 @@ class GaussianNoise(Mechanism):
     Parameters
     ----------
     standard_deviation : float, > 0
-        Of each coordinate's noise.
+        Standard deviation of the noise on each coordinate.
     sensitivity : float, > 0
-        The most that replacing one person's state moves the result, in L2 norm: sqrt(2) for a histogram, in which one count
-        falls by 1 and another rises by 1. It has no default, because most tables of sensitivities are about adding or removing
-        a person.
+        Largest change of the result, in L2 norm, when one person's state is replaced: sqrt(2) for a histogram, in which one
+        count falls by 1 and another rises by 1. There is no default, as most published sensitivities are for adding or
+        removing a person.
 
     Notes
     -----
     ``delta(epsilon) = Phi(mu / 2 - epsilon / mu) - e^epsilon Phi(-mu / 2 - epsilon / mu)``, mu = sensitivity /
-    standard_deviation (Balle and Wang, ICML 2018, Theorem 8). The same whatever the dimension, and tight.
+    standard_deviation (Balle and Wang, ICML 2018, Theorem 8). Tight, and independent of the dimension.
 
     Examples
     --------
@@ -76,9 +76,9 @@ class LaplaceNoise(Mechanism):
     scale : float, > 0
         b, the mean absolute noise.
     sensitivity : float, > 0
-        The most that replacing one person's state moves each of `coordinates` numbers.
+        Largest change of each of `coordinates` numbers when one person's state is replaced.
     coordinates : int
-        How many numbers move. A histogram: sensitivity 1 in 2 coordinates.
+        Number of numbers that change. A histogram: sensitivity 1 in 2 coordinates.
 
     Notes
     -----

@@ -125,7 +125,7 @@ def require_states(releases: Iterable[Iterable[Mechanism]], n_states: int | None
     Raises
     ------
     StateError
-        It has more or fewer.
+        The numbers differ.
     """
     for mechanism in {id(one): one for release in releases for one in release}.values():
         if isinstance(mechanism, OutputTable) and n_states is not None and len(mechanism.probabilities) != n_states:

@@ -36,7 +36,7 @@ class Mechanism(Protocol):
 
     @property
     def limit(self) -> float:
-        """The delta that no epsilon goes below, of one coordinate, rounded up; 0 by default."""
+        """Infimum of delta over all epsilons, of one coordinate, rounded up; 0 by default."""
         return 0.0
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -48,7 +48,7 @@ Mechanisms: TypeAlias = tuple[Mechanism, ...]
 
 
 def epsilon_of_one(mechanism: Mechanism, *, delta: float) -> float:
-    """The epsilon of one coordinate of a release at a delta, by halving; an upper bound within 1e-6 of it."""
+    """Epsilon of one coordinate of a release at a delta, by bisection; an upper bound within 1e-6."""
     if mechanism.limit > delta:
         return math.inf
     low, high = 0.0, 1.0
@@ -74,7 +74,7 @@ def holds_at(mechanism: Mechanism, epsilon: float, delta: float) -> bool:
 
 
 def probabilities_of(values: FloatArray) -> FloatArray:
-    """The values, none below 0 or above 1."""
+    """The values clipped to [0, 1]."""
     return np.asarray(np.clip(values, 0.0, 1.0))
 
 
@@ -85,7 +85,7 @@ def both_sides(delta: FloatArray, gap: FloatArray, own: float) -> tuple[FloatArr
 
 
 def require_positive(mechanism: Any, *names: str) -> None:
-    """Refuse fields that are no finite numbers > 0."""
+    """Raise an error for fields that are not finite numbers > 0."""
     for name in names:
         value = getattr(mechanism, name)
         if not (isinstance(value, int | float | np.integer | np.floating) and math.isfinite(value) and value > 0.0):

@@ -1,4 +1,4 @@
-"""Draws of a release, as the likelihood of every state that the release leaves."""
+"""Simulated releases, as likelihoods of every state."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ HISTOGRAM = 2
 
 
 def require_simulated(release: Mechanisms, n_states: int) -> None:
-    """Refuse a release whose likelihoods do not follow from its parameters.
+    """Raise an error for a release whose likelihoods are not determined by its parameters.
 
     Raises
     ------
     InputError
-        It is several mechanisms at one step, a bare guarantee, or noise on fewer numbers than there are values.
+        Several mechanisms at one step, a guarantee alone, or noise on fewer numbers than states.
     StateError
-        A table for other states.
+        The table has other states.
     """
     if len(release) > 1:
         raise InputError(f"expected one mechanism a step to simulate, got {len(release)} at one step")
@@ -53,11 +53,11 @@ def require_simulated(release: Mechanisms, n_states: int) -> None:
 
 
 def drawn_likelihoods(release: Mechanisms, values: Values, n_states: int, rng: np.random.Generator) -> FloatArray:
-    """Log likelihood of every state, up to a constant, by one output for each of the true `values`; shape (count, n).
+    """Log likelihood of every state, up to a constant, given one output for each of the true `states`, shape (count, n).
 
-    Histograms count n values. All other users' values are known, so that one user's indicator and the noise are observed.
-    `GaussianNoise` has the states at the corners of a simplex, each as far from the others as its sensitivity: the histogram,
-    if that is sqrt(2).
+    Histograms count n states. All other users' states are known, so that one user's indicator and the noise are observed.
+    `GaussianNoise` has the states at the corners of a simplex with its sensitivity as distance: the histogram, if that is
+    sqrt(2).
     """
     count = len(values)
     if not release:
@@ -96,7 +96,7 @@ def drawn_columns(limits: FloatArray, rng: np.random.Generator) -> IntArray:
 def drawn_noise(
     noise: Literal["gaussian", "laplace"], scale: float, shape: int | tuple[int, ...], rng: np.random.Generator
 ) -> Values:
-    """Discrete noise of a scale, to simulate with: no source of noise for what is published."""
+    """Discrete noise for simulation only, not for releases."""
     if noise == "laplace":
         falls = -np.expm1(-1.0 / scale)
         return np.asarray(rng.geometric(falls, shape) - rng.geometric(falls, shape))

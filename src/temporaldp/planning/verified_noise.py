@@ -102,7 +102,7 @@ class Simulating:
         whole_number(self.draws, "draws", least=1)
         for user in Population.of(adversaries).users:
             if user.states is None:
-                raise InputError("expected adversaries with a correlation: without one, values cannot be drawn")
+                raise InputError("expected adversaries with a correlation: without one, states cannot be drawn")
             for matrix in user.matrices:
                 exactly_known(matrix)
         return replace(self, failure=failure)

@@ -1,4 +1,4 @@
-"""Spending the plan: mechanisms, and the release of a sequence of histograms."""
+"""Releases: mechanisms, ledgers, and the release of a sequence of histograms."""
 
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.adopting import adopt_correlation

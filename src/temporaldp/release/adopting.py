@@ -1,4 +1,4 @@
-"""A release goes on with another correlation: who adopted it, and when, is an event in the ledger's chain."""
+"""Adoption of another correlation by a release, recorded as an event in the ledger's chain."""
 
 from __future__ import annotations
 
@@ -34,39 +34,38 @@ def adopt_correlation(
     by: str | None = None,
     plan: Plan | None = None,
 ) -> LedgerEvent:
-    """Account for a ledger's release by other matrices from the next step on; steps so far keep theirs.
+    """Account for a ledger's release with other matrices from the next step on; steps so far keep theirs.
 
-    The level stays held for all steps (`TemporalAccountant.adopt`). Releases that are open take it in before their next step;
-    one that is opened later gives the new correlation.
+    All steps satisfy the level (`TemporalAccountant.adopt`). Open releases read the adoption before their next step; a release
+    that is opened later is given the new correlation.
 
     Parameters
     ----------
     ledger : path, str or Ledger
     adversary : Adversary, or an iterable or mapping of them
-        What is known from now on.
+        The correlations from the next step on.
     both : bool
-        Hold the level whether the correlation has changed or not.
+        Satisfy the level whether the correlation has changed or not.
     by : str, optional
-        Who adopts it, for the ledger. Default: the name of the account.
+        Name of the person who adopts it, for the ledger. Default: that of the user account.
     plan : BudgetPlan, optional
-        Of a level that is renewed, which needs one: made with the new correlation, for the same alpha and as many steps. Each
-        epoch goes on to hold alpha by itself, the one that goes on too, of whose other steps each spends a share of it.
+        Plan of a renewed level, which requires one: made with the new correlation, for the same alpha and number of steps. Each
+        epoch satisfies alpha by itself; the remaining steps of the current epoch spend a share of the plan's budgets.
 
     Returns
     -------
     LedgerEvent
-        With the reserve that every later step may spend, in nats, in its details; of a level that is renewed, with that share
-        and with what all epochs never leak more than.
+        Its details contain the reserve that every later step may spend, in nats; for a renewed level, that share and the upper
+        bound of the leakage of all epochs.
 
     Raises
     ------
     InputError
-        The release counts by another leakage than the exact one, has a horizon or no accountant, or the matrices or the plan
-        do not fit.
+        The release is not accounted for exactly, has a horizon or no accountant, or the matrices or the plan do not fit.
     PlanError
-        The plan does not hold its level against them, or renewing it leaks without end.
+        The plan does not satisfy its level for the new correlation, or the leakage of its renewal is unbounded.
     LedgerError
-        The ledger cannot be written, or the matrices that it was accounted with are not kept beside it. Nothing changed.
+        The ledger cannot be written, or its matrices are not stored in it. Nothing is changed.
 
     Examples
     --------
@@ -104,14 +103,14 @@ def adopt_correlation(
 
 
 def accountant_of(ledger: Ledger) -> TemporalAccountant:
-    """The accountant of a ledger's release after all its steps, from the ledger and the matrices kept beside it.
+    """The accountant of a ledger's release after all its steps, from the ledger and its stored matrices.
 
     Raises
     ------
     InputError
         The release has no accountant, or one with distances.
     LedgerError
-        The matrices are not kept.
+        The matrices are not stored.
     """
     known = ledger.configuration
     if known.get("correlations") is None:
@@ -130,7 +129,7 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
 
 
 def unspent_accountant(ledger: Ledger, users: list[str]) -> TemporalAccountant:
-    """The accountant of a ledger's release before its first step, with the matrices kept beside it that have these digests."""
+    """The accountant of a ledger's release before its first step, with the stored matrices that have these digests."""
     known = ledger.configuration
     return TemporalAccountant(
         kept_correlations(ledger, users),
@@ -142,9 +141,9 @@ def unspent_accountant(ledger: Ledger, users: list[str]) -> TemporalAccountant:
 
 
 def begun(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
-    """The accountant of a ledger's release, which has spent nothing, as of the ledger's checkpoint, if there is one.
+    """An unused accountant of a ledger's release, advanced to the ledger's checkpoint, if any.
 
-    Its matrices are kept beside the ledger; with adoptions in it, the accountant has those of the first step instead.
+    Its matrices are stored in the ledger; if there are adoptions, the accountant has those of the first step instead.
     """
     known, account = ledger.configuration["correlations"], account_of(accountant)
     with suppress(LedgerError):  # a disk that is full or read-only: needed only if something is adopted one day
@@ -161,7 +160,7 @@ def begun(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
 
 
 def is_new(accountant: TemporalAccountant) -> bool:
-    """Whether an accountant has spent and adopted nothing: what it has is counted from a ledger."""
+    """Whether an accountant has spent and adopted nothing."""
     return not len(accountant) and not account_of(accountant).n_adopted
 
 

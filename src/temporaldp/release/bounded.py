@@ -1,4 +1,4 @@
-"""Sums and means of a bounded number of each person, with Laplace noise from OpenDP."""
+"""Sums and means of one bounded number per person, with Laplace noise from OpenDP."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ REPLACED = 2
 
 @dataclass(frozen=True, slots=True)
 class ClampedSum:
-    """Mechanism: the sum of one number of each person, each clamped to bounds, with Laplace noise.
+    """Mechanism: the sum of one number per person, clamped to bounds, with Laplace noise.
 
     epsilon-DP under replacement of one person's number. The sensitivity is ``upper - lower`` (and what OpenDP adds for
-    rounding); numbers outside of the bounds are taken to be at the bounds, which is a bias that no noise shows.
+    rounding); numbers outside of the bounds are moved to them, which is a bias that the noise does not include.
 
     Parameters
     ----------
     lower, upper : float
         Public bounds, not taken from the data.
     n_people : int
-        How many people there are, which is public.
+        Public number of people.
 
     Examples
     --------
@@ -55,12 +55,12 @@ class ClampedSum:
 
     @property
     def sensitivity(self) -> float:
-        """The most that replacing one person's number moves the sum."""
+        """Largest change of the sum if one person's number is replaced."""
         return self.upper - self.lower
 
     @property
     def error_at_one(self) -> float:
-        """Mean absolute error at epsilon = 1; at another epsilon, divided by it."""
+        """Mean absolute error at epsilon = 1; inversely proportional to epsilon."""
         return self.sensitivity
 
     def __call__(self, snapshot: ArrayLike, epsilon: float) -> float:
@@ -89,7 +89,7 @@ class ClampedSum:
 
 
 class ClampedMean(ClampedSum):
-    """Mechanism: the mean of one number of each person, each clamped to bounds: a `ClampedSum` divided by the public n_people.
+    """Mechanism: the mean of one number per person, clamped to bounds: a `ClampedSum` divided by the public n_people.
 
     The sensitivity is ``(upper - lower) / n_people``.
 
@@ -105,7 +105,7 @@ class ClampedMean(ClampedSum):
 
     @property
     def sensitivity(self) -> float:
-        """The most that replacing one person's number moves the mean."""
+        """Largest change of the mean if one person's number is replaced."""
         return super().sensitivity / self.n_people
 
     def __call__(self, snapshot: ArrayLike, epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""Times of a ledger, and those that may come next."""
+"""Times of a ledger, and the admissible next times."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Calendar:
     Parameters
     ----------
     ledger : Ledger
-        That has them. They increase, so that they are found by halving, unless they are words without an order.
+        Ledger of the times, which increase, so that they are found by bisection, unless they are words without an order.
     step : str or None
-        How long one step is, in words; None if it is not known, and then nothing is said about distances.
+        Length of one step, in words; None if unknown: distances are then not checked.
     has_phases : bool
-        Whether each step has matrices or a budget of its own, so that none may be left out.
+        Whether each step has matrices or a budget of its own, so that none may be omitted.
     """
 
     def __init__(self, ledger: Ledger, step: str | None, *, has_phases: bool = False) -> None:
@@ -44,12 +44,12 @@ class Calendar:
         return self._ledger[-1].time if len(self._ledger) else None
 
     def position(self, label: str) -> int | None:
-        """The step of a time, in whatever spelling; None if it is not there.
+        """The step of a time, in any spelling; None if there is none.
 
         Raises
         ------
         InputError
-            It equals another one as a number, but with other decimals: 2024.1 and 2024.10 may be one time or two.
+            The time equals another one as a number, but with other decimals: 2024.1 and 2024.10 may be one time or two.
         """
         now, last = moment(label), self.last
         if last is None or now.kind != moment(last).kind:
@@ -81,16 +81,16 @@ class Calendar:
         return steps.start + bisect_left(steps, _value(now), key=value_at)
 
     def require_next(self, *labels: str) -> None:
-        """Refuse times, in this order, of which one is late, of another kind, or less than a step after the one before.
+        """Raise an error for times, in this order, that are late, of another kind, or less than a step apart.
 
-        Steps are accounted for in order, with a correlation over one step; closer states depend on one another more strongly.
+        Steps are accounted for in order, with a correlation over one step; closer states are more strongly correlated.
         """
         for before, label in pairwise((self.last, *labels)):
             if before is not None and label is not None:
                 self._require_follows(before, label)
 
     def completed(self, *labels: str) -> list[str]:
-        """These times, the next steps, and those between that are left out where each step has a phase of its own."""
+        """These times, the next steps, and omitted ones between, where each step has a phase of its own."""
         found: list[str] = []
         for label in labels:
             before = found[-1] if found else self.last

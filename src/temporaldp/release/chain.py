@@ -1,4 +1,4 @@
-"""The rows of a ledger, steps and events, and the chain of hashes that ties each to all before it."""
+"""The rows of a ledger, steps and events, and the chain of hashes over them."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ class LedgerRow(NamedTuple):
     time : str
         The step's label.
     parameter : float
-        What the mechanism was called with: a budget in nats, or under a noise plan the scale of the noise; 0 for a step that
-        was not published.
+        Argument of the mechanism: a budget in nats, or under a noise plan the scale of the noise; 0 for a step that was not
+        published.
     epsilon : float
-        What was spent, in nats (under a noise plan at its delta); 0 for a step that was not published.
+        Epsilon spent, in nats (under a noise plan at its delta); 0 for a step that was not published.
     leakage : float or None
-        The largest temporal privacy leakage of any step once this one was spent, in nats; None without an accountant.
+        The largest temporal privacy leakage of any step up to this one, in nats; None without an accountant.
     last : bool
         Whether the step was declared the last.
     output : str or None
-        What was published, as JSON; None for a step that was not.
+        Published output, as JSON; None for a step that was not published.
     digest : str or None
-        Of the data that the step was drawn from, under a key that is kept outside of the ledger and its backups
+        Digest of the data of the step, under a key that is stored outside of the ledger and its backups
         (`temporaldp.release.input_digest`); None without a key, and at every step of a service.
     request_key : str or None
-        By which a service recognises the request when it is repeated: its token's name and its key.
+        Name of the token and key of the request, by which a service recognises its repetition.
     hash : str
         SHA-256 of this row and the hash before it.
     """
@@ -72,22 +72,22 @@ class LedgerRow(NamedTuple):
 
 
 class LedgerEvent(NamedTuple):
-    """Something that happened between two steps, such as the adoption of another correlation.
+    """An event between two steps, such as the adoption of another correlation.
 
     Parameters
     ----------
     number : int
         From 0.
     step : int
-        How many steps there were before it.
+        Number of steps before it.
     kind : str
         "adopt".
     at : str
-        When, by the clock of the machine: UTC, as ISO 8601.
+        Time by the clock of the machine: UTC, as ISO 8601.
     by : str
-        Who: the name of the account on the machine, or what was given.
+        Name of the person: that of the user account, or as given.
     content : str
-        What, as JSON.
+        Content, as JSON.
     hash : str
         SHA-256 of this event and the hash before it.
     """
@@ -152,13 +152,13 @@ def first_hash(configuration: str) -> str:
 
 
 def sealed(entry: Entry, head: str) -> Entry:
-    """An entry with the hash that it has after the hash `head`."""
+    """An entry with its hash, which follows the hash `head`."""
     return entry._replace(hash=digest(head, entry.signed))
 
 
 @contextmanager
 def collector_paused() -> Iterator[None]:
-    """A block that makes very many objects, none of them in a cycle, without Python's search for cycles among them.
+    """Context in which Python's cyclic garbage collector is paused, for very many objects without cycles.
 
     Half a million rows are then read and checked in half the time.
     """
@@ -172,12 +172,12 @@ def collector_paused() -> Iterator[None]:
 
 
 def followed(end: End, rows: Iterable[LedgerRow], events: Iterable[LedgerEvent], place: str) -> End:
-    """The end of the chain of a ledger at `place` that goes on from `end` with these rows and events.
+    """The end of the chain of a ledger at `place` that continues from `end` with these rows and events.
 
     Raises
     ------
     LedgerChangedError
-        One of them does not follow from those before it.
+        A row or event does not follow from the previous ones.
     """
     n_steps, n_events, head = end
     entries: list[LedgerRow | LedgerEvent] = [*events, *rows]
@@ -197,7 +197,7 @@ def followed(end: End, rows: Iterable[LedgerRow], events: Iterable[LedgerEvent],
 
 
 def contains(rows: Sequence[LedgerRow] | Ledger, events: Sequence[LedgerEvent], end: End) -> bool:
-    """Whether a chain of these rows and events, from its first one on, once ended there."""
+    """Whether a prefix of the chain of these rows and events has this end."""
     n_steps, n_events, head = end
     if n_steps > len(rows) or n_events > len(events):
         return False
@@ -207,7 +207,7 @@ def contains(rows: Sequence[LedgerRow] | Ledger, events: Sequence[LedgerEvent], 
 
 
 def changed(place: str, problem: str) -> LedgerChangedError:
-    """The error of a ledger that does not follow from itself."""
+    """The error of a ledger whose chain is broken."""
     return LedgerChangedError(
         place,
         f"{problem}. Nothing vouches for it any more; restore it from a backup that holds every published step",

@@ -39,9 +39,9 @@ class Checkpoint(NamedTuple):
     Parameters
     ----------
     end : End
-        The end of the ledger's chain then.
+        The end of the ledger's chain at the checkpoint.
     accountant : dict
-        What an accountant has to know; empty where there is none.
+        State of the accountant; empty without one.
     """
 
     end: End
@@ -50,7 +50,7 @@ class Checkpoint(NamedTuple):
     def text(self, began: str, events: Sequence[LedgerEvent]) -> str:
         """Text of the checkpoint of a ledger whose first hash is `began`, and that has these events.
 
-        The rows between them, which would show a change of an event, are not read: so it has a hash of them all.
+        It contains a hash of all events, as the rows between them, which would reveal a change, are not read.
         """
         before = digest(*(f"{event.signed}\n{event.hash}" for event in events[: self.end.n_events]))
         made_by = {"layout": LAYOUT, "version": _version(), "began": began}
@@ -58,12 +58,12 @@ class Checkpoint(NamedTuple):
 
 
 def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, Any]) -> bool:
-    """Keep a checkpoint of a ledger's end, and note it in the chain; False where it is too large.
+    """Store a checkpoint of a ledger's end, and record it in the chain; False if it is too large.
 
     Raises
     ------
     LedgerError
-        It cannot be kept.
+        It cannot be stored.
     """
     text = Checkpoint(writer.end, accountant).text(ledger.began, ledger.events)
     if len(text) > 1 << 25:  # of very many people
@@ -89,7 +89,7 @@ def last_checkpoint(transaction: Transaction, began: str, events: Sequence[Ledge
 
 
 def last_checked(events: Sequence[LedgerEvent]) -> int:
-    """The number of steps before the last checkpoint, whether it is still there or not."""
+    """The number of steps before the last checkpoint, whether or not it still exists."""
     return next((event.step for event in reversed(events) if event.kind == CHECKPOINT), 0)
 
 

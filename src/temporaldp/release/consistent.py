@@ -13,8 +13,8 @@ def consistent_counts(noisy: ArrayLike, *, total: int) -> IntArray:
     """The non-negative integers with the given sum that are nearest to the noisy counts in Euclidean distance.
 
     Post-processing: it costs no privacy as long as `total` is public, which the number of people is when neighbouring
-    databases differ in one person's state. A common amount is taken from every count (or given), stopping at zero; what
-    division leaves over goes to the largest counts.
+    databases differ in one person's state. A common amount is subtracted from every count (or added), stopping at zero; the
+    remainder goes to the largest counts.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def consistent_counts(noisy: ArrayLike, *, total: int) -> IntArray:
     Raises
     ------
     InputError
-        `noisy` holds no whole numbers, or `total` is negative.
+        `noisy` has entries that are not whole numbers, or `total` is negative.
 
     Examples
     --------

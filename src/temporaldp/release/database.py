@@ -23,19 +23,19 @@ SECONDS_TO_WAIT = 60
 
 
 class Database(ABC):
-    """A place for releases. Opens nothing before it is asked to.
+    """A place for releases, opened on first use.
 
     Parameters
     ----------
     place : str
-        In words that may be shown.
+        Name of the place, without secrets.
     served : bool
         Whether a service uses it.
 
     Attributes
     ----------
     identity : str
-        The place, spelled one way.
+        Normalised name of the place.
     """
 
     is_file = False
@@ -53,7 +53,7 @@ class Database(ABC):
 
     @abstractmethod
     def make(self, fill: Callable[[sa.Connection], None]) -> None:
-        """Make the tables with what `fill` writes, whole or not at all; a file that is there meanwhile stays."""
+        """Make the tables with what `fill` writes, atomically; a file that was made meanwhile stays."""
 
     @abstractmethod
     def reading(self) -> AbstractContextManager[sa.Connection]:
@@ -65,18 +65,18 @@ class Database(ABC):
 
     @abstractmethod
     def asking(self) -> AbstractContextManager[sa.Connection]:
-        """For one statement that reads."""
+        """Connection for one reading statement."""
 
     @abstractmethod
     def back_up(self, place: Path) -> None:
-        """A copy as of one moment, while others write. `LedgerError` if it fails."""
+        """Make a consistent copy while others write. `LedgerError` if that fails."""
 
     @abstractmethod
     def close(self) -> None:
         """Close the connections for good."""
 
     def require_open(self) -> None:
-        """`LedgerError` once it was closed."""
+        """Raise `LedgerError` after the database was closed."""
         if self._closed:
             raise LedgerError(f"the ledger {self.place} was closed; open it again")
 
@@ -95,12 +95,12 @@ class Database(ABC):
 
 
 def connect(place: str | os.PathLike[str], *, served: bool = False) -> Database:
-    """The database of a place that a user names; with the connections of a service if it is `served`.
+    """The database of a place, with the connections of a service if it is `served`.
 
     Raises
     ------
     InputError
-        It is neither a file nor a URL of PostgreSQL.
+        The place is neither a file nor a URL of PostgreSQL.
     """
     from temporaldp.release.file_store import FileDatabase
     from temporaldp.release.postgres import PostgresDatabase
@@ -112,18 +112,18 @@ def connect(place: str | os.PathLike[str], *, served: bool = False) -> Database:
 
 
 def shown_file(place: str | os.PathLike[str]) -> str:
-    """A file as its user wrote it."""
+    """Name of a file, as its user wrote it."""
     text = os.fspath(place)
     return text if "://" not in text else str(file_of(place))
 
 
 def database_of(place: str | os.PathLike[str]) -> tuple[str, Any]:
-    """A database server's URL: as it may be shown, and as it is connected to.
+    """The URL of a database server: without the password for messages, and complete.
 
     Raises
     ------
     InputError
-        It is no URL of PostgreSQL.
+        The place is not a URL of PostgreSQL.
     """
     url = _url(os.fspath(place))
     secrets = {

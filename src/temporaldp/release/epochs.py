@@ -1,4 +1,4 @@
-"""Epochs of a level that is renewed: so many steps each, or the days, weeks, months or years of the calendar."""
+"""Epochs of a renewed level: a number of steps each, or the days, weeks, months or years of the calendar."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PERIODS: dict[str, tuple[int, Callable[[datetime], str]]] = {
 
 
 def checked_every(every: object) -> Every:
-    """When a level is renewed, if it is a way to; `InputError` for anything else."""
+    """A checked period of renewal; `InputError` for anything else."""
     if every not in get_args(Every):
         raise InputError(f"expected a level to be renewed by one of {', '.join(get_args(Every))}, got {every!r}")
     return cast(Every, every)
@@ -35,20 +35,20 @@ def checked_every(every: object) -> Every:
 class Epochs(NamedTuple):
     """Epoch of the next step of a release.
 
-    A time belongs to the day, week, month or year in which the clock stands that it is written with. An epoch begins with the
-    first step of a later one than the last step's.
+    A time belongs to the day, week, month or year of the clock that it is written with. An epoch begins with the first step of
+    a later period than that of the last step.
 
     Parameters
     ----------
     every : {"steps", "daily", "weekly", "monthly", "yearly"}
     most : int
-        Steps of an epoch: exactly so many, or by the calendar at most.
+        Number of steps of an epoch; by the calendar the largest number.
     n_steps : int
         Steps so far.
     began : int
-        The first step (from 0) of the epoch that goes on.
+        First step (from 0) of the current epoch.
     period : str or None
-        The day, week, month or year that it is.
+        The current day, week, month or year.
     """
 
     every: Every
@@ -58,14 +58,14 @@ class Epochs(NamedTuple):
     period: str | None = None
 
     def position(self, time: str | None = None) -> int:
-        """Where in its epoch the next step is, from 0; without a time, as early as it may be.
+        """Position of the next step in its epoch, from 0; without a time, the earliest possible.
 
         Raises
         ------
         SpentError
-            The calendar's epoch has had all of its steps.
+            The epoch of the calendar has no steps left.
         InputError
-            The time is none of the calendar.
+            The time has no date.
         """
         if self._begins_anew(time):
             return 0
@@ -78,7 +78,7 @@ class Epochs(NamedTuple):
         return position
 
     def after(self, time: str) -> Epochs:
-        """Such epochs after a step at this time."""
+        """The epochs after a step at this time."""
         going_on = self._replace(n_steps=self.n_steps + 1)
         return (
             going_on._replace(began=self.n_steps, period=self._period_of(time)) if self._begins_anew(time) else going_on
@@ -115,7 +115,7 @@ def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None) 
 
 
 def require_enough_steps(every: Every, most: int, step: str | None) -> None:
-    """Refuse a plan that is too short for a whole epoch of the calendar, if the length of a step is known."""
+    """Raise an error for a plan that is shorter than an epoch of the calendar, if the length of a step is known."""
     longest = None if step is None or every == STEPS else longest_in_steps(step, PERIODS[every][0])
     if longest is not None and longest > most:
         raise InputError(

@@ -1,4 +1,4 @@
-"""A whole ledger as one table: every step, its time, what it spent, what has leaked so far, and what was released."""
+"""Export of a ledger as one table: time, budget, leakage so far and output of every step."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def export_ledger(ledger: Ledger, path: str | Path) -> None:
     Raises
     ------
     InputError
-        The suffix is another one.
+        The suffix is not supported.
     OutputError
-        The file cannot be written; what stood there is untouched.
+        The file cannot be written; an existing file is untouched.
     """
     columns, said = columns_of(ledger), said_of(ledger)
     if export_suffix(path) != ".json":
@@ -44,7 +44,7 @@ def export_ledger(ledger: Ledger, path: str | Path) -> None:
 
 
 def export_suffix(path: str | Path) -> str:
-    """The suffix of a place for an export, if it is one that can be written."""
+    """The suffix of an export; `InputError` for one that cannot be written."""
     return suffix_of(path, (".parquet", ".csv", ".json"), "a ledger's export")
 
 

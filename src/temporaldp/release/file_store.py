@@ -6,8 +6,7 @@ transaction that writes takes the only write lock before it reads.
 SQLite keeps its locks by process and file, which has four consequences. Connections are closed before a fork, or the child
 would believe that it holds its parent's locks. A file in use is never opened and closed by anything but SQLite, which would
 drop the process's locks. A file with a second name (a hard link) would be locked under one and not the other, and is refused.
-And a file or a log that is exchanged while it is open goes on under no name at all: each step looks whether both are still
-there.
+A file or a log that is replaced while it is open would be written without a name: each step checks that both still exist.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ PRAGMAS = ("synchronous=FULL", "fullfsync=ON", "checkpoint_fullfsync=ON")
 
 
 class FileDatabase(Database):
-    """An SQLite file, its owner's only."""
+    """An SQLite file, accessible to its owner only."""
 
     is_file = True
 
@@ -51,11 +50,11 @@ class FileDatabase(Database):
         _open_stores.add(self)
 
     def exists(self) -> bool:
-        """Whether the file is there."""
+        """Whether the file exists."""
         return os.path.lexists(self._path)
 
     def make(self, fill: Callable[[sa.Connection], None]) -> None:
-        """Complete under another name first, so that no crash leaves an empty ledger that looks like a new one."""
+        """Make the file under a temporary name first, so that no crash leaves an empty ledger that looks like a new one."""
         for log in (Path(f"{self._path}-wal"), Path(f"{self._path}-shm")):
             # SQLite would replay it into the new file. The log of a ledger that another process has made is younger than that.
             if log.exists() and not self.exists():
@@ -97,7 +96,7 @@ class FileDatabase(Database):
                 writer.connection.driver_connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def back_up(self, place: Path) -> None:
-        """Copy the file by SQLite's backup: as of one moment, while others write."""
+        """Copy the file by SQLite's backup, consistently, while others write."""
         if os.path.lexists(place):
             raise LedgerError(f"{place} exists; a backup never replaces a file: name another one")
         with self.reading() as connection, _file_errors(f"write the backup {place}"), making(place) as temporary:
@@ -118,7 +117,7 @@ class FileDatabase(Database):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a transaction is going on."""
+        """Whether a transaction is in progress."""
         return self._engine is not None and self._engine.pool.checkedout() > 0
 
     def _connected(self) -> Any:

@@ -30,10 +30,10 @@ from temporaldp.values import IntArray
 
 
 class StepFilter:
-    """The filter of a release: its state after the steps that the ledger has, and the next step's counts.
+    """Filter of a release: its state after the steps of the ledger, and the counts of the next step.
 
-    The state follows from the ledger's rows, so that two processes always agree; it is brought up to date when the next step is
-    drawn. A checkpoint of the ledger keeps it, every number to its last bit.
+    The state is computed from the ledger's rows, so that processes always agree; it is brought up to date when the next step is
+    drawn. A checkpoint of the ledger stores it exactly.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class StepFilter:
         return {"known": self._known, "unpublished": self._unpublished, "state": document}
 
     def resume(self, kept: dict[str, Any]) -> None:
-        """Go on from a kept state."""
+        """Continue from a saved state."""
         state, document = None, kept["state"]
         if document is not None:
             mean, covariance, error, variance, widenings, fit = (unpacked(one) for one in document["arrays"])
@@ -129,7 +129,7 @@ def stored_estimate(row: LedgerRow) -> CountEstimate:
 
 
 def require_histogram(mechanism: Any) -> None:
-    """Refuse a mechanism whose outputs are no counts with noise of a known scale."""
+    """Raise `InputError` for a mechanism whose outputs are not counts with noise of a known scale."""
     if not isinstance(mechanism, DiscreteLaplaceHistogram | NoisyHistogram):
         raise InputError(
             f"expected a histogram (DiscreteLaplaceHistogram, NoisyHistogram) to filter, got {type(mechanism).__name__}: the "

@@ -36,8 +36,7 @@ class Forecast:
     ----------
     time : str
     parameter : float
-        What the mechanism would be called with: a budget in nats, or under a noise plan a scale; 0 for a step that would not be
-        published.
+        Argument of the mechanism: a budget in nats, or under a noise plan a scale; 0 for a step that would not be published.
     epsilon : float
         In nats.
     leakage : float or None
@@ -51,7 +50,7 @@ class Forecast:
 
 
 class Guard(ABC):
-    """Enforcement of the level of a release; by default, of one that spends budgets.
+    """Enforcement of the level of a release; base class of guards, for releases that spend budgets.
 
     `promise` is an upper bound on the leakage of every step, in nats: alpha, except where alpha is renewed.
     """
@@ -71,7 +70,7 @@ class Guard(ABC):
         """Configuration of a ledger, as JSON values; `salt` is that of the digests in it, None for a new one."""
 
     def position(self, n_steps: int, time: str | None) -> int:
-        """Position of the next step in the plan, after so many steps: at this time, if it is known."""
+        """Position of the next step in the plan, after n steps; at this time, if it is known."""
         return n_steps
 
     @abstractmethod
@@ -80,11 +79,11 @@ class Guard(ABC):
 
     @abstractmethod
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """Measurement of the next step, at this position; refuses what the level does not allow."""
+        """Measurement of the next step, at this position; an error if the level does not allow it."""
 
     @abstractmethod
     def pass_over(self, step: int) -> Measurement:
-        """The next step, at this position, if nothing is published at it; refused if there are no more steps."""
+        """Skip the next step, at this position, without an output; an error if there are no more steps."""
 
     def begin(self, ledger: Ledger) -> None:
         """Get ready for the steps of a ledger that was made for this: an accountant goes on from its checkpoint.
@@ -95,14 +94,14 @@ class Guard(ABC):
             self.accountant = begun(self.accountant, ledger)
 
     def require_mechanism(self, mechanism: Mechanism) -> None:
-        """Refuse a mechanism that cannot be called with what the steps have, budgets or scales of noise, or leaks more."""
+        """Raise an error for a mechanism that does not fit the budgets or scales of the steps, or leaks more."""
         counting = (self.accountant, *accounting_blocks.charged())
         require_budget_mechanism(mechanism, *(one.accounting.distances for one in counting if one is not None))
 
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
     ) -> int | None:
-        """The step that a request was answered with; None if it asks for the next one, which has this time.
+        """The step of an earlier request that this one repeats; None if it requests the next one, which has this time.
 
         `others` are the rows that other processes added since the request was made.
         """
@@ -128,7 +127,7 @@ class Guard(ABC):
         return found
 
     def go_on(self, epsilon: float, time: str) -> None:
-        """Take in a step that spends this."""
+        """Count a step that spends this."""
         if self.accountant is not None:
             self.accountant.spend(epsilon)
 
@@ -166,7 +165,7 @@ class PlanGuard(Guard):
         self.has_phases = plan.has_phases
 
     def position(self, n_steps: int, time: str | None) -> int:
-        """The next step; refused where its time is at another phase of a clock than the plan's step."""
+        """Position of the next step; an error if its time is at another phase of a clock than the plan's step."""
         if time is not None:
             self._plan.require_phase(time, n_steps)
         return n_steps
@@ -189,7 +188,7 @@ class PlanGuard(Guard):
         return self._plan.measurement(mechanism, step, epsilon)
 
     def pass_over(self, step: int) -> Measurement:
-        """An omitted step hides a part of what the plan would have published, which leaks no more."""
+        """Skip a step of the plan, which never increases leakage."""
         self._plan.epsilons_for(1, start=step)
         return NOTHING
 
@@ -207,7 +206,7 @@ class PlanGuard(Guard):
 
 
 class AccountantGuard(Guard):
-    """An accountant of its own, and a plan of budgets that is made anew where less was spent than planned."""
+    """An accountant, and a plan of budgets that is made again if less was spent than planned."""
 
     accountant: TemporalAccountant
 
@@ -218,7 +217,7 @@ class AccountantGuard(Guard):
         self.has_phases = not account_of(accountant).population.is_constant
 
     def identity(self, salt: str | None) -> dict[str, Any]:
-        """The level, the plan that was given, and the correlations by salted digests."""
+        """The level, the given plan, and the correlations by salted digests."""
         return {
             "alpha": self.alpha,
             "horizon": self.horizon,
@@ -229,7 +228,7 @@ class AccountantGuard(Guard):
         }
 
     def next_epsilon(self, step: int, *, last: bool) -> float:
-        """Budget of the plan; without a plan the sustainable budget, and the rest at the last step."""
+        """Budget of the plan; without a plan the sustainable budget, and all that remains at the last step."""
         plan = self._current_plan()
         if plan is not None:
             usual = float(plan.epsilons_for(1, start=step)[0])

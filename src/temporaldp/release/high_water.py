@@ -1,8 +1,8 @@
 """High-water marks: how far this machine has written each ledger, kept outside of the ledgers and of their backups.
 
-A chain of hashes shows that entries were changed, not that the last ones are gone, or that all of it was written anew. A mark
-shows this when the ledger is opened on a machine that wrote to it. Marks lie beside the key of digests (`key_file`); where they
-cannot be kept, or on another machine, only a noted head reveals it.
+A chain of hashes reveals changed entries, but not that the last ones were removed, or that the whole chain was rewritten. A
+mark reveals this when the ledger is opened on a machine that wrote to it. Marks are beside the key of digests (`key_file`);
+where they cannot be stored, or on another machine, only a noted head reveals it.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def mark_file(ledger: Ledger) -> Path:
 
 
 def keep_mark(ledger: Ledger) -> None:
-    """Replace the mark of a ledger, if it can be kept. One that a crash loses leaves the one before, which still holds.
+    """Replace the mark of a ledger, if it can be stored. After a crash the previous mark is still valid.
 
-    Releases of a service have none: several machines write to them, and their clients note heads.
+    Releases of a service have no mark: several machines write to them, and their clients note heads.
     """
     if ledger.store.release != LEDGER:
         return
@@ -39,12 +39,12 @@ def keep_mark(ledger: Ledger) -> None:
 
 
 def require_mark(ledger: Ledger) -> None:
-    """Refuse a ledger that lacks what this machine has written to it.
+    """Raise an error for a ledger that lacks steps that this machine has written to it.
 
     Raises
     ------
     LedgerChangedError
-        It is an older copy, or was edited.
+        The ledger is an older copy, or was edited.
     """
     mark = None
     with suppress(OSError, ValueError, RuntimeError, TypeError):

@@ -26,7 +26,7 @@ LARGEST_COUNT = 2**53
 
 @dataclass(frozen=True, slots=True)
 class DiscreteLaplaceHistogram:
-    """Mechanism: exact discrete Laplace noise on every count of a histogram, as OpenDP draws it.
+    """Mechanism: exact discrete Laplace noise on every count of a histogram, drawn by OpenDP.
 
     epsilon-DP under replacement of one person's state, which lowers one count by 1 and raises another: an L1 sensitivity of 2.
     With groups, one count for each group and state: replacing the state, and even the group, changes two counts of the whole
@@ -82,7 +82,7 @@ class DiscreteLaplaceHistogram:
 
     @property
     def error_at_one(self) -> float:
-        """Mean absolute errors of all counts, added up, at epsilon = 1; at another epsilon, divided by it, nearly."""
+        """Sum of the mean absolute errors of all counts at epsilon = 1; nearly inversely proportional to epsilon."""
         return float(HISTOGRAM_SENSITIVITY * math.prod(self.shape))
 
     def scale(self, epsilon: float) -> float:
@@ -98,7 +98,7 @@ class DiscreteLaplaceHistogram:
 class NoisyHistogram:
     """Mechanism: noise of a given scale, drawn exactly by OpenDP, on each count of a histogram; for plans under approximate DP.
 
-    What it leaks by itself under replacement of one person's state is `DiscreteGaussianNoise(scale)` or
+    Its privacy profile under replacement of one person's state is that of `DiscreteGaussianNoise(scale)` or
     `DiscreteLaplaceNoise(scale)`.
 
     Parameters
@@ -163,7 +163,7 @@ def checked_counts(snapshot: ArrayLike, shape: tuple[int, ...]) -> IntArray:
     Raises
     ------
     InputError
-        They are no array of counts of this shape.
+        The argument is not an array of counts of this shape.
     """
     try:
         counts = np.asarray(snapshot)

@@ -31,11 +31,11 @@ def release_histograms(
     consistent: bool = False,
     start: int = 0,
 ) -> ReleasedHistograms:
-    """Publish how many people are in each state at each step that has a budget, under a plan or by a continual release.
+    """Publish the number of people in each state at each step that has a budget, under a plan or by a continual release.
 
     Exact discrete Laplace noise from OpenDP, or that of a noise plan; neighbouring databases differ in one person's state at a
-    step, so the L1 sensitivity of a histogram is 2. With a plan, calling it again draws and spends again. A continual release
-    gives the same counts again for every step that its ledger has, and goes on with those that follow.
+    step, so the L1 sensitivity of a histogram is 2. With a plan, a repeated call draws and spends again. A continual release
+    returns the stored counts of every step of its ledger, and continues with those that follow.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consist
 
 
 def require_same_step(expected: str | None, found: str | None, *, what: str) -> None:
-    """`InputError` where data have steps of another length than what they are released by."""
+    """Raise `InputError` where the steps of the data have another length than those of the plan or ledger."""
     if None not in (expected, found) and expected != found:
         raise InputError(
             f"the {what} is for steps of {expected}, the data have steps of {found}: a correlation over another "
@@ -191,7 +191,7 @@ def filtered_histograms(trajectories: Traces, stream: ContinualRelease[Any, Any]
 
 
 def gap_before(trajectories: Traces, stream: ContinualRelease[Any, Any]) -> str | None:
-    """Warning where new steps do not follow the last released one directly; None if they do, or if that is unknown."""
+    """Warning where new steps do not directly follow the last released one; None if they do, or if that is unknown."""
     new = [time for time in trajectories.times if not stream.has(time)]
     if not new or not len(stream):
         return None

@@ -1,7 +1,7 @@
-"""Keyed digests of what steps were drawn from: whether a released step is asked for again with other data.
+"""Keyed digests of the data of steps, which reveal whether a released step is requested again with other data.
 
-A hash of a few small numbers can be inverted by trying them all. So a digest is an HMAC with SHA-256 under a key that is kept
-outside of the ledger and of its backups, and over a nonce, so that equal data at two steps have different digests.
+A hash of a few small numbers can be inverted by exhaustive search. So a digest is an HMAC with SHA-256 under a key that is
+stored outside of the ledger and its backups, over a nonce, so that equal data at two steps have different digests.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def key_file() -> Path:
 
 
 def input_digest(snapshot: Any) -> str | None:
-    """Return the digest of what a step is drawn from. The key is made if there is none.
+    """Return the digest of the data of a step. The key is made if there is none.
 
     None for data that JSON cannot spell, and where no key can be read or kept.
     """
@@ -40,7 +40,7 @@ def input_digest(snapshot: Any) -> str | None:
 
 
 def input_differs(kept: str | None, snapshot: Any) -> bool | None:
-    """Return whether the data are others than those of a digest; None without a digest or without its key."""
+    """Return whether the data differ from those of a digest; None without a digest or its key."""
     spelled, key = _spelled(snapshot), _key()
     if kept is None or spelled is None or key is None:
         return None

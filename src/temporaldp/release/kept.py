@@ -1,4 +1,4 @@
-"""Texts kept beside the chain of a ledger: the matrices that a release is accounted with, and its reserve.
+"""Texts stored beside the chain of a ledger: the matrices of a release, and its reserve.
 
 The chain has salted digests of the matrices, against which they are checked when they are read. The reserve is a hint, not a
 permission: an accountant checks that it satisfies the level, and computes another if it does not.
@@ -47,13 +47,13 @@ def plan_digest(plan: Plan) -> str:
 
 
 def hashed_names(population: Population, salt: str) -> Population:
-    """The population under names by which people are known again without being named."""
+    """The population with pseudonyms, keyed digests, in place of names."""
     names = (None if name is None else digest(f"{salt} {name}") for name in population.names)
     return Population(population.users, tuple(names))
 
 
 def keep_correlations(store: Store | Transaction, population: Population, salt: str) -> None:
-    """Keep a population's constant matrices, unless they are there; sequences, clocks and sets of matrices are not kept.
+    """Store a population's constant matrices, unless they are stored; sequences, clocks and sets of matrices are not.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def kept_correlations(ledger: Ledger, users: Sequence[str]) -> Population:
     Raises
     ------
     LedgerError
-        They are not kept, or what is kept is something else.
+        They are not stored, or the stored text was changed.
     """
     text = ledger.store.kept(_name("correlations", sorted(users)))
     if text is None:
@@ -101,12 +101,12 @@ def kept_correlations(ledger: Ledger, users: Sequence[str]) -> Population:
 
 
 def expect_kept_reserve(accountant: TemporalAccountant, ledger: Ledger) -> None:
-    """Tell an accountant what one of the same release found, or keep what this one finds.
+    """Give an accountant the stored reserve of the release, or store the one it finds.
 
     Raises
     ------
     LedgerError
-        It cannot be read or kept.
+        It cannot be read or stored.
     """
     salt = ledger.configuration["correlations"]["salt"]
     users = correlations_of(account_of(accountant).population.users, salt=salt)["users"]

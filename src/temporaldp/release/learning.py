@@ -4,7 +4,7 @@ Notation
 --------
 l        transitions that each person contributes at most, drawn at random
 n        number of states; N the table of those transitions, shape (n, n)
-E        what is spent, for all states of a person together; scale 2 l / E: a person who is replaced takes away up to l
+E        epsilon, for all states of a person together; scale 2 l / E: a person who is replaced takes away up to l
          transitions and adds up to l, an L1 distance of 2 l
 Z        discrete Laplace noise on every cell of N
 """
@@ -72,38 +72,38 @@ def learn_correlation(
     ledger: str | os.PathLike[str] | None = None,
     rng: np.random.Generator | int | None = None,
 ) -> Adversary:
-    """Learn a correlation from protected traces with differential privacy, as intervals that hold sampling and noise.
+    """Learn a correlation from protected traces with differential privacy, as intervals for sampling error and noise.
 
     At most `contributed` transitions of each person, drawn at random, are counted, and exact discrete Laplace noise of scale
     ``2 contributed / epsilon`` (OpenDP) is added to every cell of the table: epsilon-DP for all states of a person together,
-    under replacement of the person. So whatever correlation the adversary knows, a release that is alpha-DP_T is
+    under replacement of the person. So for every correlation that the adversary knows, a release that is alpha-DP_T is
     (alpha + epsilon)-DP_T together with everything that is published about the correlation (Theory, section 12).
 
     Parameters
     ----------
     trajectories : Traces
-        Their list of states and number of people are taken to be public.
+        The list of states and the number of people are assumed to be public.
     epsilon : float, > 0
         In nats.
     contributed : int, >= 1
-        l. Noise grows with it as counts do, so that as many as most people have is best: fewer only cost data.
+        l. The noise is proportional to it; the usual number of transitions per person is a good choice.
     confidence : float
-        Between 0 and 1: that all entries of both matrices are in their intervals, if the states form a Markov chain.
+        Probability (0 to 1) that all entries of both matrices are in their intervals, if the states form a Markov chain.
     ledger : path or str, optional
-        A ledger of its own for this one spend (an SQLite file, made if there is none, or a PostgreSQL URL). What is stored
-        there is given back and never drawn again.
+        A separate ledger for this spend (an SQLite file, made if there is none, or a PostgreSQL URL). A stored result is
+        returned and never drawn again.
     rng : numpy Generator or seed, optional
-        For the choice of transitions, on which privacy does not depend; the noise is always OpenDP's.
+        Source of the choice of transitions, on which privacy does not depend; the noise is always OpenDP's.
 
     Returns
     -------
     Adversary
-        With a backward and a forward `IntervalMatrix`, whose origin records what was spent.
+        With a backward and a forward `IntervalMatrix`, whose origin records the epsilon spent.
 
     Raises
     ------
     LedgerMismatchError
-        The ledger was made for something else.
+        The ledger is that of another release.
     BudgetError
         epsilon is not positive, or so small that noise would not fit.
     InputError, EstimationError
@@ -135,7 +135,7 @@ def learn_correlation(
 def limited_transitions(
     trajectories: Traces, contributed: int, rng: np.random.Generator | int | None = None
 ) -> IntArray:
-    """Transitions of at most `contributed` a person, drawn at random without replacement, shape (n, n). Private."""
+    """Transitions, at most `contributed` per person, drawn at random without replacement, shape (n, n). Private."""
     people, _, before, after = transitions_of(trajectories)
     order = np.lexsort((np.random.default_rng(rng).random(len(people)), people))
     ranked = people[order]
@@ -211,7 +211,7 @@ def adversary_of(
 
 
 def noisy_intervals(noisy: FloatArray, scale: float, most: int, risk: float) -> tuple[FloatArray, FloatArray]:
-    """Bounds of every entry of a transition matrix from noisy counts, which fail together with probability `risk` at most.
+    """Joint bounds of every entry of a transition matrix from noisy counts; any fails with a probability of at most `risk`.
 
     Half of the risk is that some noise is larger than allowed for: two-sided bounds of each cell's noise, and of the sum of the
     others in its row, by Bonferroni. The other half is that of Clopper and Pearson, from the fewest hits and the most misses
@@ -222,7 +222,7 @@ def noisy_intervals(noisy: FloatArray, scale: float, most: int, risk: float) -> 
     noisy : array, shape (n, n)
     scale : float
     most : int
-        Transitions that there can be in all.
+        Largest possible number of transitions.
     risk : float
     """
     n = len(noisy)

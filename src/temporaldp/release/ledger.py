@@ -1,4 +1,4 @@
-"""The ledger: what was spent and what was published, step by step, so that nothing is spent or drawn twice."""
+"""The ledger: budgets and outputs step by step, so that nothing is spent or drawn twice."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Ledger(Closing):
     def open(cls, place: str | os.PathLike[str] | Store, describe: Describe, **created: str | None) -> Self:
         """The ledger at `place`, made if there is none, for the release that `describe` describes.
 
-        One without steps has spent nothing: it becomes that release's, whatever it was made for.
+        A ledger without steps becomes that of the release, whatever its configuration was.
 
         Parameters
         ----------
@@ -116,7 +116,7 @@ class Ledger(Closing):
         describe : callable
             Gives the configuration as JSON values; takes the salt of the digests in an existing ledger, None for a new one.
         **created : str or None
-            What a service keeps with a new release (`Store.create`).
+            Data that a service stores with a new release (`Store.create`).
 
         Raises
         ------
@@ -169,7 +169,7 @@ class Ledger(Closing):
         """The rows and events after an end of the chain, checked, and the end with them."""
         heading = self._heading(transaction)
         if heading.configuration != self._spelled:
-            raise LedgerChangedError(self.place, "what the ledger is for was changed while it was open")
+            raise LedgerChangedError(self.place, "the configuration of the ledger was changed while it was open")
         rows, events = transaction.rows(start.n_steps), transaction.events(start.n_events)
         end = followed(start, rows, events, self.place)
         if heading.n_steps != end.n_steps:
@@ -209,7 +209,7 @@ class Ledger(Closing):
 
     @property
     def place(self) -> str:
-        """Where it is, without any password."""
+        """Place of the ledger, without a password."""
         return self.store.place
 
     @property
@@ -219,7 +219,7 @@ class Ledger(Closing):
 
     @property
     def began(self) -> str:
-        """The head that it had before its first row, which stands for what it is for."""
+        """The head before the first row, a digest of the configuration."""
         return first_hash(self._spelled)
 
     @property
@@ -229,7 +229,7 @@ class Ledger(Closing):
 
     @property
     def times(self) -> tuple[str, ...]:
-        """The steps' labels."""
+        """Labels of the steps."""
         return tuple(row.time for row in self[:])
 
     @property
@@ -261,7 +261,7 @@ class Ledger(Closing):
 
     @property
     def held(self) -> list[range]:
-        """The steps whose rows are in memory, where they are found at once."""
+        """The steps whose rows are in memory."""
         return [range(first, min(first + len(rows), len(self))) for first, rows in (self._recent, self._older)]
 
     def _between(self, start: int, stop: int) -> list[LedgerRow]:
@@ -286,12 +286,12 @@ class Ledger(Closing):
         self.store.close()
 
     def back_up(self, place: str | os.PathLike[str]) -> None:
-        """Copy an SQLite ledger as of one moment, with what is kept beside it, while others write.
+        """Make a consistent copy of an SQLite ledger while others write.
 
         Raises
         ------
         LedgerError
-            Something is there already, the copy cannot be written, or the ledger is a database (`pg_dump` copies that).
+            The file exists, the copy cannot be written, or the ledger is a database (`pg_dump` copies that).
         """
         self.store.database.back_up(Path(place))
 
@@ -307,19 +307,19 @@ class Ledger(Closing):
             self._take_in(*self._read_on(transaction, self.end))
 
     def verify(self, *, head: str | None = None) -> None:
-        """Read everything anew and check the chain from its start; with `head`, that this hash is one of its rows'.
+        """Read all rows again and check the chain from its start; with `head`, also that a row has this hash.
 
         Parameters
         ----------
         head : str, optional
-            A head that was noted earlier, or at least its first 12 digits: the ledger must contain it.
+            A head that was noted earlier, or at least its first 12 digits, which the ledger must contain.
 
         Raises
         ------
         LedgerError
             A row was edited, deleted or cut off, or the noted head is missing: this is an older or another ledger.
         InputError
-            `head` is no 12 or more hexadecimal digits.
+            `head` is not 12 or more hexadecimal digits.
         """
         if head is not None and not re.fullmatch(f"[0-9a-fA-F]{{{LEAST_HEAD_DIGITS},64}}", head):
             raise InputError(f"expected a head of at least {LEAST_HEAD_DIGITS} hexadecimal digits, got {head!r}")
@@ -343,7 +343,7 @@ class Ledger(Closing):
 
     @contextmanager
     def writing(self) -> Iterator[LedgerWriter]:
-        """A block in which this thread of this process alone may add a row; durable when it ends, undone if it raises."""
+        """Context in which this thread of this process alone may add rows; durable at its end, rolled back by an exception."""
         with self._lock:
             with self.store.writing() as transaction:
                 self._take_in(*self._read_on(transaction, self.end))
@@ -355,14 +355,14 @@ class Ledger(Closing):
 
     @property
     def correlations(self) -> dict[str, Any] | None:
-        """Salted digests of the correlations that are valid now: the last ones adopted; None without an accountant."""
+        """Salted digests of the current correlations, the last ones adopted; None without an accountant."""
         known: dict[str, Any] | None = self.configuration.get("correlations")
         adopted = [event.details["users"] for event in self.adoptions]
         return {**known, "users": adopted[-1]} if known is not None and adopted else known
 
     @property
     def plan(self) -> str | None:
-        """The digest of the plan that is valid now: the last one adopted; None without one."""
+        """Digest of the current plan, the last one adopted; None without one."""
         known: str | None = self.configuration.get("plan")
         adopted = [event.details["plan"] for event in self.adoptions if "plan" in event.details]
         return adopted[-1] if adopted else known
@@ -387,7 +387,7 @@ class Ledger(Closing):
         shown = "; ".join(_differs(key, kept.get(key), asked.get(key)) for key in differing)
         raise LedgerMismatchError(
             f"{self.place} is the ledger of another release. {shown}. Go on with what it was made for, or begin another ledger "
-            "(which knows nothing of what this one spent)"
+            "(which does not count what this one spent)"
         )
 
 
@@ -411,7 +411,7 @@ class LedgerWriter:
         digest: str | None,
         request_key: str | None = None,
     ) -> LedgerRow:
-        """Add the next step; gives its row."""
+        """Add the next step and return its row."""
         leaked = None if leakage is None else leakage + 0.0
         called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
         n_steps, n_events, _ = self.end
@@ -419,7 +419,7 @@ class LedgerWriter:
         return self._add(row, self.rows, n_steps + 1, n_events)
 
     def note(self, kind: str, *, by: str, details: dict[str, Any]) -> LedgerEvent:
-        """Add an event after the last step; gives it. `StateError` where a name has control characters."""
+        """Add an event after the last step and return it. `StateError` for a name with control characters."""
         n_steps, n_events, _ = self.end
         at = datetime.now(UTC).isoformat(timespec="seconds")
         event = LedgerEvent(n_events, n_steps, kind, at, printable(by, "name"), canonical(details), "")

@@ -14,12 +14,12 @@ from temporaldp.release.chain import collector_paused
 
 
 def as_text(output: Any) -> str:
-    """NumPy arrays and numbers of plain types, and whatever JSON has.
+    """An output as text: NumPy arrays and numbers of plain types, and JSON values.
 
     Raises
     ------
     InputError
-        Something else: it could not be given back as it was.
+        The output has another type, and could not be restored exactly.
     """
     try:
         if _is_plain_array(output):
@@ -35,12 +35,12 @@ def as_text(output: Any) -> str:
     again = from_text(text)
     same = np.array_equal(again, output) if "array" in document else again == output
     if type(again) is not type(output) or not same:
-        raise InputError(f"expected an output that JSON gives back as it was, got {type(output).__name__}")
+        raise InputError(f"expected an output that JSON restores exactly, got {type(output).__name__}")
     return text
 
 
 def with_filtered(text: str, filtered: dict[str, Any]) -> str:
-    """The text of an output, with JSON values beside it that `from_text` leaves alone."""
+    """The text of an output with additional JSON values, which `from_text` ignores."""
     return json.dumps(json.loads(text) | {"filtered": filtered}, separators=(",", ":"), allow_nan=False)
 
 
@@ -56,7 +56,7 @@ def _is_plain_array(output: Any) -> bool:
 
 
 def from_text(text: str) -> Any:
-    """The output that `as_text` wrote down."""
+    """The output of a text by `as_text`."""
     document = json.loads(text)
     if "value" in document:
         return document["value"]

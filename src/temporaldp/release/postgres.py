@@ -1,4 +1,4 @@
-"""Releases in a PostgreSQL database: each is locked by its own row, so that many are written at once."""
+"""Releases in a PostgreSQL database, each locked by its own row, so that many are written concurrently."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class PostgresDatabase(Database):
     Parameters
     ----------
     place : str
-        As it may be shown.
+        Name of the database, without the password.
     url : sqlalchemy.URL
     served : bool
-        Whether a service uses it, with many connections, none of which waits for long.
+        Whether a service uses it, with many connections and short waits.
     """
 
     def __init__(self, place: str, url: Any, *, served: bool = False) -> None:
@@ -49,7 +49,7 @@ class PostgresDatabase(Database):
 
     @contextmanager
     def trial(self) -> Iterator[None]:
-        """A block after which nothing that was written in it has happened: one transaction, which is rolled back."""
+        """Context whose writes are rolled back at its end, for dry runs."""
         with self._translated(), self._connected().connect() as connection, connection.begin() as everything:
             self._trial = connection
             try:
@@ -102,7 +102,7 @@ class PostgresDatabase(Database):
             yield connection.execution_options(**options)
 
     def back_up(self, place: Path) -> None:
-        """A database server has tools of its own for that."""
+        """Raise `LedgerError`: `pg_dump` copies a database."""
         raise LedgerError(
             f"{self.place} is a database: back it up with `pg_dump`, which sees one moment while others write, and restore it "
             "with `pg_restore`"

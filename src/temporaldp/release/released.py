@@ -1,4 +1,4 @@
-"""Released histograms: made from trajectories and a plan, kept as Parquet or CSV."""
+"""Released histograms, and their Parquet and CSV files."""
 
 from __future__ import annotations
 
@@ -34,27 +34,27 @@ COLUMNS = ("time", "state", "count", "epsilon")
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ReleasedHistograms(Table):
-    """Noisy histograms of T steps, with what each step spent.
+    """Noisy histograms of T steps, with the epsilon of each step.
 
     Parameters
     ----------
     counts : int array, shape (T, n)
     epsilons : array, shape (T,)
-        Spent at each step in nats, by OpenDP's privacy map; under approximate DP, the epsilon of the step by itself at delta.
+        Epsilon of each step, in nats, by OpenDP's privacy map; under approximate DP, that of the step by itself at delta.
     scales : array, shape (T,)
         Scale of the noise of each step, in counts.
     states : tuple of n names
     times : tuple of T labels
     alpha : float or None
-        Level of the plan that was followed; None where a file does not say.
+        Level of the plan; None where a file does not contain it.
     consistent : bool
         Whether the counts were post-processed to non-negative integers with the public total.
     neighboring_relation : str
-        What the guarantee refers to.
+        Neighbouring relation of the guarantee.
     accounting : Accounting or None
         The method by which alpha is satisfied; None where a file does not contain it.
     delta : float
-        0 for pure differential privacy; otherwise epsilons are at this delta.
+        Delta of the epsilons; 0 for pure differential privacy.
     noise : {"laplace", "gaussian"}
         Discrete Laplace or discrete Gaussian noise.
     """
@@ -96,7 +96,7 @@ class ReleasedHistograms(Table):
         return f"ReleasedHistograms({len(self.times)} steps, {len(self.states)} states, {self.neighboring_relation})"
 
     def columns(self) -> dict[str, list[Any]]:
-        """Long form: one entry per time and state: time, state, count, epsilon and, under approximate DP, the noise."""
+        """Columns in long form: time, state, count, epsilon and, under approximate DP, the noise."""
         n = len(self.states)
         long: dict[str, list[Any]] = {
             "time": [time for time in self.times for _ in range(n)],
@@ -111,7 +111,7 @@ class ReleasedHistograms(Table):
         return long
 
     def reordered(self, states: tuple[str, ...]) -> ReleasedHistograms:
-        """The same histograms with their states in the given order, which must name the same states."""
+        """The histograms with their states in another order."""
         if set(states) != set(self.states):
             require_same_states(states, self.states, what="the released histograms")
         order = [self.states.index(state) for state in states]
@@ -123,9 +123,9 @@ class ReleasedHistograms(Table):
         Parameters
         ----------
         true_counts : int array, shape (T, n), optional
-            Drawn beside them, with the band that holds 95 % of the noise. They are protected: keep the picture to yourself.
+            Drawn beside them, with a band of 95 % of the noise. They are protected: do not publish the figure.
         smoothed : SmoothedHistograms, optional
-            Drawn with their intervals.
+            Smoothed counts, drawn with their intervals.
 
         Returns
         -------
@@ -196,7 +196,7 @@ def load_released(path: str | Path) -> ReleasedHistograms:
 
 
 def release_suffix(path: str | Path) -> str:
-    """The suffix of a place for released histograms, if it is one that can be written."""
+    """The suffix of a file of released histograms; `InputError` for one that cannot be written."""
     return suffix_of(path, (".parquet", ".csv"), "released histograms")
 
 
@@ -260,7 +260,7 @@ def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedH
     spent: dict[str, float] = {}
     for time, state, count, epsilon in zip(*(columns[name] for name in COLUMNS), strict=True):
         if (time, state) in counts:
-            raise InputError(f"time {time!r} and state {state!r} stand in two rows")
+            raise InputError(f"time {time!r} and state {state!r} are in two rows")
         if spent.setdefault(time, float(epsilon)) != float(epsilon):
             raise InputError(f"time {time!r} has two epsilons, {spent[time]:g} and {float(epsilon):g}")
         if isinstance(count, float) and not count.is_integer():

@@ -1,4 +1,4 @@
-"""Bound on the leakage of all epochs of a renewed level, recorded in the ledger, and again with every adopted correlation."""
+"""Bound on the leakage of all epochs of a renewed level, recorded in the ledger at its start and with every adoption."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ RENEWAL = "renewal"
 
 
 def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:
-    """Budgets of an epoch: those of the plan; by the calendar, where epochs have any number of steps, the largest one."""
+    """Budgets of an epoch: those of the plan; the largest one for epochs by the calendar, which have any number of steps."""
     return plan.epsilons if every == STEPS else plan.epsilons.max(keepdims=True)
 
 
@@ -42,7 +42,7 @@ def require_renewable(
     Raises
     ------
     PlanError
-        The plan does not satisfy its level against these people, or the leakage of all epochs is unbounded.
+        The plan does not satisfy its level for these people, or the leakage of all epochs is unbounded.
     """
     horizon = len(plan.epsilons)
     each = (Population(tuple(one.between(start, horizon) for one in people.users), people.names) for start in starts)
@@ -70,7 +70,7 @@ class Renewal:
     ----------
     every : {"steps", "daily", "weekly", "monthly", "yearly"}
     n_steps : int
-        Of an epoch; by the calendar at most.
+        Number of steps of an epoch; by the calendar the largest.
     alpha : float
         Level that each epoch satisfies by itself.
     promise : float
@@ -83,7 +83,7 @@ class Renewal:
     promise: float
 
     def epochs_of(self, times: Sequence[str]) -> list[tuple[int, int]]:
-        """The first step of each epoch and the one after its last, the last one as far as it has come."""
+        """First step of each epoch, and the step after its last one so far."""
         return list(pairwise([*Epochs(self.every, self.n_steps).starts(times), len(times)]))
 
 
@@ -93,7 +93,7 @@ def renewal_of(ledger: Ledger) -> Renewal | None:
     Raises
     ------
     LedgerError
-        It is, but the ledger was never opened by a release, which notes what that promises.
+        It is renewed, but no release has recorded its bound yet.
     """
     every = ledger.configuration.get("renewal")
     if every is None:
@@ -114,15 +114,15 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
     """Details of the event by which a renewed level adopts another correlation, as JSON values.
 
     The plan, made with that correlation, is valid from the next step on. The remaining steps of the current epoch spend a
-    share of it, so that the epoch by itself satisfies alpha, exactly: its first steps by the old matrices, its last ones by the
-    new.
+    share of it, so that the epoch by itself satisfies alpha exactly, with the old matrices for its first steps and the new ones
+    for its last.
 
     Raises
     ------
     InputError
         There is no plan, or one of another kind, level or length.
     PlanError
-        It does not satisfy its level against the new correlation, or the leakage of all epochs is unbounded.
+        It does not satisfy its level for the new correlation, or the leakage of all epochs is unbounded.
     """
     renewal = renewal_of(ledger)
     assert renewal is not None

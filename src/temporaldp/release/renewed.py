@@ -1,4 +1,4 @@
-"""A plan whose level is renewed: after its last step it begins again, and an odometer counts what all of it leaks together."""
+"""A plan whose level is renewed: it begins again with every epoch, and an odometer counts the leakage of all epochs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class RenewedGuard(PlanGuard):
         self._share, self._shared_until = 1.0, 0
 
     def begin(self, ledger: Ledger) -> None:
-        """Keep the matrices beside the ledger, note in it what a renewal promises, once, and go on from its checkpoint."""
+        """Store the matrices, record the bound of the renewal once, and continue from the ledger's checkpoint."""
         require_enough_steps(self._epochs.every, self._epochs.most, ledger.configuration["step"])
         if not any(event.kind == RENEWAL for event in ledger.events):
             with ledger.writing() as writer:
@@ -55,7 +55,7 @@ class RenewedGuard(PlanGuard):
             self._epochs = Epochs(*self._epochs[:2], *ledger.checkpoint.accountant["epochs"])
 
     def identity(self, salt: str | None) -> dict[str, Any]:
-        """The plan, how it is renewed, and the correlations by salted digests."""
+        """The plan, the period of renewal, and the correlations by salted digests."""
         every = self._epochs.every
         return {
             **super().identity(salt),
@@ -65,7 +65,7 @@ class RenewedGuard(PlanGuard):
         }
 
     def position(self, n_steps: int, time: str | None) -> int:
-        """Within its epoch, which begins at one of the phases of a clock for which the plan was checked."""
+        """Position in the epoch, which begins at one of the phases of a clock for which the plan was checked."""
         position = self._epochs.position(time)
         when = None if time is None or self._epochs.every == STEPS or n_steps else by_the_clock(time)
         is_within_a_day = when is not None and when.timetuple()[3:6] != (0, 0, 0) and len(self._starts) < self._period
@@ -93,7 +93,7 @@ class RenewedGuard(PlanGuard):
         return made
 
     def replay(self, ledger: Ledger) -> None:
-        """Count the steps and adoptions of the ledger that were not counted."""
+        """Count the steps and adoptions of the ledger that were not counted yet."""
         super().replay(ledger)
         for row in ledger[self._epochs.n_steps :]:
             self._epochs = self._epochs.after(row.time)
@@ -109,7 +109,7 @@ class RenewedGuard(PlanGuard):
         self.promise = renewal.promise
 
     def kept_state(self) -> dict[str, Any] | None:
-        """The odometer's, and where the epoch began."""
+        """State of the odometer, and the first step of the epoch."""
         state = super().kept_state()
         return None if state is None else {**state, "epochs": self._epochs[2:]}
 
@@ -122,14 +122,14 @@ class RenewedGuard(PlanGuard):
 def renewed_guard(
     accountant: TemporalAccountant | None, plan: Plan | None, every: object, step: str | None
 ) -> RenewedGuard:
-    """A plan that is renewed, with the odometer that counts across.
+    """The guard of a renewed plan, with an odometer over all epochs.
 
     Raises
     ------
     InputError
-        They are not what that needs.
+        The plan or the accountant is not suitable.
     PlanError
-        The plan does not satisfy its level against the odometer's adversary, or the leakage of all epochs is unbounded.
+        The plan does not satisfy its level for the odometer's adversary, or the leakage of all epochs is unbounded.
     """
     renewing = checked_every(every)
     if not isinstance(plan, BudgetPlan) or plan.horizon is None or plan.accounting.distances is not None:

@@ -18,11 +18,11 @@ ROUNDED = 1e-12
 
 
 class Table(Protocol):
-    """A mechanism that shares a budget: its error falls as its budget grows."""
+    """A mechanism that can share a budget, with an error that is inversely proportional to it."""
 
     @property
     def error_at_one(self) -> float:
-        """Mean absolute errors of all of its numbers, added up, at epsilon = 1."""
+        """Sum of the mean absolute errors of all numbers at epsilon = 1."""
 
     def epsilon_spent(self, epsilon: float) -> float:
         """Privacy loss of one call with that budget, in nats."""
@@ -33,19 +33,18 @@ class Table(Protocol):
 
 @dataclass(frozen=True, slots=True, init=False)
 class SharedBudget:
-    """Mechanism: several tables of the same people at the same step, which share its budget so that their total error is least.
+    """Mechanism: several tables of the same people at the same step, which share a budget with the least total error.
 
-    A person's state is all that the tables see of the person at the step: their epsilons add up. With error ``a_k / epsilon_k``
+    The tables depend on the same state of a person, so that their epsilons add up. With error ``a_k / epsilon_k``
     for table k and an importance ``w_k``, ``sum w_k a_k / epsilon_k`` is least, for a given sum of the epsilons, where
     epsilon_k is proportional to ``sqrt(w_k a_k)`` (Cauchy and Schwarz).
 
     Parameters
     ----------
     tables : mapping of names to mechanisms
-        `DiscreteLaplaceHistogram`, `ClampedSum`, `ClampedMean`, or what has their methods.
+        `DiscreteLaplaceHistogram`, `ClampedSum`, `ClampedMean`, or mechanisms with their methods.
     importance : mapping of names to numbers > 0, optional
-        What an error of 1 in a table is worth. Default: 1 each, so that an error of one person weighs as much as one of
-        1 in a sum.
+        Weight of an error of 1 in a table. Default: 1 each.
 
     Examples
     --------
@@ -81,13 +80,13 @@ class SharedBudget:
 
     @property
     def shares(self) -> dict[str, float]:
-        """The share of the budget that each table gets; they sum to 1."""
+        """Share of the budget of each table; the sum is 1."""
         roots = [math.sqrt(w * table.error_at_one) for w, (_, table) in zip(self.importance, self.tables, strict=True)]
         return {name: root / math.fsum(roots) for (name, _), root in zip(self.tables, roots, strict=True)}
 
     @property
     def error_at_one(self) -> float:
-        """The total error at epsilon = 1, each table's times its importance."""
+        """Sum of the errors of the tables at epsilon = 1, weighted by importance."""
         return math.fsum(
             weight * table.error_at_one / self.shares[name]
             for weight, (name, table) in zip(self.importance, self.tables, strict=True)
@@ -113,7 +112,7 @@ class SharedBudget:
         return {name: one.tolist() if isinstance(one, np.ndarray) else one for name, one in drawn.items()}
 
     def epsilon_spent(self, epsilon: float) -> float:
-        """The sum of what the tables spend, rounded up; never more than `epsilon`."""
+        """Sum of the epsilons of the tables, rounded up; at most `epsilon`."""
         spent = math.fsum(table.epsilon_spent(each) for _, table, each in self._split(epsilon))
         return math.nextafter(spent, math.inf)
 

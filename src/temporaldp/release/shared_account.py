@@ -1,4 +1,4 @@
-"""Several jobs that publish about the same people, on one account: each step is charged once, for all of their tables."""
+"""Several tables about the same people on one account: each step is charged once, for all tables."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TABLE = "table"
 
 @dataclass(frozen=True, slots=True)
 class SharedCharge:
-    """Mechanism: looks at no data; what a step publishes are the tables."""
+    """Mechanism without data: the outputs of a step are its tables."""
 
     shares: tuple[tuple[str, float], ...]
     states: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), repr=False)
@@ -53,7 +53,7 @@ class SharedCharge:
 
 
 class TableSpent(NamedTuple):
-    """Budgets that one table of an account has spent, 0 where there are none, and its share if the ledger records it."""
+    """Budgets that one table of an account has spent, 0 at other steps, and its share if the ledger records it."""
 
     name: str
     share: float | None
@@ -61,7 +61,7 @@ class TableSpent(NamedTuple):
 
 
 def tables_of(ledger: Ledger) -> list[TableSpent]:
-    """The tables of an account, and what each has spent at every step, in nats; none where a ledger is of one release."""
+    """The tables of an account, with their budgets at every step, in nats; none in the ledger of a single release."""
     shares = {name: one["share"] for name, one in ledger.configuration.get("tables", {}).items()}
     found = {name: np.zeros(len(ledger)) for name in shares}
     for event in ledger.events:
@@ -75,17 +75,17 @@ class SharedRelease(Closing):
     """One table of several about the same people, each published by a job of its own, in one ledger.
 
     Several tables may reveal the same state of a person. The accountant therefore counts leakage about the state in all tables
-    together (`independent_adversary`, or a joint matrix), and the first job that comes to a step charges it for all
-    tables: each then has its share, whenever its job comes, also after later steps. A share that no job comes for is lost.
+    together (`independent_adversary`, or a joint matrix), and the first job of a step charges it for all tables: each then has
+    its share, also after later steps. An unused share is lost.
 
     Parameters
     ----------
     table : str
-        Which one this job publishes.
+        Name of the table that this job publishes.
     mechanism : callable (snapshot, epsilon) -> output
         As for `ContinualRelease`.
     shares : mapping of str to float
-        What share of each step's budget every table has: above 0, at most 1 together. The same for all jobs.
+        Share of each step's budget of every table: above 0, with a sum of at most 1. The same for all jobs.
     ledger, accountant, step
         As for `ContinualRelease`, the same for all jobs.
     states : mapping of str to sequences of str, optional
@@ -95,20 +95,20 @@ class SharedRelease(Closing):
     Attributes
     ----------
     table : str
-        Which one this job publishes.
+        Name of the table that this job publishes.
     share : float
-        Of each step's budget.
+        Share of each step's budget.
     stream : ContinualRelease
-        What charges the steps of all tables.
+        Release that charges the steps of all tables.
     ledger : Ledger
         The ledger of all tables.
 
     Raises
     ------
     LedgerMismatchError
-        The ledger is one of other shares, another account, or another mechanism for this table.
+        The ledger has other shares, another account, or another mechanism for this table.
     InputError
-        The table has no share, or the shares are none.
+        The table has no share, or the shares are not admissible.
 
     Examples
     --------
@@ -166,14 +166,14 @@ class SharedRelease(Closing):
 
     @classmethod
     def of(cls, table: str, ledger: str | os.PathLike[str] | Store) -> Self:
-        """Go on with a table of an account whose ledger names the states of all tables, by the matrices kept beside it.
+        """Continue with a table of an account whose ledger stores the states of all tables and the matrices.
 
         Raises
         ------
         InputError
-            The ledger is none of an account with states, or has no such table.
+            The ledger is not that of an account with states, or has no such table.
         LedgerError
-            There is no ledger, it cannot be read, or the matrices are not kept beside it.
+            There is no ledger, it cannot be read, or the matrices are not stored in it.
         """
         known = Ledger(ledger)
         try:
@@ -189,7 +189,7 @@ class SharedRelease(Closing):
 
     @property
     def states(self) -> tuple[str, ...] | None:
-        """The states of this table; None where the ledger does not name them."""
+        """The states of this table; None where the ledger does not store them."""
         tables = self.ledger.configuration.get("tables")
         return None if tables is None else tuple(tables[self.table]["states"])
 
@@ -226,7 +226,7 @@ class SharedRelease(Closing):
 
     @property
     def n_published(self) -> int:
-        """At how many steps this table was published, as of the last reading or writing."""
+        """Number of steps with this table, as of the last reading or writing."""
         return len(self._published)
 
     def has(self, time: object) -> bool:
@@ -239,7 +239,7 @@ class SharedRelease(Closing):
         self._take_in()
 
     def published(self, time: object) -> Any:
-        """Output of this table at a time, as it was stored; KeyError if it was not published then."""
+        """Stored output of this table at a time; KeyError if it was not published then."""
         return from_text(self._row(time)["output"])
 
     def spent(self, time: object) -> float:
@@ -247,7 +247,7 @@ class SharedRelease(Closing):
         return float(self._row(time)["epsilon"])
 
     def input_differs(self, snapshot: Any, *, time: object) -> bool | None:
-        """Return whether a published step would be drawn from other data than it was, as `ContinualRelease.input_differs`."""
+        """Return whether a published step is requested with other data, as `ContinualRelease.input_differs`."""
         return input_digest.input_differs(self._row(time)["digest"], snapshot)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:

@@ -1,4 +1,4 @@
-"""Smoothed histograms: released counts put together by a public correlation, with an interval for every count."""
+"""Smoothed histograms: estimates from released counts and a public correlation, with an interval for every count."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ class SmoothedHistograms(Table):
     Parameters
     ----------
     counts : array, shape (T, n)
-        Never negative; every step sums to its total. Not whole: they are means.
+        Non-negative means, which sum to the total of every step.
     lower, upper : array, shape (T, n)
-        A 95 % interval of each count by itself, if the noise is as stated: approximate. It is widened by how wrong the chain
-        is, estimated from the releases that were seen: as a whole, and of each state from the errors of the last predictions.
+        Approximate 95 % interval of each count. It is widened by the error of the chain, which is estimated from the releases,
+        and for each state from the errors of the last predictions.
         Measured in docs/measured/counts.md.
     states : tuple of n names
     times : tuple of T labels
     totals : array, shape (T,)
-        The public totals that were used.
+        Public totals.
     published : bool array, shape (T,)
         Whether the step was released; the other steps are estimated from their neighbours.
     source : Source
-        Where the correlation comes from.
+        Source of the correlation.
     seen : {"all releases", "past releases"}
-        Of the smoother: every step from all releases. Of the filter: from those up to it.
+        Releases that an estimate uses: all (smoother), or those up to the step (filter).
     movement : float or None
-        Variance of the moves of people, estimated from the releases, divided by that of the chain: 1 where the chain fits, inf
-        where it does not fit at all. None where the steps come from a ledger.
+        Variance of the moves of people, estimated from the releases, relative to that of the chain: 1 if the chain fits, inf if
+        it does not fit at all. None for steps from a ledger.
     """
 
     counts: FloatArray
@@ -93,7 +93,7 @@ class SmoothedHistograms(Table):
         return f"people move with {self.movement:.2g} times the variance of the chain; the intervals are widened accordingly"
 
     def columns(self) -> dict[str, list[Any]]:
-        """Long form: one entry per time and state, in columns time, state, smoothed, lower, upper, published."""
+        """Columns in long form, one entry per time and state: time, state, smoothed, lower, upper, published."""
         n = len(self.states)
         return {
             "time": [time for time in self.times for _ in range(n)],
@@ -115,19 +115,19 @@ def smooth(
     """Estimate the true counts from released ones and a public correlation; at no privacy cost.
 
     Counts of people who move independently by a chain are a linear state space (Theory, section 15): a Kalman filter
-    forward and a smoother back, with the public total as an exact observation. How wrong the chain is is estimated from the
-    releases alone; where it does not fit, what comes out falls back to the released counts, made consistent with the total.
+    forward and a smoother back, with the public total as an exact observation. The error of the chain is estimated from the
+    releases alone; where it does not fit, estimates are the released counts, made consistent with the total.
 
     Parameters
     ----------
     released : ReleasedHistograms
         As drawn, not post-processed.
     correlation : PublicCorrelation
-        One that is public or paid for: no other is accepted.
+        Public correlation, or one learnt with differential privacy; no other is accepted.
     total : int, or sequence of T of them
-        The public number of people, of all steps or of each.
+        Public number of people, of all steps or of each.
     times : sequence of T labels, optional
-        All steps, those that were not published too. Default: the published ones, one step apart each.
+        All steps, including those that were not published. Default: the published ones, one step apart each.
 
     Returns
     -------
@@ -136,7 +136,7 @@ def smooth(
     Raises
     ------
     InputError
-        The correlation is not public, the counts were post-processed, or no counts have these totals.
+        The correlation is not public, the counts were post-processed, or the totals are not admissible.
     StateError
         The correlation is of other states.
     BudgetError
@@ -193,7 +193,7 @@ def smooth(
 
 
 def checked_totals(total: ArrayLike, n_steps: int) -> FloatArray:
-    """The public total of each step: whole numbers >= 1, one or one a step."""
+    """The public total of each step: whole numbers >= 1, one or one per step."""
     try:
         totals = np.array(total, dtype=np.float64)
     except (TypeError, ValueError):
@@ -225,7 +225,7 @@ def _require_possible(released: ReleasedHistograms, totals: dict[str, float]) ->
 
 
 def step_release(counts: NDArray[np.int64], scale: float, noise: Noise, total: float) -> StepRelease:
-    """Public data of a step that was released."""
+    """Public data of a released step."""
     variance = noise_variance(scale, noise)
     # Beside that of normal noise, of which 95 % lie within 1.96 standard deviations. Discrete noise of a small scale has few
     # values, and its quantile jumps: hence no more than 1.25.

@@ -1,4 +1,4 @@
-"""Any differentially private mechanism, converted: one call per step, each with its planned budget or scale of noise."""
+"""Release of snapshots by any differentially private mechanism: one call per step, with its planned budget or noise."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ class Release(Generic[Output]):
 def release_snapshots(
     mechanism: Callable[[Snapshot, float], Output], snapshots: Iterable[Snapshot], plan: Plan, *, start: int = 0
 ) -> Release[Output]:
-    """Run a mechanism once per snapshot as planned, so that the whole holds the plan's alpha at every step.
+    """Run a mechanism once per snapshot under a plan, so that every step satisfies the plan's alpha.
 
-    The paper's conversion of any DP mechanism into one with alpha-DP_T (Section V). All snapshots are taken in, and their
-    number checked against the plan, before the first noise is drawn.
+    The paper's conversion of any DP mechanism into one with alpha-DP_T (Section V). All snapshots are read, and their number
+    is checked against the plan, before the first noise is drawn.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def release_snapshots(
         cannot be checked here. If it has a method ``epsilon_spent(epsilon)``, that is what counts as spent, otherwise the
         budget itself. Under a noise plan, a histogram with noise of the given scale; its attribute ``noise`` names the kind.
     snapshots : iterable of length T
-        The database, or what is counted of it, at each step.
+        The database, or counts of it, at each step.
     plan : BudgetPlan or NoisePlan
     start : int
         The plan's step (from 0) of the first snapshot: ``len(accountant)`` for a plan from `replan`.
@@ -72,7 +72,7 @@ def release_snapshots(
         There are no snapshots, more of them than the plan has steps, or the mechanism reports an epsilon above the budget that
         it was given. Nothing was drawn.
     InputError
-        The mechanism does not go with the kind of plan.
+        The mechanism does not fit the kind of plan.
     LeakageBudgetError
         Inside the block of a `TemporalAccountant` that refuses the budgets. Nothing was drawn or spent.
 

@@ -1,7 +1,7 @@
 """One step of a release: checked, drawn and stored in one transaction, and handed out after it.
 
-Every release takes its steps here: one by one, several tables on one account, a level that is renewed, and the service. What
-differs between them is a `Guard`: which budget a step has, by which accountant, and by what a repeated request is recognised.
+All releases take their steps here: continual ones, several tables on one account, renewed levels, and the service. They differ
+in their `Guard`: the budget of a step, the accountant, and how a repeated request is recognised.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class StepRequest:
     Parameters
     ----------
     time : str or None
-        The step's label; None for the number of the step.
+        Label of the step; None for its number.
     epsilon : float, optional
-        In nats; None for what the guard chooses.
+        Budget, in nats; None for that of the guard.
     last : bool
         No step follows.
     is_skip : bool
@@ -45,7 +45,7 @@ class StepRequest:
     key : str, optional
         Identifies a repeated request, where the time does not.
     data : optional
-        What the mechanism is called with.
+        Data of the mechanism.
     """
 
     time: str | None
@@ -66,9 +66,9 @@ class Steps:
     guard : Guard
     mechanism : callable
     written : callable
-        What a row keeps of an output; see `Written`.
+        Stored part of an output; see `Written`.
     step : str or None
-        How long a step is, in words.
+        Length of a step, in words.
     """
 
     def __init__(self, ledger: Ledger, guard: Guard, mechanism: Any, written: Written, step: str | None) -> None:
@@ -79,14 +79,14 @@ class Steps:
 
     @property
     def is_drawing(self) -> bool:
-        """Whether a step is being drawn, by this thread as others wait."""
+        """Whether this process is drawing a step."""
         return len(self._draws) > 0
 
     @contextmanager
     def taking(self, request: StepRequest) -> Iterator[tuple[LedgerWriter, LedgerRow, bool]]:
-        """A transaction that takes the step of a request: its row, and whether it was taken before.
+        """Transaction that takes the step of a request: its row, and whether it was taken before.
 
-        The block may add an event. What it adds and the step are durable when it ends, both or neither.
+        The block may add an event, which is committed together with the step.
         """
         if self.is_drawing:
             raise InputError("a mechanism must not release a step while it draws one")
@@ -101,7 +101,7 @@ class Steps:
         self.guard.replay(self.ledger)
 
     def take(self, request: StepRequest) -> tuple[LedgerRow, bool]:
-        """The row of a request, and whether it was there before."""
+        """Take the step of a request: its row, and whether it was taken before."""
         with self.taking(request) as (_, row, again):
             pass
         return row, again
@@ -146,7 +146,7 @@ class Steps:
             del going_on  # the traceback of an error that a caller stores would keep it
 
     def require_more(self) -> None:
-        """`SpentError` after a step that was declared the last."""
+        """Raise `SpentError` after a step that was declared the last."""
         if len(self.ledger) and self.ledger[-1].last:
             raise SpentError(f"the step at time {self.ledger[-1].time!r} was declared the last; nothing may follow it")
 

@@ -1,4 +1,4 @@
-"""Where one release is kept: the whole of a ledger's file or database, or one of the many of a service."""
+"""Storage of one release: a ledger's file or database, or one of many releases of a service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Store:
-    """One release of a database. Opens nothing before it is asked to.
+    """One release of a database, which is opened on first use.
 
     Parameters
     ----------
@@ -23,7 +23,7 @@ class Store:
     release : str
         `LEDGER`, or the identifier of a release of a service.
     is_shared : bool
-        Whether others use the database too: closing the store leaves it open.
+        Whether others use the database, so that closing the store leaves it open.
     """
 
     def __init__(self, database: Database, release: str = LEDGER, *, is_shared: bool = False) -> None:
@@ -31,7 +31,7 @@ class Store:
         self.place = database.place if release == LEDGER else f"{database.place}, release {release}"
 
     def exists(self) -> bool:
-        """Whether the release is there. What is left of one whose heading was deleted counts."""
+        """Whether the release exists; also if only its heading was deleted."""
         if not self.database.exists():
             return False
         if (self.database.is_file and self.release == LEDGER) or self.heading() is not None:
@@ -46,7 +46,7 @@ class Store:
     def create(
         self, configuration: str, head: str, *, definition: str | None = None, request_key: str | None = None
     ) -> None:
-        """Make it without steps, whole or not at all; if another process made it meanwhile, that one stays."""
+        """Create the release without steps, atomically; if another process created it meanwhile, that one stays."""
 
         def fill(connection: sa.Connection) -> None:
             made = Transaction(connection, self.release, lock=True)
@@ -71,7 +71,7 @@ class Store:
             yield Transaction(connection, self.release, lock=True)
 
     def step_of(self, request_key: str) -> int | None:
-        """The step that a request was answered with; None if none was."""
+        """The step of the request with this key; None if there is none."""
         found = self._step_where(tables().steps.c.request_key == request_key)
         return None if found is None else int(found.step)
 
@@ -99,5 +99,5 @@ class Store:
 
 
 def store_at(place: str | os.PathLike[str] | Store, release: str = LEDGER) -> Store:
-    """The store of a release at a place that a user names; a store itself. `InputError` if the place is none."""
+    """The store of a release at a place; a store itself. `InputError` for another place."""
     return place if isinstance(place, Store) else Store(connect(place), release)

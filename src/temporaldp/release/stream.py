@@ -1,4 +1,4 @@
-"""A release that runs for months: an accountant, a mechanism and a ledger, one step at a time."""
+"""Continual release: an accountant, a mechanism and a ledger, one step at a time."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from temporaldp.values import REPLACE_ONE
 
 
 class ContinualRelease(Closing, Generic[Snapshot, Output]):
-    """Publishes one step after another, each once, and never more than the level allows.
+    """Continual release: publishes each step exactly once, and satisfies a level at every step.
 
     A step's budget is checked, its noise drawn and its output stored in one transaction; only then is the output handed out.
     After a crash at any moment a step is either not spent, or spent with its output stored, and asking again gives that output.
@@ -53,14 +53,14 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
     accountant : TemporalAccountant, optional
         With alpha, and nothing spent yet: what was spent is read from the ledger. The release works with a copy (`accountant`).
     plan : BudgetPlan or NoisePlan, optional
-        What each step may spend, or which noise it has. Without an accountant the plan alone enforces the level (spending
+        Budget or noise of each step. Without an accountant the plan alone enforces the level (spending
         less leaks less). With one, which takes budgets only, the rest is planned anew when less was spent than planned.
         One of the two must be given. Under a noise plan nothing is chosen adaptively: the guarantee at delta does not
         cover noise that depends on earlier outputs.
     states : sequence of str, optional
         The data's schema: a ledger for other states is refused. Default: the plan's or the adversary's.
     step : str, optional
-        How long one step is, in words; part of the schema. Default: the plan's.
+        Length of one step, in words; part of the schema. Default: the plan's.
     description : str, optional
         The mechanism's, part of what a ledger is for. Default: its ``repr`` if it is a dataclass, else its module and name, so
         that a function that moves to another module needs one.
@@ -77,13 +77,13 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
     ----------
     ledger : Ledger
     guard : Guard
-        Enforces the level.
+        Enforcement of the level.
     correlation : PublicCorrelation or None
-        What the counts are filtered by, if they are.
+        Correlation of the filter, if any.
     states : tuple of str or None
-        The states of the data; None if they are not part of what the ledger is for.
+        The states of the data; None if they are not part of the configuration.
     step : str or None
-        How long one step is, in words, if that is known.
+        Length of one step, in words, if known.
 
     Raises
     ------
@@ -163,7 +163,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
 
     @property
     def accountant(self) -> TemporalAccountant | None:
-        """The release's own copy of the accountant, as of the last step. Only the release may spend with it."""
+        """Copy of the accountant, as of the last step. Only the release may spend with it."""
         return self.guard.accountant
 
     @property
@@ -172,7 +172,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         return None if self.guard.horizon is None else self.guard.horizon - len(self)
 
     def has(self, time: object) -> bool:
-        """Whether the ledger has this time, as of the last reading or writing; in whatever spelling of dates and numbers."""
+        """Whether the ledger has this time, in any spelling, as of the last reading or writing."""
         return self._steps.calendar.position(label_of(time)) is not None
 
     def refresh(self) -> None:
@@ -189,7 +189,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         return self.ledger[position]
 
     def filtered(self, time: object) -> CountEstimate:
-        """The filtered counts of a time that was released, with their intervals, as they were stored.
+        """Stored filtered counts of a released time, with their intervals.
 
         Raises
         ------
@@ -201,19 +201,19 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         return filtering.stored_estimate(self.row(time))
 
     def completed(self, times: Sequence[object]) -> list[str]:
-        """These times, the next steps, and those between that have to be passed over (`skip`).
+        """These times, the next steps, and those between that must be skipped (`skip`).
 
-        There are such steps only where the correlation depends on a clock, so that each step has a phase of its own.
+        Steps must be skipped only where the correlation depends on a clock, so that each step has a phase of its own.
         """
         return self._steps.calendar.completed(*map(label_of, times))
 
     def require_next(self, times: Sequence[object]) -> None:
-        """Refuse times that cannot be the next steps, in this order; changes nothing.
+        """Raise an error for times that cannot be the next steps, in this order; changes nothing.
 
         Raises
         ------
         InputError
-            One is late, of another kind than those before, or less than a step after the one before it.
+            A time is late, of another kind than those before, or less than a step after the previous one.
         """
         self._steps.calendar.require_next(*map(label_of, times))
 
@@ -230,16 +230,16 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
     def release(
         self, snapshot: Snapshot, *, time: object, epsilon: float | None = None, last: bool = False
     ) -> Output | None:
-        """The step's published output: drawn and stored now, or the stored one if this time was released before.
+        """Publish a step: draw and store its output, or return the stored one if this time was released before.
 
         Parameters
         ----------
         snapshot
-            The data of this step, for the mechanism. If the time was released before, the stored output is given whatever
-            they are; an `InputDiffersWarning` is issued if they differ from those from which it was drawn.
+            The data of this step, for the mechanism. If the time was released before, the stored output is returned; an
+            `InputDiffersWarning` is issued if the data differ from those from which it was drawn.
         time : str, number, date or datetime
             The step's label. Times must come in order: numbers, dates, or words that end in a number are known again and
-            compared in any spelling; other words are taken in the order in which they come.
+            compared in any spelling; other words are in the order of the calls.
         epsilon : float, optional
             Budget, in nats. Default: that of the plan; without a plan the sustainable budget, the rest at the last step.
         last : bool
@@ -268,22 +268,22 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
 
     @contextmanager
     def taking(self, time: object) -> Iterator[tuple[LedgerWriter, LedgerRow]]:
-        """A transaction that takes the step of a time, unless it was taken before, and to which the block may add an event."""
+        """Transaction that takes the step of a time, unless it was taken before; the block may add an event."""
         with self._lock:
             with self._steps.taking(StepRequest(label_of(time))) as (writer, row, _):
                 yield writer, row
             self._keep_checkpoint()
 
     def input_differs(self, snapshot: Snapshot, *, time: object) -> bool | None:
-        """Return whether a released step would be drawn from other data than it was, by a keyed digest.
+        """Return whether a released step is requested with other data, by a keyed digest.
 
         None where it cannot be determined: nothing was published at that time, the digest's key is not on this machine
-        (`TEMPORALDP_KEY_FILE`), or the data are no plain numbers and text.
+        (`TEMPORALDP_KEY_FILE`), or the data are not plain numbers and text.
         """
         return input_digest.input_differs(self.row(time).digest, snapshot)
 
     def skip(self, *, time: object) -> None:
-        """Pass over a step: nothing is published or spent, but time goes on. Errors as for `release_snapshots`.
+        """Skip a step: nothing is published or spent. Errors as for `release_snapshots`.
 
         Raises
         ------
@@ -294,9 +294,9 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             raise InputError(f"time {str(time)!r} was published already, and cannot be passed over any more")
 
     def next_budget(self, *, last: bool = False, time: object | None = None) -> float:
-        """Budget of the next step if no epsilon is given, in nats.
+        """Default budget of the next step, in nats.
 
-        A level that is renewed by the calendar depends on its `time`; without one, it is in the epoch of the last step.
+        With renewal by the calendar it depends on `time`; without one, the step is in the epoch of the last one.
 
         Raises
         ------
@@ -310,7 +310,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         return self.guard.next_epsilon(at, last=last)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
-        """Budgets and leakage of releasing those of these times that the ledger does not have; nothing is drawn or stored.
+        """Forecast of the budgets and leakage of those times that are not in the ledger; nothing is drawn or stored.
 
         Raises
         ------

@@ -33,7 +33,7 @@ class SyntheticTraces:
     trajectories : Trajectories
         Users are named "synthetic 1", "synthetic 2", ...
     count_gap : float
-        Mean absolute difference of their counts from the smoothed counts, in people: what is preserved.
+        Mean absolute difference of their counts from the smoothed counts, in people.
     move_gap : float
         Total variation distance, averaged over people, between their moves from each state and those of the chain: 0, up to
         rounding, where the smoothed counts follow the chain.
@@ -45,7 +45,7 @@ class SyntheticTraces:
 
     @property
     def note(self) -> str:
-        """Description of the traces and of what they preserve."""
+        """Description of the traces and of the quantities that they preserve."""
         return (
             f"Synthetic traces, drawn from released counts and a public chain: no row is a person. Their counts are within "
             f"{self.count_gap:.2g} of the smoothed ones on average, and their moves from one step to the next within "
@@ -60,11 +60,11 @@ class SyntheticTraces:
 def synthetic_traces(
     smoothed: SmoothedHistograms, correlation: PublicCorrelation, *, seed: int | None = None
 ) -> SyntheticTraces:
-    """Draw traces whose counts are the smoothed ones, but for rounding, and whose moves are as near to the chain's.
+    """Draw traces with the smoothed counts, within rounding, and moves that are as close as possible to the chain's.
 
     At each step the chain's moves are scaled, by state left and state reached, until they lead from the counts before to those
     now (iterative proportional fitting: the nearest moves in relative entropy); people are then moved at random by them.
-    It reads nothing but what is public, so that it costs no privacy; `seed` need not be kept secret.
+    Only public data are used, so that it costs no privacy; `seed` need not be kept secret.
 
     Parameters
     ----------
@@ -164,7 +164,7 @@ def _whole(counts: FloatArray) -> IntArray:
 def save_synthetic(traces: SyntheticTraces, path: str | Path) -> None:
     """Write synthetic traces as CSV, one row per user and time, each row marked by its user's name and the column `note`.
 
-    Text that a spreadsheet would run as a formula gets an apostrophe before it.
+    Text that a spreadsheet would run as a formula is prefixed by an apostrophe.
 
     Raises
     ------

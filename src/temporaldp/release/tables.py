@@ -1,6 +1,6 @@
-"""The tables of releases, and what can be done with one release inside a transaction.
+"""The tables of releases, and operations on a release within a transaction.
 
-They are the same in the file of a ledger, in PostgreSQL and behind a service. A ledger is the release called `LEDGER`.
+The schema is the same in the file of a ledger, in PostgreSQL and for a service. A ledger is the release called `LEDGER`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ FLAGS = {0: False, 1: True}
 
 
 class Tables(NamedTuple):
-    """One row a release, a step, an event, a text kept beside a release, and a token."""
+    """Tables with one row per release, step, event, text stored beside a release, and token."""
 
     releases: sa.Table
     steps: sa.Table
@@ -43,7 +43,7 @@ class Heading(NamedTuple):
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """The tables; columns of steps and events stand in the order of the fields of `LedgerRow` and `LedgerEvent`."""
+    """The tables; columns of steps and events are in the order of the fields of `LedgerRow` and `LedgerEvent`."""
     with needing("ledger"):
         import sqlalchemy as sa
 
@@ -124,7 +124,7 @@ class Transaction:
     connection : sa.Connection
     release : str
     lock : bool
-        Whether the release is to be written: its row is locked until the transaction ends (SQLite locks the whole file).
+        Whether to lock the row of the release until the transaction ends (SQLite locks the whole file).
     """
 
     def __init__(self, connection: sa.Connection, release: str, *, lock: bool) -> None:
@@ -135,21 +135,21 @@ class Transaction:
         self.heading = None if found is None else Heading(*found[1:5])
 
     def create(self, configuration: str, head: str, definition: str | None, request_key: str | None) -> None:
-        """The heading of a release without steps, unless there is one."""
+        """Add the heading of a release without steps, unless there is one."""
         if self.heading is None:
             values = {"configuration": configuration, "head": head, "definition": definition}
             new = tables().releases.insert().values(release=self._release, n_steps=0, request_key=request_key, **values)
             self.connection.execute(new)
 
     def remake(self, configuration: str, head: str) -> None:
-        """Another heading for a ledger without steps, whose events are forgotten."""
+        """Replace the heading of a ledger without steps, and delete its events."""
         events, releases = tables().events, tables().releases
         self.connection.execute(events.delete().where(events.c.release == self._release))
         changed = releases.update().where(releases.c.release == self._release)
         self.connection.execute(changed.values(configuration=configuration, n_steps=0, head=head))
 
     def rows(self, start: int = 0, end: int | None = None) -> list[LedgerRow]:
-        """The rows from step `start` on, up to but without `end`, in order. From 0 on: negative ones too, which are changes."""
+        """The rows of steps ``start:end``, in order; from 0 on also rows with negative numbers, which reveal a change."""
         if start and end is None and self.heading is not None and start == self.heading.n_steps:
             return []
         found, make = self._read(tables().steps, "step", start, end), tuple.__new__
@@ -174,12 +174,12 @@ class Transaction:
             return rows
 
     def kept(self, name: str) -> str | None:
-        """Return the text that was kept beside the release under this name; None if there is none."""
+        """Return the text stored beside the release under this name; None if there is none."""
         found = self.connection.execute(tables().kept.select().where(self._is_kept_as(name))).first()
         return None if found is None else str(found.content)
 
     def keep(self, name: str, content: str) -> None:
-        """Keep a text beside the release, which is not part of its chain: matrices, a checkpoint."""
+        """Store a text beside the release, outside of its chain: matrices, a checkpoint."""
         beside = tables().kept
         self.connection.execute(beside.delete().where(self._is_kept_as(name)))
         self.connection.execute(beside.insert().values(release=self._release, name=name, content=content))
@@ -189,12 +189,12 @@ class Transaction:
         return (beside.release == self._release) & (beside.name == name)
 
     def append(self, entry: LedgerRow | LedgerEvent, *, after: str, n_steps: int) -> None:
-        """Add a row or an event, and move the head to it from where it was; what was written must read as it was meant.
+        """Add a row or an event, and move the head to it; the written row is read back and compared.
 
         Raises
         ------
         LedgerError
-            The database stores something else than it was given, or another process wrote without the lock.
+            The database does not return the row as written, or another process wrote without the lock.
         """
         table, releases = tables().steps if isinstance(entry, LedgerRow) else tables().events, tables().releases
         values = {"release": self._release, **entry._asdict()}
@@ -204,5 +204,5 @@ class Transaction:
             raise LedgerError("another process wrote without the lock of the release; nothing was stored here")
         if tuple(stored) != tuple(entry):
             raise LedgerError(
-                "the database does not give back what was stored, so that the step could not be checked later"
+                "the database does not return what was stored, so that the step could not be checked later"
             )

@@ -1,4 +1,4 @@
-"""Asking for it over HTTP: a page to think with, and releases behind an interface for programs in any language."""
+"""The HTTP service: an interactive page, and releases behind an interface for programs in any language."""
 
 from temporaldp.serve.client import Client
 

@@ -1,4 +1,4 @@
-"""Access: the token of a request, and what it allows."""
+"""Access: the token of a request, and its permissions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PASSWORD = HTTPBasic(realm="temporaldp: a token as the password", description="A
 
 
 async def require_page_token(request: Request, given: Annotated[HTTPBasicCredentials, Depends(PASSWORD)]) -> None:
-    """401 unless the password is a token, of whatever role."""
+    """Answer 401 unless the password is a valid token of any role."""
     service: Service = request.app.state.service
     try:
         await service.run(lambda: service.tokens.check(given.password))
@@ -32,7 +32,7 @@ async def require_page_token(request: Request, given: Annotated[HTTPBasicCredent
 
 
 async def asking(request: Request, given: Annotated[HTTPAuthorizationCredentials | None, Depends(BEARER)]) -> Asking:
-    """Return a request with the token that it shows; 401 if there is none."""
+    """Return a request with its token; 401 if there is none."""
     if given is None:
         raise HTTPException(401, "expected a token: Authorization: Bearer tdp_...", CHALLENGE)
     return Asking(request, given.credentials)  # a class as the dependency would be called in a thread
@@ -46,7 +46,7 @@ class Asking:
         self.service: Service = request.app.state.service
 
     def owned(self, key: str) -> str:
-        """Return a key after the name of the token: another token's request with this key is another request."""
+        """Return a key with the name of the token, so that keys of different tokens differ."""
         return f"{self.token[4:20]} {key}"  # tdp_NAME_SECRET
 
     async def run(
@@ -63,7 +63,7 @@ class Asking:
     async def of(
         self, release: str, role: Role, act: Callable[[ServedRelease], Result], *, is_long: bool = False
     ) -> Result:
-        """Return what an act on a release gives, if the token allows it; 404 if there is no such release."""
+        """Return the result of an operation on a release, if the token allows it; 404 if there is no such release."""
         self.request.scope["log_fields"]["release"] = release
         return await self.run(role, lambda service: act(service.find(release)), release=release, is_long=is_long)
 

@@ -1,4 +1,4 @@
-"""The application: what is asked for under which address, and what every answer has in common."""
+"""The application: its routes and middleware."""
 
 from __future__ import annotations
 
@@ -30,26 +30,25 @@ def create_app(
     log: bool = False,
     patience: float = 10.0,
 ) -> FastAPI:
-    """Return the application of a server. With a store it opens its database at once, and closes it when it is shut down.
+    """Return the application of a server. With a store it opens the database at once, and closes it at shutdown.
 
     Parameters
     ----------
     store : str, optional
-        Where releases are kept: an SQLite file or a ``postgresql://`` URL. Without one there is no service, only the page.
+        Database of releases: an SQLite file or a ``postgresql://`` URL. Without one there is only the page.
     page : bool
-        Whether the page is served beside a service, to browsers that show a token.
+        Whether a service also serves the page, to browsers with a token.
     hosts : tuple of str
-        The names, without ports, by which the server may be asked. Others are refused, so that a foreign name that was made to
-        point here (DNS rebinding) reaches nothing.
+        Host names, without ports, of the server. Others are refused, as a protection against DNS rebinding.
     log : bool
-        Whether each request is a line of JSON on standard error.
+        Whether each request is logged as a line of JSON on standard error.
     patience : float
         Seconds to wait for the body of a request.
 
     Raises
     ------
     InputError, LedgerError
-        The store is none, or cannot be used.
+        The store is not admissible, or cannot be used.
     """
     service = None if store is None else Service(store)
     app = FastAPI(

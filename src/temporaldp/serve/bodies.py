@@ -1,4 +1,4 @@
-"""Bodies of requests: how large they may be, how long they may take to come, and JSON that is read strictly."""
+"""Bodies of requests: limits of size and time, and strict JSON."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ MOST_IN_FLIGHT = 64 << 20
 
 
 class BoundedRequest(Request):
-    """A request whose body is limited, and is JSON to the letter where JSON is expected.
+    """A request with a limited body, and strict JSON.
 
-    The body is read as a whole before anything is begun, so that no client that stops sending interrupts it.
+    The whole body is read before the request is processed, so that a client that stops sending interrupts nothing.
     """
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -44,7 +44,7 @@ class BoundedRequest(Request):
             if self.n_held > self.largest:
                 raise HTTPException(413, f"expected a body of at most {self.largest} bytes", CLOSE)
             if in_flight[self.largest] > MOST_IN_FLIGHT:
-                raise HTTPException(429, "too many wait; nothing was done: ask again", AGAIN | CLOSE)
+                raise HTTPException(429, "too many requests are waiting; nothing was done: try again", AGAIN | CLOSE)
             yield part
 
     async def body(self) -> bytes:
@@ -85,7 +85,7 @@ class BoundedRoute(APIRoute):
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -20,23 +20,23 @@ from temporaldp.release.closing import Closing
 
 
 class Client(Closing):
-    """Asks one server. Threads may share it, and then wait for one another; give each its own to ask at once.
+    """Client of one server. Threads may share it, but then wait for one another; for concurrent requests use one per thread.
 
     Parameters
     ----------
     address : str
         ``http://host:port``, or ``https://``.
     token : str
-        Of `temporaldp token create`.
+        Token of `temporaldp token create`.
     patience : float
-        Seconds for which a request is repeated while there is no answer, or the server is unavailable.
+        Seconds for which a request is repeated without an answer, or while the server is unavailable.
     answer_within : float
         Seconds to wait for one answer.
 
     Raises
     ------
     InputError
-        The address is none.
+        The address is not a URL of a server.
     """
 
     def __init__(self, address: str, token: str, *, patience: float = 60.0, answer_within: float = 30.0) -> None:
@@ -58,15 +58,15 @@ class Client(Closing):
             self._connection.close()
 
     def create(self, definition: dict[str, Any], *, key: str | None = None) -> str:
-        """Create a release, as docs/how-to/service.md describes it; gives its identifier. Key and errors as for `spend`.
+        """Create a release (docs/how-to/service.md) and return its identifier. Key and errors as for `spend`.
 
-        What every step can spend is looked for then, which takes seconds, and up to a minute for 64 states.
+        The reserve of every step is computed, which takes seconds, and up to a minute for 64 states.
         """
         release: str = self._post("/v1/releases", definition, key or uuid.uuid4().hex)["release"]
         return release
 
     def check(self, release: str, *, epsilon: float | None = None, last: bool = False) -> dict[str, Any]:
-        """Return the budget of the next step and its noise, if it may spend `epsilon` (default: what every step can)."""
+        """Return the budget of the next step and its noise, if it may spend `epsilon` (default: the reserve)."""
         return self._post(f"/v1/releases/{release}/check", _given(epsilon=epsilon, last=last), None)
 
     def spend(
@@ -79,28 +79,28 @@ class Client(Closing):
         ahead: bool = False,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Charge a budget to the next step; gives the step.
+        """Charge a budget to the next step and return the step.
 
         Parameters
         ----------
         release : str
         epsilon : float, optional
-            In nats. Default: what the release can spend at every step.
+            Budget, in nats. Default: the reserve of the release.
         time : str, optional
-            The step's label. Default: its number.
+            Label of the step. Default: its number.
         last : bool
-            No step follows. For an owner.
+            Whether no step follows; for an owner.
         ahead : bool
-            The time may be more than one step ahead of the clock and of the last step. For an owner.
+            Whether the time may be more than one step ahead of the clock and of the last step; for an owner.
         key : str, optional
-            By which the request is known again, also by another process. Default: a new one, which this call repeats.
+            Identifier by which a repeated request is recognised, also from another process. Default: a new one.
 
         Raises
         ------
         RequestRefusedError
-            It was answered, and refused: the budget, the token, or what was sent. Nothing was spent.
+            The server refused the budget, the token, or the request. Nothing was spent.
         ServiceError
-            It was not answered in time. Repeat it with the same key to find out whether the step was taken.
+            There was no answer in time. Repeat the request with the same key to find out whether the step was taken.
         """
         body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead)
         return self._post(f"/v1/releases/{release}/spend", body, key or uuid.uuid4().hex)
@@ -116,21 +116,21 @@ class Client(Closing):
         ahead: bool = False,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Have counts published with noise that the service draws; gives the step. Parameters and errors as for `spend`."""
+        """Publish counts with noise that the service draws, and return the step. Parameters and errors as for `spend`."""
         body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead) | {"counts": [int(one) for one in counts]}
         return self._post(f"/v1/releases/{release}/publish", body, key or uuid.uuid4().hex)
 
     def state(self, release: str, *, leakage: bool = False) -> dict[str, Any]:
-        """Return the definition of a release, what was spent, and what the next step may spend. Errors as for `spend`."""
+        """Return the definition of a release, the budgets spent, and the budget of the next step. Errors as for `spend`."""
         return self._get(f"/v1/releases/{release}", leakage="true" if leakage else None)
 
     def steps(self, release: str, *, start: int = 0, limit: int = 100) -> list[dict[str, Any]]:
-        """Steps that were taken. Errors as for `spend`."""
+        """Return the steps taken. Errors as for `spend`."""
         found: list[dict[str, Any]] = self._get(f"/v1/releases/{release}/steps", start=start, limit=limit)["steps"]
         return found
 
     def verify(self, release: str, *, head: str | None = None) -> dict[str, Any]:
-        """Have the chain checked from its start; `RequestRefusedError` if it does not hold, or lacks a head that was noted."""
+        """Check the chain from its start; `RequestRefusedError` if it is broken, or lacks a noted head."""
         return self._get(f"/v1/releases/{release}/verify", head=head)
 
     def _post(self, path: str, body: dict[str, Any], key: str | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Definition of a release: the correlation, the level, and what is published."""
+"""Definition of a release: the correlation, the level, and the kind of output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FewRows = Annotated[Rows, Field(max_length=4)]  # bounds take much longer to cou
 
 
 class Strict(BaseModel, extra="forbid", strict=True, frozen=True):
-    """Base of strict models: unknown fields are refused, and numbers are not taken for text or the other way round."""
+    """Base of strict models: unknown fields are refused, and numbers and text are not converted."""
 
 
 class Bounds(Strict):
@@ -48,7 +48,7 @@ class Histogram(Strict):
 
 
 class Elsewhere(Strict):
-    """Output that is drawn elsewhere: the service only checks whether a budget may be spent, and charges it."""
+    """Output that is drawn elsewhere: the service only checks and charges budgets."""
 
     kind: Literal["elsewhere"]
     description: Text = Field(description="What, in words; part of what the release is for.")
@@ -60,7 +60,7 @@ PROMISED = Elsewhere(kind="elsewhere", description="anything")
 
 
 class Definition(Strict):
-    """Parameters of a new release. A direction that is left out is unknown to the adversary."""
+    """Parameters of a new release. An omitted direction is unknown to the adversary."""
 
     name: Text | None = Field(None, description="For people; the service goes by the identifier that it gives.")
     backward: Matrix = Field(None, description="P(previous state | state), row: the state; or its bounds.")
@@ -98,12 +98,12 @@ class Definition(Strict):
 
     @property
     def text(self) -> str:
-        """One spelling, as it is kept."""
+        """Canonical JSON of the definition, as stored."""
         return canonical(self.model_dump(mode="json"))
 
     @property
     def promise(self) -> str:
-        """Terms that decide about budgets: releases that differ in their names only share what is computed for them."""
+        """Terms that determine budgets; releases that differ only in names share the computed reserve."""
         return self.model_copy(update={"name": None, "mechanism": PROMISED, "step": None}).text
 
     def adversary(self) -> Adversary:
@@ -112,10 +112,10 @@ class Definition(Strict):
         Raises
         ------
         InputError
-            The matrices are none, or do not fit.
+            The matrices are not admissible, or do not fit one another.
         """
         if self.backward is None and self.forward is None:
-            raise InputError("expected what is known of people: a matrix backward or forward, or both")
+            raise InputError("expected a correlation: a matrix backward or forward, or both")
         return Adversary(_matrix(self.backward, self.states), _matrix(self.forward, self.states))
 
 
@@ -129,14 +129,14 @@ def _matrix(given: Matrix, states: list[str] | None) -> Any:
 
 @lru_cache(maxsize=256)
 def unspent(promise: str, expected: float | None) -> TemporalAccountant:
-    """Return an accountant that has spent nothing, of which every release charges a copy.
+    """Return an unused accountant, of which every release charges a copy.
 
     Parameters
     ----------
     promise : str
-        Of a definition.
+        Terms of a definition.
     expected : float or None
-        The reserve that was found when the release was created; it is tried when it is needed.
+        Reserve found when the release was created; it is verified before use.
     """
     definition = Definition.model_validate_json(promise)
     made = TemporalAccountant(
@@ -151,7 +151,7 @@ def unspent(promise: str, expected: float | None) -> TemporalAccountant:
 
 
 def proved(promise: str, expected: float | None) -> TemporalAccountant:
-    """Return the same accountant once its reserve is known, which one request finds while others with this promise wait."""
+    """Return the accountant with its reserve, which one request computes while others with these terms wait."""
     made = unspent(promise, expected)
     with lock_of(made):
         _ = made.reserve

@@ -1,4 +1,4 @@
-"""Answers that say what went wrong, as problem documents (RFC 9457): what was expected and what came, never a stack trace."""
+"""Errors as problem documents (RFC 9457): expected and found, never a stack trace."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ STATUSES = {
     415: "The content type of the body is not JSON.",
     421: "The server has another name.",
     422: "What was sent cannot be used.",
-    429: "Too many wait: ask again.",
+    429: "Too many requests are waiting: try again.",
     431: "The head is too large.",
-    503: "The server or its database cannot be used now: ask again.",
+    503: "The server or its database cannot be used now: try again.",
 }
 
 ANSWERS: dict[type, tuple[int, str]] = {
@@ -60,10 +60,10 @@ ANSWERS: dict[type, tuple[int, str]] = {
 
 
 class BusyError(HTTPException):
-    """Too many requests wait already; nothing was done."""
+    """Too many requests are waiting; nothing was done."""
 
     def __init__(self) -> None:
-        super().__init__(429, "too many wait; nothing was done: ask again", AGAIN)
+        super().__init__(429, "too many requests are waiting; nothing was done: try again", AGAIN)
 
 
 def answer(status: int, title: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
@@ -73,7 +73,7 @@ def answer(status: int, title: str, detail: str, headers: dict[str, str] | None 
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Describe these statuses, by default all, for the description of a route."""
+    """Describe these statuses, by default all, for the documentation of a route."""
     content = {PROBLEM: {"schema": Problem.model_json_schema()}}
     return {status: {"description": STATUSES[status], "content": content} for status in statuses or STATUSES}
 
@@ -86,7 +86,7 @@ async def _own_error(request: Request, error: TemporaldpError) -> Response:
         case LedgerChangedError():
             return answer(status, title, error.problem)
         case LedgerMismatchError():
-            return answer(status, title, "what the release is for is not what it was created with")
+            return answer(status, title, "the definition of the release is not the one that it was created with")
         case LedgerError():
             request.scope["log_fields"]["cause"] = _cause(error)
             request.app.state.metrics.faults.labels(kind="LedgerError").inc()

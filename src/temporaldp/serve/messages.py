@@ -42,13 +42,13 @@ class Spend(Question):
 
 
 class Publish(Spend):
-    """Counts, to which noise is added here."""
+    """Counts to which the service adds noise."""
 
     counts: Annotated[list[Count], Field(min_length=1, max_length=100_000)] = Field(description="People by state.")
 
 
 class Listed(Strict):
-    """A release among those of the service."""
+    """A release of the service."""
 
     release: str
     name: str | None
@@ -63,7 +63,7 @@ class Releases(Strict):
 
 
 class Created(Strict):
-    """A release that was created."""
+    """A created release."""
 
     release: str = Field(description="Its identifier, for the address of everything else.")
     alpha: float = Field(description="The level that it satisfies, in nats.")
@@ -74,7 +74,7 @@ class Created(Strict):
 
 
 class Admitted(Strict):
-    """The budget may be spent now; somebody else may spend before you."""
+    """The budget is admitted now; another client may spend before you."""
 
     epsilon: float = Field(description="In nats.")
     laplace_scale: float = Field(
@@ -84,7 +84,7 @@ class Admitted(Strict):
 
 
 class Step(Strict):
-    """A step that was taken, now or when the same request came before."""
+    """A step, taken now or by an earlier identical request."""
 
     release: str
     step: int = Field(description="From 0.")
@@ -98,7 +98,7 @@ class Step(Strict):
 
 
 class State(Listed, Created):
-    """Definition of a release, and what was spent."""
+    """Definition of a release, and its budgets."""
 
     horizon: int | None
     bound: Literal["exact", "paper"]
@@ -112,14 +112,14 @@ class State(Listed, Created):
 
 
 class Steps(Strict):
-    """Steps that were taken, in order."""
+    """Steps of a release, in order."""
 
     steps: list[Step]
     n_steps: int = Field(description="How many there are.")
 
 
 class Intact(Strict):
-    """The chain holds from its first step on."""
+    """The chain is intact from its first step on."""
 
     intact: Literal[True] = True
     n_steps: int

@@ -1,7 +1,7 @@
-"""Treatment of every request: refusals, headers for browsers, log and metrics.
+"""Middleware of every request: refusals, headers for browsers, log and metrics.
 
-There are no cookies, so that a browser adds nothing to a foreign site's request that would give it rights. It is refused all
-the same: a page that runs on a user's own machine needs no token, and must not compute for others.
+There are no cookies, so that a browser adds no credentials to a request of another site. Such requests are refused all the
+same: a page on a user's own machine needs no token, and must not compute for others.
 
 The log and the metrics never contain a body, a token, a label of a step or a message.
 """
@@ -36,7 +36,7 @@ SECURITY_HEADERS = {
 
 
 class Metrics:
-    """The numbers of one server for Prometheus. Labels never name a release, a token or a person."""
+    """Metrics of one server for Prometheus. Labels never name a release, a token or a person."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -72,12 +72,12 @@ class Observed:
     Parameters
     ----------
     app : callable
-        Of ASGI.
+        ASGI application.
     hosts : tuple of str
-        The names by which the server may be asked.
+        Host names of the server.
     metrics : Metrics
     log : file or None
-        Where lines go; None for nowhere.
+        Output of log lines; None for no log.
     """
 
     def __init__(self, app: ASGIApp, *, hosts: tuple[str, ...], metrics: Metrics, log: TextIO | None) -> None:

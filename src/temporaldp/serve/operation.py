@@ -18,13 +18,13 @@ router = APIRouter(tags=["operation"])
 
 @router.get("/health")
 async def health() -> dict[str, str]:
-    """Answer that the process is alive."""
+    """Report that the process is alive."""
     return {"status": "alive"}
 
 
 @router.get("/ready", responses=refusals(503))
 async def ready(request: Request) -> dict[str, str]:
-    """It can do what it is asked for: its database answers."""
+    """Report that the database answers."""
     service = request.app.state.service
     if service is not None:
         await service.run(lambda: require_answer(service.database))
@@ -33,7 +33,7 @@ async def ready(request: Request) -> dict[str, str]:
 
 @router.get("/metrics", response_class=PlainTextResponse)
 async def metrics(request: Request) -> Response:
-    """Counters and durations as Prometheus reads them."""
+    """Counters and durations in the format of Prometheus."""
     state = request.app.state
     state.metrics.open_releases.set(0 if state.service is None else len(state.service.open))
     return PlainTextResponse(generate_latest(state.metrics.registry), media_type="text/plain; version=0.0.4")

@@ -1,4 +1,4 @@
-"""The releases behind HTTP: create, ask, spend, publish, read, verify."""
+"""Routes of releases: create, check, spend, publish, read, verify."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ KEY = Header(
 
 @router.post("", status_code=201)
 async def create(caller: Caller, definition: Definition, key: Annotated[str | None, KEY] = None) -> Created:
-    """Create a release. Needs a token that owns all releases."""
+    """Create a release; requires a token that owns all releases."""
     owned = caller.owned(key or secrets.token_hex(16))
 
     def act(service: Service) -> Created:
@@ -68,7 +68,7 @@ async def known(
     ] = "",
     limit: Limit = 100,
 ) -> Releases:
-    """The releases of the service. Needs a token that may read all releases."""
+    """List the releases of the service; requires a token that may read all releases."""
     return await caller.run(Role.READ, lambda service: Releases(releases=service.known(after, limit)))
 
 
@@ -80,7 +80,7 @@ async def read(
         bool, Query(description="Also count what leaked so far, which takes milliseconds a step.")
     ] = False,
 ) -> State:
-    """Return the definition of a release, what was spent, and what the next step may spend."""
+    """Return the definition of a release, the budgets spent, and the budget of the next step."""
 
     def act(found: ServedRelease) -> State:
         remaining, leaked = found.read(leakage=leakage)
@@ -115,7 +115,7 @@ async def steps(
     start: Annotated[int, Query(ge=0, le=2**31 - 1, description="The first step.")] = 0,
     limit: Limit = 100,
 ) -> Steps:
-    """Steps that were taken, with what was published."""
+    """Return the steps of a release, with their outputs."""
 
     def act(found: ServedRelease) -> Steps:
         found.refresh()
@@ -133,7 +133,7 @@ async def verify(
         str | None, Query(pattern="^[0-9a-f]{12,64}$", description="A head that was noted: the chain must contain it.")
     ] = None,
 ) -> Intact:
-    """Read every step anew and check the chain of hashes from its start; 409 if it does not hold."""
+    """Read every step again and check the chain of hashes from its start; 409 if it is broken."""
 
     def act(_: ServedRelease) -> Intact:
         with Ledger(caller.service.store(release)) as ledger:
@@ -145,7 +145,7 @@ async def verify(
 
 @router.post("/{release}/check")
 async def check(caller: Caller, release: Identifier, question: Question) -> Admitted:
-    """Whether the next step may spend a budget, and how much noise goes with it; 409 if not, with what remains."""
+    """Return the noise of a budget if the next step may spend it; 409 otherwise, with the remaining budget."""
 
     def act(found: ServedRelease) -> Admitted:
         epsilon = found.check(question.epsilon, last=question.last)
@@ -159,7 +159,7 @@ async def check(caller: Caller, release: Identifier, question: Question) -> Admi
 async def spend(
     caller: Caller, response: Response, release: Identifier, spent: Spend, key: Annotated[str, KEY]
 ) -> Step:
-    """Charge a budget to the next step, for something that is drawn elsewhere: draw it after the answer, never before."""
+    """Charge a budget to the next step, for an output that is drawn elsewhere: draw it after the answer, never before."""
     return await _take(caller, response, release, spent, key, None)
 
 
@@ -167,7 +167,7 @@ async def spend(
 async def publish(
     caller: Caller, response: Response, release: Identifier, published: Publish, key: Annotated[str, KEY]
 ) -> Step:
-    """Add noise to counts, store them as the next step, and only then hand them out."""
+    """Add noise to counts, store them as the next step, and only then return them."""
     return await _take(caller, response, release, published, key, tuple(published.counts))
 
 

@@ -1,4 +1,4 @@
-"""One release of the service: what may be spent is checked, noise drawn and the step stored in one transaction.
+"""One release of the service: budgets are checked, noise drawn and steps stored in one transaction.
 
 It is a continual release (`temporaldp.release.stream`) for callers who may repeat a request: it is recognised by its key and
 the token that made it, and gets the stored answer. No answer depends on the counts of earlier requests, and nothing that is
@@ -41,12 +41,12 @@ from temporaldp.values import REPLACE_ONE
 
 
 class RepeatedDifferentlyError(InputError):
-    """A key that was used before for another request, or a time that another request released."""
+    """A key was used for another request, or another request released the time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedMechanism:
-    """Counts with discrete Laplace noise, and budgets that are charged for something that is drawn elsewhere."""
+    """Counts with discrete Laplace noise, or charges for outputs that are drawn elsewhere."""
 
     histogram: DiscreteLaplaceHistogram | None
     elsewhere: str | None
@@ -79,7 +79,7 @@ class ServedGuard(AccountantGuard):
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
     ) -> int | None:
-        """Recognise a request by its key; refuse a time that another request released, or that is too far ahead."""
+        """Recognise a request by its key; an error for a time that another request released, or that is too far ahead."""
         taken = next((row.step for row in others if request.key is not None and row.request_key == request.key), None)
         if taken is not None:
             return taken
@@ -112,7 +112,7 @@ class ServedGuard(AccountantGuard):
         return super().measurement(mechanism, step, epsilon, last=last)
 
     def replay(self, ledger: Ledger) -> None:
-        """Record the largest budget; the accountant is brought up to date when it is needed."""
+        """Record the largest budget; the accountant is brought up to date on request."""
         self._ledger = ledger
         spent = [row.epsilon for row in ledger[self._rows_seen :]]
         self._largest_spent, self._rows_seen = max(self._largest_spent, *spent, 0.0), len(ledger)
@@ -121,12 +121,12 @@ class ServedGuard(AccountantGuard):
         """None: leakage is computed on request."""
 
     def is_within_reserve(self, epsilon: float | None) -> bool:
-        """Whether this and every step so far spent at most what every step may spend: then no filter need be asked."""
+        """Whether this and every step so far spend at most the reserve, so that the filter is not needed."""
         asked = self.every_step if epsilon is None else epsilon
         return self.horizon is None and max(asked, self._largest_spent) <= self.every_step and asked > 0.0
 
     def catch_up(self, ledger: Ledger) -> None:
-        """Count what was spent. This may take long: call it before the release is locked for other requests."""
+        """Count all budgets spent. This may take long: call it before the release is locked for other requests."""
         if not self._is_proved:
             self.accountant, self._is_proved = copy(proved(self.definition.promise, self.every_step)), True
         super().replay(ledger)
@@ -141,9 +141,9 @@ class ServedRelease:
     store : Store
     definition : Definition
     reserve : float
-        What every step can spend, as it was found when the release was created.
+        Reserve of every step, found when the release was created.
     request_key : str, optional
-        Of the request that creates it; kept where it is not there yet.
+        Key of the request that creates it; stored with a new release.
 
     Raises
     ------
@@ -191,9 +191,9 @@ class ServedRelease:
         RepeatedDifferentlyError
             The key was used for another request, or another request released the time. Nothing was drawn or spent.
         InputError
-            The time cannot be the next one, or the counts are none of this release's.
+            The time cannot be the next one, or the counts do not fit the release.
         LedgerError
-            It could not be stored. Nothing was returned; a repeated request reveals whether it was stored all the same.
+            The step could not be stored. Nothing was returned; a repeated request shows whether it was stored.
         """
         with self._lock:
             known = None if request.key is None else self._store.step_of(request.key)
@@ -206,7 +206,7 @@ class ServedRelease:
             return (self._repeated(request, row.step), True) if again else (row, False)
 
     def check(self, epsilon: float | None, *, last: bool) -> float:
-        """Return what the next step would spend if it was asked for this, in nats; errors as for `take_step`."""
+        """Return the epsilon that this request would spend, in nats; errors as for `take_step`."""
         with self._lock:
             self.refresh()
             self._steps.require_more()
@@ -215,8 +215,8 @@ class ServedRelease:
     def read(self, *, leakage: bool) -> tuple[float, float | None]:
         """Return the largest epsilon that the next step may spend, and the largest leakage of any step so far.
 
-        In nats: a lower bound, and an upper bound or None if it is not asked for. Steps that were not counted yet take
-        milliseconds each; others go on with the release meanwhile.
+        In nats: a lower bound, and an upper bound, None if not requested. Counting takes milliseconds per new step, and does
+        not block other requests.
         """
         with self._counting:
             if self._counted is None:
@@ -229,7 +229,7 @@ class ServedRelease:
             return remaining, counted.total() if leakage else None
 
     def refresh(self) -> None:
-        """Read what other servers wrote."""
+        """Read the steps of other servers."""
         with self._lock:
             self.ledger.refresh()
             self._guard.replay(self.ledger)

@@ -1,4 +1,4 @@
-"""Running the application: one process, which answers requests until it is stopped, and then completes those in progress."""
+"""The server process, which answers requests until it is stopped, and then completes those in progress."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ MOST_CONNECTIONS = 1_000
 
 
 class BoundedHeads(HttpToolsProtocol):
-    """HTTP/1.1 that keeps at most `LARGEST_HEAD` bytes of a head that has not ended, beyond what one read brings.
+    """HTTP/1.1 protocol with at most `LARGEST_HEAD` bytes of an incomplete head, besides one read.
 
-    A head that ended is measured by `Observed`.
+    A complete head is measured by `Observed`.
     """
 
     _n_unparsed = 0
 
     def data_received(self, data: bytes) -> None:
-        """Parse more of a request, or refuse it."""
+        """Parse a part of a request, or refuse it."""
         self._n_unparsed += len(data)
         super().data_received(data)
         if self._n_unparsed > LARGEST_HEAD and not self.transport.is_closing():
@@ -59,9 +59,9 @@ def serve(app: FastAPI, *, address: str, port: int, started: Callable[[str], Non
     Parameters
     ----------
     app : FastAPI
-        From `create_app`.
+        Application of `create_app`.
     address, port
-        Where to listen; port 0 for any that is free.
+        Address and port to listen on; port 0 for a free one.
     started : callable, optional
         Called with the address of the page once connections are accepted.
 

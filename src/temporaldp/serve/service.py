@@ -1,4 +1,4 @@
-"""The releases of a database: created once, opened when they are asked for, and kept open while they are used."""
+"""The releases of a database, opened on request and cached."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Result = TypeVar("Result")
 
 
 def database_at(place: str | os.PathLike[str], *, make: bool = True) -> Database:
-    """Return the database of a service, with its tables, which are made if there are none unless `make` is False.
+    """Return the database of a service; missing tables are made unless `make` is False.
 
     Raises
     ------
     InputError
         The place is neither a file nor a URL of PostgreSQL.
     LedgerError
-        It cannot be used, or holds something else.
+        The database cannot be used, or has other tables.
     """
     database = connect(place, served=True)
     try:
@@ -63,7 +63,7 @@ def require_answer(database: Database) -> None:
 
 
 def load_for_first_step() -> None:
-    """Load what the first step needs, which takes a second or two: the filter's machine code, and OpenDP."""
+    """Load the compiled filter and OpenDP, which takes a second or two, before the first step."""
     rows = [[0.6, 0.4], [0.4, 0.6]]
     small = Definition.model_validate({"alpha": 1.0, "backward": rows, "forward": rows, "mechanism": PROMISED})
     accountant = copy(proved(small.promise, None))
@@ -72,10 +72,10 @@ def load_for_first_step() -> None:
 
 
 class Service:
-    """The releases of a database, who may ask for them, and the threads that do it.
+    """The releases and tokens of a database, and the threads of requests.
 
-    Two threads may come to hold two objects of one release, when both open it, or it was put away and opened again: as if they
-    were two servers, which the database keeps apart.
+    Two threads may have separate objects of one release, if both open it, or it was evicted and opened again. The database
+    serialises them, as it does two servers.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Service:
     Raises
     ------
     InputError, LedgerError
-        The place is none, or cannot be used.
+        The place is not admissible, or cannot be used.
     """
 
     def __init__(self, place: str) -> None:
@@ -97,14 +97,14 @@ class Service:
         self._quick, self._long = CapacityLimiter(12), CapacityLimiter(2)
 
     async def run(self, act: Callable[[], Result], *, is_long: bool = False) -> Result:
-        """Return the result of an act, in a thread that continues if the client disconnects. `BusyError` if too many wait."""
+        """Return the result of an operation, in a thread that outlives a disconnected client. `BusyError` if too many wait."""
         limiter = self._long if is_long else self._quick
         if limiter.statistics().tasks_waiting >= 256:
             raise BusyError
         return await to_thread.run_sync(act, limiter=limiter)
 
     def create(self, definition: Definition, request_key: str) -> tuple[str, ServedRelease]:
-        """Return the identifier of a new release, and the release; those that a repeated request has created before.
+        """Return the identifier of a new release, and the release; for a repeated request those created before.
 
         Raises
         ------
@@ -141,7 +141,7 @@ class Service:
         try:
             reserve = float(json.loads(heading.configuration)["every_step"])
         except (ValueError, KeyError, TypeError):
-            raise LedgerChangedError(store.place, "what it is for was changed") from None
+            raise LedgerChangedError(store.place, "its definition was changed") from None
         return self._keep(release, ServedRelease(store, definition, reserve))
 
     def known(self, after: str, limit: int) -> list[Listed]:
@@ -156,7 +156,7 @@ class Service:
         ]
 
     def store(self, release: str) -> Store:
-        """Return a store of a release, apart from that of the open one."""
+        """Return a separate store of a release."""
         return Store(self.database, release, is_shared=True)
 
     def _keep(self, release: str, opened: ServedRelease) -> ServedRelease:
@@ -171,8 +171,8 @@ class Service:
 
 
 def definition_of(text: str | None, place: str) -> Definition:
-    """Return what a release was created with, as it is stored; `LedgerChangedError` where it is nothing of the kind."""
+    """Return the stored definition of a release; `LedgerChangedError` if it is invalid."""
     try:
         return Definition.model_validate_json(text or "")
     except ValueError:
-        raise LedgerChangedError(place, "what it was created with was changed") from None
+        raise LedgerChangedError(place, "its definition was changed") from None

@@ -1,7 +1,7 @@
-"""Tokens: who may do what with which release.
+"""Tokens: permissions on releases.
 
-A token is a name and a secret of 256 random bits. The database keeps the name and the secret's SHA-256: a fast hash is enough,
-because that many secrets cannot be tried. Names are looked up, secrets compared in constant time.
+A token is a name and a secret of 256 random bits. The database stores the name and the SHA-256 of the secret; a fast hash
+suffices, as 256 bits cannot be searched. Names are looked up, secrets compared in constant time.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ class Token:
     Parameters
     ----------
     name : str
-        By which it is found, shown and revoked.
+        Name of the token.
     release : str or None
-        Whose it is; None for all releases, and to create some.
+        Identifier of its release; None for all releases, and to create some.
     role : Role
     made, expires : float
         Seconds since 1970.
     revoked : bool
     note : str
-        Whom it was made for.
+        Purpose of the token.
     """
 
     name: str
@@ -73,7 +73,7 @@ class Tokens:
     ----------
     database : Database
     clock : callable, optional
-        Seconds since 1970. It may be set back: no earlier time is believed than one that was seen before.
+        Seconds since 1970. If it is set back, the latest time seen is used.
     """
 
     def __init__(self, database: Database, clock: Callable[[], float] = time.time) -> None:
@@ -85,7 +85,7 @@ class Tokens:
         Raises
         ------
         InputError
-            There is no such release, or it would expire at once or in more than ten years.
+            There is no such release, or the token would expire at once or in more than ten years.
         """
         if not 0.0 < days <= 3650.0:
             raise InputError(f"expected a token for more than 0 and up to 3650 days, got {days:g}")
@@ -114,13 +114,13 @@ class Tokens:
         return f"tdp_{name}_{secret}"
 
     def known(self) -> list[Token]:
-        """All of them, the newest last."""
+        """All tokens, the newest last."""
         tokens = tables().tokens
         with self._database.reading() as connection:
             return [_token(row) for row in connection.execute(tokens.select().order_by(tokens.c.made))]
 
     def revoke(self, name: str) -> None:
-        """Take a token back; `InputError` if there is none of this name."""
+        """Revoke a token; `InputError` if there is none of this name."""
         tokens = tables().tokens
         with self._database.writing() as connection:
             done = connection.execute(tokens.update().where(tokens.c.token == name).values(revoked=True))
@@ -128,12 +128,12 @@ class Tokens:
                 raise InputError(f"there is no token {name!r}; `temporaldp token list` shows their names")
 
     def check(self, given: str) -> Token:
-        """Return the token that a request shows.
+        """Return the token of a request.
 
         Raises
         ------
         TokenRefusedError
-            It is unknown, revoked or expired.
+            The token is unknown, revoked or expired.
         """
         shape = re.fullmatch("tdp_([0-9a-f]{16})_([0-9A-Za-z_-]{43})", given)
         if shape is None:
@@ -149,7 +149,7 @@ class Tokens:
         if now >= found.expires:
             raise TokenRefusedError("this token has expired")
         if now < found.made - 300.0:  # seconds by which the clock of the machine that made it may be ahead
-            raise TokenRefusedError("the server's clock stands before the time at which this token was made")
+            raise TokenRefusedError("the server's clock is before the time at which this token was made")
         return found
 
     def _now(self) -> float:

@@ -178,7 +178,8 @@ def _public(source: str | Source, states: tuple[str, ...]) -> Source:
         raise InputError(f"expected a source in words, or a Source, got {type(source).__name__}")
     if found.warning:
         raise InputError(
-            "expected a correlation that is public or paid for, got one that was learnt from the protected traces: counts "
+            "expected a correlation that is public or learnt with differential privacy, got one that was learnt from the "
+            "protected traces: counts "
             f"smoothed by it would publish something about them outside of the guarantee. Instead, {WHERE_FROM}"
         )
     if not (found.provenance or "").strip():

@@ -1,4 +1,4 @@
-"""Privacy curves: the delta for every epsilon of what leaks, and how one step follows from the one before.
+"""Privacy curves of the leakage, the delta for every epsilon, and their recursion from step to step.
 
 ``past_t = kernel(past_{t-1} with release t-1)``; the evidence about step t is ``past_t, release t, future_t``, which
 are independent given the state at t (Theory, section 9).
@@ -139,7 +139,7 @@ class SingleCurve:
         return passed if passed.any() else NOTHING
 
     def lifted(self, curve: FloatArray, lift: float) -> FloatArray:
-        """The curve a little above this one."""
+        """The curve raised by a margin."""
         return np.minimum(curve * INFLATED + lift, 1.0)
 
     def worst(self, curve: FloatArray) -> FloatArray:
@@ -151,7 +151,7 @@ class SingleCurve:
         return grid.epsilon_at(curve, self.h, self.delta, up=self.up)
 
     def contraction(self, matrix: Matrix) -> float:
-        """The largest total variation between rows: what an infinite loss is multiplied by in each step."""
+        """The largest total variation between rows, by which an infinite loss shrinks in each step."""
         return float(self._theta(matrix, 1)[0])
 
     def reach(self, matrix: Matrix, curve: FloatArray, tail: float) -> int:
@@ -269,7 +269,7 @@ def certified(
 def supremum_curves(
     curves: Curves, matrix: Matrix | None, release: Mechanisms, *, most: int, beyond: float = math.inf
 ) -> tuple[Arrivals, int] | None:
-    """Curves at which a long series settles, as of one step, and the number of steps until then; None without a certificate.
+    """Curves to which a long series converges, of one step, and the number of steps until then; None without a certificate.
 
     No series exceeds them. Lower bounds are those of the last of `most` steps. The search ends where the epsilon at the delta
     exceeds `beyond`.

@@ -23,16 +23,16 @@ from temporaldp.values import FloatArray, compared_by_value, copy_in
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PrivacyCurve:
-    """The delta of every epsilon: an upper bound, with a lower bound of the same quantity to show how much is discretisation.
+    """The delta of every epsilon: an upper bound, and a lower bound that shows the discretisation error.
 
     Parameters
     ----------
     grid : float
         Distance of the grid of epsilons, in nats.
     deltas, lower_deltas : array, shape (K,) each
-        At epsilon = 0, grid, 2 grid, ...; beyond, the last value stays. Between, lines in e^epsilon.
+        Deltas at epsilon = 0, grid, 2 grid, ...; constant beyond the last one, linear in e^epsilon between.
     pure_epsilon : float
-        From this epsilon on delta is 0, in nats; inf where nothing is known.
+        Epsilon, in nats, from which on delta is 0; inf if unknown.
 
     Examples
     --------
@@ -72,7 +72,7 @@ class PrivacyCurve:
         return float(found[0]) if levels.ndim == 0 else found.reshape(levels.shape)
 
     def epsilon(self, delta: float) -> float:
-        """The smallest epsilon >= 0 with at most this delta, in nats: an upper bound; inf where there is none."""
+        """Smallest epsilon >= 0 with at most this delta, in nats: an upper bound; inf where there is none."""
         found = grid.epsilon_at(self.deltas, self.grid, checked_delta(delta), up=True)
         return min(found, self.pure_epsilon)
 
@@ -104,7 +104,7 @@ class Run:
         return self.backward[step] if direction == "backward" else self.forward[step]
 
     def epsilons(self, direction: Direction) -> FloatArray:
-        """The epsilon of every step, in nats; of steps with the same curves once."""
+        """The epsilon of every step, in nats; steps that share curves are computed once."""
         arrays = (self.backward, self.future) if direction == "temporal" else (getattr(self, direction),)
         keys = [tuple(map(id, each)) for each in zip(*arrays, strict=True)]
         steps = {key: t for t, key in enumerate(keys)}
@@ -112,7 +112,7 @@ class Run:
         return np.array([known[key] for key in keys])
 
     def window(self, first: int, end: int, releases: Sequence[Mechanisms]) -> float:
-        """The epsilon of all outputs about the states in steps ``first:end``, at least two, in nats."""
+        """The epsilon of all outputs about the states of steps ``first:end``, at least two, in nats."""
         worst = self.curves.worst
         whole = self.curves.composed(
             worst(self.backward[first]), composition(self.curves, releases[first + 1 : end - 1])
@@ -160,8 +160,8 @@ class LeakageCurves(Evidence):
     def curve(self, step: int, direction: Direction = "temporal") -> PrivacyCurve:
         """Privacy curve of the state at a step: delta for every epsilon, an upper bound.
 
-        Far below the series' delta it is loose: tails of a billionth of delta were cut off. With a curve for each pair it is
-        the largest of them, and there is no lower curve, so that `gap` is the whole epsilon.
+        Far below the series' delta it is loose, as tails of a billionth of delta are cut off. With a curve for each pair it is
+        the largest of them, without a lower curve, so that `gap` is the whole epsilon.
 
         Raises
         ------
@@ -179,7 +179,7 @@ class LeakageCurves(Evidence):
         Raises
         ------
         InputError
-            There is no such step, state or direction, both states are one, or there is one curve for all pairs.
+            There is no such step, state or direction, the states are equal, or there is one curve for all pairs.
         """
         at, run = self.checked_step(step, direction), self._of_pairs()
         for name in (state, other):
@@ -208,7 +208,7 @@ class LeakageCurves(Evidence):
         return np.minimum(found, float(self._by_one(direction)[at]))
 
     def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str] | None:
-        """The state that most is leaked about at a step, and the one it is compared with; None for one curve for all pairs."""
+        """The pair of states with the largest leakage at a step, state and other state; None for one curve for all pairs."""
         return None if self.pairs is None else super(LeakageCurves, self).worst_pair(step, direction)
 
     @property
@@ -222,7 +222,7 @@ class LeakageCurves(Evidence):
         return found if self.pairs is None else np.minimum(found, self.pairs.epsilons(direction))
 
     def gaps(self, direction: Direction = "temporal") -> FloatArray:
-        """Upper bounds of what discretisation and rounding add to the one curve for all pairs, shape (T,), in nats."""
+        """Upper bounds of the discretisation and rounding error of the one curve for all pairs, shape (T,), in nats."""
         high, low = self._by_one(direction), self.lower.epsilons(direction)
         with np.errstate(invalid="ignore"):
             return np.where(high == low, 0.0, np.maximum(high - low, 0.0))
@@ -230,7 +230,7 @@ class LeakageCurves(Evidence):
     def window(self, first: int, end: int) -> float:
         """Leakage at the series' delta about all states in steps ``first:end`` together (Theorem 2 of the paper, composed).
 
-        The pairs of states at both ends are any: the worst curve of the past and the worst of the future are composed.
+        The worst curve of the past and the worst of the future, over all pairs of states, are composed.
         """
         if end - first == 1:
             return float(self.epsilons("temporal")[first])
@@ -242,7 +242,7 @@ class LeakageCurves(Evidence):
 
     @property
     def user_level(self) -> float:
-        """Epsilon at the series' delta of all releases together, whatever the correlation: their composition."""
+        """Epsilon at the series' delta of all releases together, for every correlation: their composition."""
         curves = self.upper.curves
         found = curves.epsilon(composition(curves, self.releases))
         pure = math.fsum(mechanism.pure_epsilon for release in self.releases for mechanism in release)
@@ -280,7 +280,7 @@ def promised(curves: Curves, releases: Sequence[Mechanisms]) -> FloatArray:
 
 
 def composition(curves: Curves, releases: Sequence[Mechanisms]) -> FloatArray:
-    """The worst curve of all these releases about states that may all differ; equal releases by repeated squaring."""
+    """The worst curve of all these releases about any states; equal releases by repeated squaring."""
     found = NOTHING
     for release, count in Counter(releases).items():
         power, left = curves.worst(curves.own(release)), count

@@ -1,8 +1,8 @@
 """Approximate DP: accounting for any mechanisms by privacy curves on a grid of privacy losses, an upper bound.
 
 One curve for all pairs of states is computed from above and from below; the difference bounds the discretisation error. Where
-that is affordable, one curve for each pair is computed besides, and the smaller result is reported. Where mechanisms are pure,
-the result never exceeds the leakage at delta = 0.
+it takes minutes at most, one curve for each pair is computed too, and the smaller result is reported. For pure mechanisms the
+result never exceeds the leakage at delta = 0.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ have a certificate, and those without one take twice as long."""
 
 
 class UserCurves(NamedTuple):
-    """The kinds of curves that are computed about one user: one for all pairs, from above and from below; and pairwise ones."""
+    """The kinds of curves for one user: one for all pairs, from above and from below; and pairwise ones."""
 
     upper: SingleCurve
     lower: SingleCurve
@@ -76,11 +76,11 @@ class CurveLimits:
     Parameters
     ----------
     gap : float
-        How much discretisation and rounding add to the temporal supremum of one curve for all pairs, at most, in nats.
+        Upper bound of the discretisation and rounding error of the temporal supremum of one curve for all pairs, in nats.
     backward, forward : PrivacyCurve or None
-        One curve for all pairs that one more step (transition, then release) does not raise at any epsilon.
+        One curve for all pairs that a further step (transition, then release) does not raise at any epsilon.
     pairs : tuple of two arrays, shape (n, n, K + 1), or None
-        Backward and forward: deltas at epsilon = 0, grid, ... of each ordered pair, which one more step raises nowhere.
+        Backward and forward: deltas at epsilon = 0, grid, ... of each ordered pair, which a further step does not raise.
     grid : float
         Distance of the grid of `pairs`, in nats.
     states : tuple of str
@@ -98,9 +98,8 @@ class CurveLimits:
 class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     """(epsilon, delta)-DP_T: the leakage of any mechanisms as the epsilon at one delta, an upper bound.
 
-    Privacy profiles are carried through the correlation and composed with each release (Theory, sections 9 and 16),
-    on a grid of privacy losses that rounds up. ``series.evidence`` has the whole curves, and how much of the result is
-    discretisation.
+    Privacy profiles are propagated through the correlation and composed with each release (Theory, sections 9 and 16),
+    on a grid of privacy losses that rounds up. ``series.evidence`` has the whole curves and the discretisation error.
 
     Releases are mechanisms (`GaussianNoise`, `LaplaceNoise`, `DiscreteGaussianNoise`, `DiscreteLaplaceNoise`,
     `RandomizedResponse`, `OutputTable`, `PrivacyGuarantee`), events or privacy loss distributions of dp-accounting under
@@ -161,13 +160,13 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         )
 
     def document(self) -> dict[str, Any]:
-        """The name, delta, and what was chosen."""
+        """The name, delta, and the chosen parameters."""
         return {"method": self.name, "delta": self.delta, "pairwise": self.pairwise, "grid": self.grid}
 
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """Choose the grid by the releases, and a curve for each pair where that is requested or affordable."""
+        """Choose the grid from the releases, and a curve for each pair where that is requested or takes minutes at most."""
         known = tuple(release_from(one) for one in releases)
         h = chosen_grid(known, self.delta, self.grid)
         single = ApproximateDP(self.delta, pairwise=False, grid=h, beyond=self.beyond)
@@ -197,7 +196,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         return tuple(release_from(one) for one in releases)
 
     def curves(self, user: Adversary) -> UserCurves:
-        """The kinds of curves for a user. Those of the last user are kept, with all that they have computed."""
+        """The kinds of curves for a user. Those of the last user are cached with their results."""
         if self._kept is None or self._kept[0] is not user:
             upper, lower = (SingleCurve(self._single_grid or COARSEST, self.delta, up=up) for up in (True, False))
             pairs = None
@@ -215,7 +214,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         return promised(SingleCurve(self._single_grid or COARSEST, self.delta, up=True), releases)
 
     def arrivals(self, user: Adversary, side: Side, releases: tuple[Mechanisms, ...]) -> CurveArrivals:
-        """Each transition, and composition with each release, by each kind of curve."""
+        """Incoming leakage by each kind of curve: each transition, and composition with each release."""
         require_states(releases, None if user.states is None else len(user.states))
         upper, lower, pairs = self.curves(user)
         return CurveArrivals(
@@ -227,7 +226,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     def leakage(
         self, user: Adversary, past: CurveArrivals, releases: tuple[Mechanisms, ...], future: CurveArrivals
     ) -> Leakage:
-        """Composition, and the epsilon of the result; no more than the leakage without a delta."""
+        """Epsilon of the composition; at most the leakage with delta = 0."""
         runs = [
             None if one is None or before is None or after is None else Run(one, *before, *after)
             for one, before, after in zip(self.curves(user), past, future, strict=True)
@@ -245,7 +244,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         return Leakage(backward, forward, temporal, evidence)
 
     def temporal(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> FloatArray:
-        """TPL of every step by the tightest kind of curve from above alone, shape (T,): for planners, less work."""
+        """TPL of every step by the tightest kind of curve, upper bounds alone, shape (T,); for planners."""
         known = self.curves(user)
         curves: Curves = known.pairs or known.upper
         past, future = (arriving_curves(curves, user, side, releases) for side in SIDES)
@@ -260,7 +259,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         return min(found, max(float(one.temporal.max()) for one in PaperBound().series(users, pure)))
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: tuple[Mechanisms, ...]) -> CurveArrivals:
-        """Curves that no further step raises, and a lower bound of what some horizon reaches."""
+        """Curves that no further step raises, and a lower bound that some horizon reaches."""
         matrix = constant_matrix(user, side)
         require_states(release, None if user.states is None else len(user.states))
         upper, lower, pairs = self.curves(user)
@@ -274,7 +273,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     def supremum_leakage(
         self, user: Adversary, past: CurveArrivals, release: tuple[Mechanisms, ...], future: CurveArrivals
     ) -> Limits:
-        """Composition; the smaller of all kinds of curves, and of the exact leakage without a delta, where there is one."""
+        """Epsilon of the composition: the smallest over all kinds of curves, and the exact leakage with delta = 0, if any."""
         upper, lower, pairs = self.curves(user)
         found = _limits(upper, past.upper, future.upper)
         beneath = _limits(lower, past.lower, future.lower)[2]
@@ -328,7 +327,7 @@ class Verified(ApproximateDP):
 
 
 class CurveSteps:
-    """One user's kernels, one transition at a time; a `temporaldp.accounting.stepwise.Steps` of curves from above."""
+    """Transitions of one user, one at a time; a `temporaldp.accounting.stepwise.Steps` of upper curves."""
 
     nothing = NOTHING
 
@@ -336,7 +335,7 @@ class CurveSteps:
         self._user, self._curves = user, curves
 
     def arriving(self, side: Side, transition: int, release: Mechanisms, before: FloatArray) -> FloatArray:
-        """The kernel of what was known one step before."""
+        """Curve one step before, through the transition."""
         matrix = getattr(self._user, side).at(transition)
         known = self._curves.composed(before, self._curves.own(release))
         return self._curves.through(matrix, known, times=INFLATED)
@@ -347,11 +346,11 @@ class CurveSteps:
         return self._curves.epsilon(self._curves.composed(self._curves.composed(past, own), future))
 
     def never_more(self, one: FloatArray, other: FloatArray) -> bool:
-        """Whether delta is no larger at any epsilon."""
+        """Whether delta is at most as large at every epsilon."""
         return one is other or grid.raised_by(one, other) <= 0.0
 
     def raised(self, arrived: FloatArray) -> FloatArray:
-        """Add what is cut off at the end of a curve, a billionth of delta."""
+        """Add the tail that is cut off at the end of a curve, a billionth of delta."""
         return arrived if arrived is NOTHING else np.minimum(arrived + TAIL * self._curves.delta, 1.0)
 
 

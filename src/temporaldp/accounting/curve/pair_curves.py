@@ -1,4 +1,4 @@
-"""A privacy curve for every ordered pair of states: how it composes with a release, and how it passes a correlation.
+"""A privacy curve for every ordered pair of states: composition with a release, and transition through a correlation.
 
 Notation
 --------
@@ -44,7 +44,7 @@ class PairCurves:
     Parameters
     ----------
     one : SingleCurve
-        Where the curves of releases come from; it has the grid and the delta.
+        Curves of releases; it has the grid and the delta.
     n_states : int
     """
 
@@ -154,7 +154,7 @@ class PairCurves:
         return self.one.contraction(matrix)
 
     def lifted(self, D: FloatArray, lift: float) -> FloatArray:
-        """The curves a little above these; those of a state and itself stay 0."""
+        """The curves raised by a margin; those of a state and itself stay 0."""
         apart = 1.0 - np.eye(len(D))[..., None] if len(D) > 1 else np.ones((1, 1, 1))
         return np.asarray(np.minimum(D * INFLATED + lift, 1.0) * apart)
 
@@ -178,7 +178,7 @@ class PairCurves:
 
 
 def goes_by_pairs(user: Adversary) -> bool:
-    """Whether all matrices are known exactly, and do not depend on a clock; else the one curve serves."""
+    """Whether all matrices are known exactly, and do not depend on a clock; else one curve for all pairs is used."""
     return user.states is not None and not user.is_uncertain and user.period is None
 
 
@@ -193,8 +193,8 @@ def affordable(
 ) -> bool:
     """Whether pairwise curves take minutes at most (about 5 to 8 states), so that they are the default.
 
-    `steps` is how many are looked at, or, where release and matrices stay the same, `settling`. Not for two states, for which
-    a single curve is nearly the same.
+    `steps` is the number of steps, or, for constant releases and matrices, `settling`. False for two states, where one curve is
+    nearly the same.
     """
     if delta < SMALLEST_DELTA:
         return False
@@ -213,12 +213,12 @@ def affordable(
 
 
 def checked_pairs(delta: float) -> None:
-    """Refuse what pair by pair cannot be computed.
+    """Check that pairwise curves can be computed at this delta.
 
     Raises
     ------
     InputError
-        delta is so small that rounding would count.
+        delta is so small that rounding errors would matter.
     """
     if delta < SMALLEST_DELTA:
         raise InputError(

@@ -1,7 +1,6 @@
 """The exact leakage of a sequence of releases: backward, forward and temporal, at every step, from both sides.
 
-Each direction runs away from the first release that it sees, so that forward leakage is backward leakage of everything
-reversed.
+Each direction starts from its first release, so that forward leakage is backward leakage with time reversed.
 """
 
 from __future__ import annotations
@@ -68,12 +67,12 @@ class Releases:
 
     @property
     def attained(self) -> FloatArray:
-        """Leakage that the outputs of each step by itself attain, shape (T,): the width, rounded down."""
+        """Leakage that outputs of each step by itself attain, shape (T,): the width, rounded down."""
         return self.width if self.is_plain else self.width * (1.0 - 8.0 * U)
 
     @property
     def width(self) -> FloatArray:
-        """The largest log ratio between any two states, shape (T,): what each step promises by itself."""
+        """The largest log ratio between any two states, shape (T,): the privacy loss of each step by itself."""
         return (self.lift - self.drop)[:, 0] if self.is_plain else widths(self.lift, self.drop)
 
     @property
@@ -97,7 +96,7 @@ class Releases:
 
     @property
     def narrowed(self) -> tuple[Releases, float]:
-        """Releases within these whose factors rollouts can carry, and nats by which what all of them leak can be less."""
+        """Releases whose factors rollouts can represent, and an upper bound of the leakage that they omit, in nats."""
         middle = self.drop.max(axis=1, keepdims=True)  # a point that all intervals have in common
         down = np.minimum(middle - self.drop.min(axis=1, keepdims=True), 0.5 * LARGEST_FACTOR)
         lift = np.minimum(self.lift, middle + (LARGEST_FACTOR - down))
@@ -158,9 +157,9 @@ def arrivals(correlation: Correlation, releases: Releases, ceiling: FloatArray, 
     correlation : TransitionMatrix, or a tuple with one for each transition
     releases : Releases
     ceiling : array, shape (T,)
-        Bounds of the answers that are known already: the paper's.
+        Known upper bounds of the results: the paper's.
     turned : bool
-        Whether leakage arrives from the last step on. The answer is in the direction's own order of steps then.
+        Whether the direction starts from the last step; results are in the direction's own order of steps.
     """
     n_steps = len(releases)
     chain = rollouts(correlation, releases, np.zeros(n_steps), turned=turned)
@@ -207,7 +206,7 @@ def _fill(
 
 
 def worst_step(chain: Chain, a: float) -> Chain:
-    """The widest factors of any step over an infinite horizon, if spreads are at most a; none where matrices vary."""
+    """The widest factors of any step over an infinite horizon, for spreads up to a; the chain itself if matrices vary."""
     if (chain.into[1:] != chain.into[-1]).any():
         return chain
     up, down = chain.factors[:, 0].max(axis=0), chain.factors[:, 1].min(axis=0)
@@ -238,7 +237,7 @@ def static_bounds(worst: Chain) -> FloatArray:
 def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releases, ceiling: FloatArray) -> Largest:
     """TPL: the largest sum over pairs of incoming leakage from both directions and the step's own part.
 
-    `ceiling`, shape (T,), holds bounds of the answers that are known already.
+    `ceiling`, shape (T,), has known upper bounds of the results.
     """
     n_steps, n = len(releases), past.chain.n
     found, chains = Largest.empty(n_steps), (past.chain, future.chain)
@@ -272,8 +271,8 @@ def pair_values(
 ) -> tuple[FloatArray, FloatArray, FloatArray, int]:
     """Incoming leakage of pairs of states at steps: attained and proved, the observation's ratio less 1, the largest depth.
 
-    All arrays have shape (m,); leakage is in nats. `guess` holds ratios less 1 to begin with. Without `close`, proved bounds
-    are within some thousandths, and nothing is attained.
+    All arrays have shape (m,); leakage is in nats. `guess` has ratios less 1, where the search begins. Without `close`, proved
+    bounds are within some thousandths, and no leakage is attained.
     """
     t, i, j = (np.ascontiguousarray(one) for one in (t, i, j))  # one layout, compiled once
     attained, proved, rho = np.zeros((3, len(t)))
@@ -292,7 +291,7 @@ def pair_values(
 def dense_matrices(users: Sequence[Adversary]) -> tuple[FloatArray, IntArray] | None:
     """The different matrices of many users, shape (m, n, n), and the numbers of each user's two, shape (users, 2).
 
-    The number of an unknown correlation is -1. None where matrices vary, are sparse, or differ in size.
+    The number of an unknown correlation is -1. Members of users; None where matrices vary, are sparse, or differ in size.
     """
     known, numbers = numbered(side or None for user in users for side in user.directions)
     matrices = [one for one in known if isinstance(one, TransitionMatrix) and not one.is_sparse]
@@ -336,7 +335,7 @@ def population_series(
 
 
 def ordered_matrices(correlation: Correlation, n_steps: int, *, turned: bool) -> tuple[tuple[Any, ...], IntArray]:
-    """The different matrices of one direction, and which of them leads into each step; the last step first if `turned`."""
+    """The distinct matrices of one direction, and the number of that into each step; the last step first if `turned`."""
     into = np.zeros(n_steps, np.int64)
     if correlation.is_constant:
         return (rows_of(exactly_known(correlation.at(0))),), into
@@ -359,7 +358,7 @@ def rows_of(matrix: TransitionMatrix) -> Any:
 
 
 def likely_pairs(matrix: TransitionMatrix) -> IntArray:
-    """Pairs ``i n + j`` that the leakage profile consists of: distinguished best by one step."""
+    """Pairs ``i n + j`` of the leakage profile, which one step distinguishes best."""
     witnesses, n = matrix.leakage_profile().witnesses, len(matrix.states)
     if not len(witnesses):
         return np.ones(1, np.int64)

@@ -1,4 +1,4 @@
-"""Details of an exact leakage: what observations attain, the pairs of states behind it, and those observations."""
+"""Evidence of exact leakage: the pairs of states with the largest leakage, and observations that attain it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Observation:
     Parameters
     ----------
     time : int
-        The step that is leaked about, from 0.
+        The step whose state leaks, from 0.
     state, other_state : str
-        The state that the observation speaks for, and the one that it speaks against.
+        The state that the observation makes more likely, and the one that it makes less likely.
     states : tuple of str
     high : bool array, shape (T, n)
-        Which states each step's output speaks for as strongly as it can: in a histogram, whose counts come out high.
+        States that the output of each step favours as strongly as possible: in a histogram, those with high counts.
     leakage : float
         Log of the ratio of the observation's likelihoods, in nats: a lower bound by rounding.
     """
@@ -50,7 +50,7 @@ class Observation:
         )
 
     def counts_high(self, step: int) -> tuple[str, ...]:
-        """The states whose counts come out high at a step."""
+        """The states with high counts at a step."""
         return tuple(state for state, high in zip(self.states, self.high[step], strict=True) if high)
 
 
@@ -90,7 +90,7 @@ class ExactLeakage(Evidence):
         return {name: np.divmod(self.codes[k], len(self.states)) for k, name in enumerate(Attained._fields)}
 
     def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str]:
-        """The state that most is leaked about at a step, and the one that it is compared with."""
+        """The pair of states with the largest leakage at a step: state and other state."""
         i, j = self._pair(self.checked_step(step, direction), direction)
         return self.states[i], self.states[j]
 
@@ -115,7 +115,7 @@ class ExactLeakage(Evidence):
         return found * (1.0 + 4.0 * U)
 
     def witness(self, step: int) -> Observation:
-        """The observation that leaks most about a step: which states' counts come out high, step by step."""
+        """The observation with the largest leakage about a step: the states with high counts, step by step."""
         at = self.checked_step(step)
         i, j = self._pair(at, "temporal")
         wide = not self.releases.is_plain

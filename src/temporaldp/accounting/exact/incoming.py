@@ -1,4 +1,4 @@
-"""Matrices and level, which stay the same while one user's budgets are chosen; and the incoming leakage of the next step.
+"""Matrices and level of one user, which no budget changes, and the incoming leakage of the next step.
 
 Notation
 --------
@@ -82,7 +82,7 @@ class Transitions:
         return cls(np.stack(rows), which, starts, backwards, correlation.period is not None)
 
     def number(self, step: int) -> int:
-        """Number of the matrix that leads away from a step; 0 where none does."""
+        """Number of the matrix of the transition from a step; 0 where there is none."""
         transition = step - 1 if self.backwards else step
         if self.which is None:
             return bisect_right(self.starts, transition)
@@ -91,7 +91,7 @@ class Transitions:
         return int(self.which[transition]) if 0 <= transition < len(self.which) else 0
 
     def at(self, step: int) -> FloatArray:
-        """The matrix that leads away from a step."""
+        """The matrix of the transition from a step."""
         return np.asarray(self.matrices[self.number(step)])
 
     def chain(self, into: IntArray, up: FloatArray, spread: FloatArray, *, infinite: bool = False) -> Chain:
@@ -186,7 +186,7 @@ class OnlineProblem:
     def require_order(self, order: list[str | None]) -> None:
         """Refuse a state that was saved with matrices in another order of steps: `ValueError`."""
         if order != self.order:
-            raise ValueError("its matrices stand in another order of steps")
+            raise ValueError("its matrices are in another order of steps")
 
     @property
     def slack(self) -> float:
@@ -204,7 +204,7 @@ class OnlineProblem:
         return Coefficients.start(matrix[i], matrix[j], level)
 
     def unsealed(self, pairs: IntArray, items: Coefficients) -> tuple[IntArray, Coefficients]:
-        """The pairs and rollouts that what follows within alpha may still bring above the level."""
+        """The pairs and rollouts that later steps within alpha may still raise above the level."""
         kept = np.flatnonzero(~(items.excess(self.alpha) <= self.slack))
         pairs, items = pairs[kept], items[kept]
         return items.undominated(pairs) if len(items) > max(MANY, 2 * len(self.pairs[0])) else (pairs, items)
@@ -212,12 +212,12 @@ class OnlineProblem:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Incoming:
-    """Incoming leakage of a step about each pair of states, from the steps before it in one direction.
+    """Incoming leakage of a step for each pair of states, from the steps before it in one direction.
 
     Parameters
     ----------
     into : int array, shape (k + 1,)
-        Number of the matrix that leads away from each step, the furthest first, and from the step itself.
+        Number of the matrix of the transition from each step, the furthest first, and from the step itself.
     up, spread : array, shape (k,)
         The largest factor of each step's output less 1, and the log spread of the likelihoods of everything up to it. As many
         steps as the correlation remembers; what lies beyond is part of the furthest.

@@ -71,14 +71,14 @@ one has no certificate."""
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactLimits:
-    """The lower sides of exact suprema, and who they are about: for a single user.
+    """Lower bounds of exact suprema, and their pair of states, for a single user.
 
     Parameters
     ----------
     backward, forward, temporal : float
-        What some horizon comes as close to as one likes; equal to the supremum but for 1e-9 (relative), unless that is inf.
+        Leakage that some horizon comes arbitrarily close to; within 1e-9 (relative) of the supremum, unless that is inf.
     pair : tuple of two str
-        The two states that past and future together distinguish best; by the one of them that has no supremum, if any.
+        The two states that past and future together distinguish best; those of the direction without a supremum, if any.
     """
 
     backward: float
@@ -90,15 +90,15 @@ class ExactLimits:
 class Exact(Accounting[Releases, Any]):
     """The supremum of the definitions over every mechanism with the given guarantees: the default accounting method.
 
-    Each number is the upper side of a certified pair of states, and `LeakageSeries.attained` has the lower side, which an
-    observation attains (the sign rule; Theory, section 10). For a histogram with Laplace noise it is the leakage of
-    that release itself. Releases are numbers (epsilons in nats), `LikelihoodBox`, or None for a step that publishes nothing.
-    For interval matrices it stands for `IntervalBound`, an upper bound over all matrices of the set.
+    Each number is an upper bound, and `LeakageSeries.attained` has the lower bound, which an observation attains (the sign
+    rule; Theory, section 10). For a histogram with Laplace noise it is the leakage of that release itself. Releases are numbers
+    (epsilons in nats), `LikelihoodBox`, or None for a step without a release. For interval matrices it stands for
+    `IntervalBound`, an upper bound over all matrices of the set.
 
     Parameters
     ----------
     distances : array_like, shape (n, n), optional
-        Of metric privacy, where they are those of a box; `MetricPrivacy` chooses this method then.
+        Distances of metric privacy, if they are those of a box; `MetricPrivacy` then chooses this method.
     """
 
     name = "exact"
@@ -125,7 +125,7 @@ class Exact(Accounting[Releases, Any]):
     )
 
     def document(self) -> dict[str, Any]:
-        """The name, and the distances if there are some."""
+        """The name, and the distances, if any."""
         return {"method": self.name} | ({} if self.distances is None else {"distances": self.distances.tolist()})
 
     def applied(
@@ -224,7 +224,7 @@ class Exact(Accounting[Releases, Any]):
         release: Releases,
         future: Limit | None,
     ) -> Limits:
-        """The largest over pairs; the paper's bound where a direction grows without end or no certificate is found."""
+        """The largest over pairs; the paper's bound where a direction grows without bound or no certificate is found."""
         paper = PAPER.limits([user], release.width)
         if user.states is None:
             return paper
@@ -250,7 +250,7 @@ class Exact(Accounting[Releases, Any]):
         )
 
     def limits(self, users: Sequence[Adversary], release: Releases) -> Limits:
-        """The largest suprema. Users whose paper's bound is no larger than what is found so far need not be computed."""
+        """The largest suprema. Users whose paper's bound is at most the largest so far are not computed."""
         if len(users) == 1 or not release.is_plain:
             return super().limits(users, release)
         # The paper's suprema, raised by their rounding.
@@ -273,7 +273,7 @@ class Exact(Accounting[Releases, Any]):
         return 2.0 * SLACK
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
-        """Suppose that no horizon exceeds the level, and compute whether rollouts that end within it prove it."""
+        """Largest budget for which rollouts prove, by induction on the horizon, that no horizon exceeds the level."""
 
         def worst(epsilon: float) -> float:
             release = self.of_epsilons(np.array([epsilon]))

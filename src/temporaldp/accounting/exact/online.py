@@ -1,4 +1,4 @@
-"""The exact leakage of one user while budgets are chosen one by one: the largest so far, and what a level still allows.
+"""Exact leakage of one user while budgets are chosen one by one: the largest so far, and the budgets that a level still allows.
 
 Notation
 --------
@@ -72,13 +72,13 @@ class ExactFilter(Filter):
     ----------
     problem : OnlineProblem
     tail : Reserve
-        What the reserve leaks.
+        Leakage of the reserve.
     n_steps : int
         Number of steps so far.
     past : Incoming
         Incoming leakage of the next step, from those so far.
     pairs : int array, shape (m,)
-        Pairs of states at earlier steps that what follows may still bring above the level.
+        Pairs of states at earlier steps that later steps may still raise above the level.
     open : Coefficients
         Their rollouts into the future, up to the next step.
     keeps_reserve : bool
@@ -99,7 +99,7 @@ class ExactFilter(Filter):
 
     @classmethod
     def at_start(cls, adversary: Adversary, *, alpha: float, reserve: float = 0.0, horizon: int | None = None) -> Self:
-        """Before the first step.
+        """The filter before the first step.
 
         Parameters
         ----------
@@ -107,8 +107,8 @@ class ExactFilter(Filter):
         alpha : float, > 0
             The level, in nats. Above 300 nats, 300 are satisfied.
         reserve : float
-            Budget that stays admissible at every later step, in nats. Where it lasts, but only just (`sustainable_budget`),
-            a few billionths of it are given up, so that there is room for rounding.
+            Budget that stays admissible at every later step, in nats. If it is barely sustainable (`sustainable_budget`), it is
+            reduced by a few billionths, so that there is room for rounding.
         horizon : int, optional
             Number of steps, where it is known.
 
@@ -130,7 +130,7 @@ class ExactFilter(Filter):
     def adopted(self, adversary: Adversary) -> Self:
         """Return the filter with another correlation from the next step on; without a reserve until `with_reserve`.
 
-        The steps so far keep their matrices; what arrived from them, and their rollouts, are taken over.
+        The steps so far keep their matrices; their incoming leakage and rollouts are kept.
         """
         problem = self.problem.adopted(self.n_steps, adversary)
         past, tail = self.past.adopted(problem, problem.backward, self.n_steps), largest_close(problem, 0.0)
@@ -147,7 +147,7 @@ class ExactFilter(Filter):
 
     @property
     def reserve(self) -> float:
-        """The budget that every later step may spend, in nats: a lower bound; 0 once no longer, or where nothing is kept."""
+        """The budget that every later step may spend, in nats: a lower bound; 0 if there is none."""
         return self.tail.epsilon if self.keeps_reserve else 0.0
 
     @property
@@ -163,13 +163,13 @@ class ExactFilter(Filter):
         return max(self._admitted(last), 0.0)
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
-        """Whether a budget may be spent next: proved. A step that publishes nothing always may."""
+        """Whether a budget is proved to be admissible next. A step without a release always is."""
         if epsilon == 0.0 or (self.keeps_reserve and epsilon <= self.tail.epsilon):
             return not self.is_over
         return epsilon <= self._admitted(last)
 
     def after(self, epsilon: float) -> Self:
-        """After one more budget, whether it was admitted or not: what is spent is spent."""
+        """The filter after one more budget, also one that is not admitted."""
         problem, t = self.problem, self.n_steps
         keeps_reserve = (self.keeps_reserve and epsilon <= self.tail.epsilon) or epsilon <= self._admitted(False)
         # A budget that leaves no room for the reserve may still satisfy the level.
@@ -268,7 +268,7 @@ def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, hig
 
 @dataclass(slots=True, eq=False, repr=False)
 class ExactOdometer(Odometer):
-    """BPL, FPL and TPL of every step so far, of which few change when one more follows.
+    """BPL, FPL and TPL of every step so far, few of which change with a further step.
 
     A step is final once no later steps whose forward leakage is at most a ceiling can raise it.
 
@@ -286,7 +286,7 @@ class ExactOdometer(Odometer):
         BPL, FPL and TPL, in nats, upper bounds.
     n_steps : int
     ceiling : float
-        Forward leakage that all final steps rest on, in nats; at least the largest TPL.
+        Bound of the forward leakage for which steps are final, in nats; at least the largest TPL.
     largest, time : float, int
         The largest TPL of final steps, and the first step that has it.
     final : list of arrays, shape (3, steps), or None

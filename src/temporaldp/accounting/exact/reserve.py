@@ -28,7 +28,7 @@ two. If doubled, a few more chains that hardly forget have a reserve."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserve:
-    """A budget that every later step spends, over an infinite horizon or up to a finite one, and what it leaks.
+    """A budget of every later step, over an infinite or a finite horizon, and its leakage.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ class Reserve:
     future : array, shape (1, pairs) or (T, pairs)
         Incoming leakage from the reserve, the same at every step or one for each.
     rollouts : Coefficients or None
-        Over an infinite horizon, rollouts into the past from all later steps that what lies there may bring above the level.
+        Over an infinite horizon, rollouts into the past from all later steps that the past may raise above the level.
     reach : int
         Over a finite horizon, number of later steps with such rollouts, at most.
     kept : int
@@ -77,14 +77,14 @@ class Reserve:
         return min((self.epsilon + largest) * (1.0 + 4.0 * U), problem.alpha)
 
     def later(self, problem: OnlineProblem, t: int) -> Coefficients | None:
-        """Rollouts into the past from all later steps, come to step t, that what lies there may bring above the level."""
+        """Rollouts into the past from all later steps, up to step t, that the past may raise above the level."""
         if self.reach:
             return _from_later(problem, self, min(len(self.future) - 1, t + self.reach), t)[0]
         return self.rollouts
 
 
 def largest_close(problem: OnlineProblem, reserve: float) -> Reserve | None:
-    """A reserve, or one smaller by some billionths, with what it leaks by itself; None if the level does not allow it."""
+    """A reserve, or one smaller by some billionths, with its leakage; None if the level does not allow it."""
     if reserve > problem.level:
         return None
     if reserve <= 0.0 or problem.n < 2:

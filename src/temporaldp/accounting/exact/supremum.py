@@ -1,4 +1,4 @@
-"""The exact leakage that no horizon exceeds, under a release that repeats; with a certificate, or infinite.
+"""Suprema of the exact leakage over all horizons, for a release that repeats; certified, or infinite.
 
 **Certificate.** Suppose that no horizon's leakage exceeds a level, and let rollouts end in likelihoods within that level of one
 another. If what they prove for every pair is at most the level, the supposition holds by induction on the horizon, since a
@@ -31,7 +31,7 @@ and how many."""
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
-    """The supremum through one direction, or both: `attained` is approached by some horizon, `proved` exceeded by none.
+    """The supremum of one direction, or both: `attained` is approached by some horizon, `proved` is exceeded by none.
 
     `pair` is ``i n + j``. `chain` (None where there is no supremum) has rollouts over an infinite horizon that end within what
     is proved, and `static` are bounds of the incoming leakage about each pair, shape (n, n).

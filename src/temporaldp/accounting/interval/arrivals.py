@@ -46,7 +46,7 @@ class IntervalArrival:
     steps: tuple[Before, ...] = ()
 
     def spread_with(self, epsilon: float) -> float:
-        """The spread of everything up to a step that spends so much itself."""
+        """The spread of everything up to a step with this budget."""
         return (float(self.pairs.max()) + epsilon) * SUM_ROUNDING
 
 
@@ -65,7 +65,7 @@ def arrived_through(steps: Sequence[Before]) -> FloatArray:
 def unraised_arrival(matrix: Matrix, epsilon: float, spread: float) -> IntervalArrival | None:
     """K of a step whose past has this spread, if the step does not raise it: then no later step does; else None.
 
-    A shorter past is one whose first releases said nothing, so that every horizon is covered.
+    A shorter past is one whose first releases carry no information, so that every horizon is covered.
     """
     if not math.isfinite(spread):
         return None
@@ -81,7 +81,7 @@ class IntervalSteps:
     ----------
     user : Adversary
     distance : float
-        Of the two states furthest apart: what each epsilon is multiplied by.
+        Distance of the two states furthest apart, the factor of each epsilon.
     """
 
     def __init__(self, user: Adversary, distance: float = 1.0) -> None:
@@ -93,7 +93,7 @@ class IntervalSteps:
         self._raised = (1.0 + 1e-12) if enumerates(n) else (1.0 + 1e-9)
 
     def arriving(self, side: Side, transition: int, release: float, before: IntervalArrival) -> IntervalArrival:
-        """K through the transition, looking some steps back."""
+        """K through the transition, from some steps back."""
         matrix = getattr(self.user, side).at(transition)
         if matrix is None:
             return self.nothing
@@ -112,6 +112,6 @@ class IntervalSteps:
         )
 
     def raised(self, arrived: IntervalArrival) -> IntervalArrival:
-        """Raise it by more than searches can differ."""
+        """Raise the claim by more than searches can differ."""
         steps = tuple(Before(one.matrix, one.epsilon, one.spread * self._raised) for one in arrived.steps)
         return IntervalArrival(arrived.pairs * self._raised, steps)

@@ -1,7 +1,7 @@
 """Accounting where matrices are known up to intervals: an upper bound for every matrix of the set, chosen anew at each step.
 
-Theory, section 12. Releases are what they promise; of incoming leakage, a number is kept for each pair of states
-(`interval_steps.py`). Never above the paper's kind of bound over the profile of intervals.
+Theory, section 12. A release counts by its epsilon; incoming leakage is one number for each pair of states
+(`arrivals.py`). Never above the paper's bound for the profile of intervals.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
     Parameters
     ----------
     distances : array_like, shape (n, n), optional
-        Of metric privacy (`MetricPrivacy`): every epsilon is multiplied by the largest of them.
+        Distances of metric privacy (`MetricPrivacy`): every epsilon is multiplied by the largest of them.
     """
 
     name = "interval"
@@ -91,7 +91,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         before: IntervalArrival,
         after: IntervalArrival,
     ) -> IntervalArrival | None:
-        """A claim that holds of this step and that no further one raises: that of a spread a little above the present one."""
+        """A claim about this step that no further one raises: that of a spread slightly above the present one."""
         assert isinstance(steps, IntervalSteps)
         matrix, own = getattr(steps.user, side).at(transition), release * steps.distance
         if matrix is None:
@@ -113,7 +113,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         return PairwiseLeakage(states, self.promised(releases), off_diagonal(len(states)), before, after)
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[IntervalArrival, ...]:
-        """A claim that no step raises, close to the smallest such one; an empty tuple where none is found."""
+        """A claim that no step raises, close to the smallest; an empty tuple where none is found."""
         matrix, steps, epsilon = constant_matrix(user, side), self.steps(user), float(self.promised(release)[0])
         if matrix is None:
             return (steps.nothing,)
@@ -136,7 +136,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         return 0.5 * UNSPENT
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
-        """From the paper's budget upwards, to a thousandth: each try is a whole supremum."""
+        """Search from the paper's budget upwards, to a thousandth: each try computes a supremum."""
         known = self._paper.sustainable_epsilon(users, alpha)
 
         def worst(epsilon: float) -> float:

@@ -4,7 +4,7 @@ Notation
 --------
 D       the distances of one step: its log ratios are at most ``e_t D(i, j)``
 K       the lifting of a matrix (`temporaldp.kernels.lifting`)
-b_t     ``K_B(b_{t-1}) + e_t D``: what the releases up to t say about each pair of states at t; forward with time reversed
+b_t     ``K_B(b_{t-1}) + e_t D``: evidence of the releases up to t about each pair of states at t; forward with time reversed
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class MetricPrivacy(PairwiseAccounting[FloatArray]):
     ----------
     distances : array_like, shape (n, n)
         At least 0, zeros on the diagonal; it may be asymmetric. A pandas table with the states' names is put in their order.
-        Where a way round over other states is shorter, that distance counts.
+        Distances are replaced by the shortest paths over other states.
 
     Raises
     ------
@@ -110,7 +110,7 @@ class MetricSteps:
         self._trees: dict[Side, Trees] = {}
 
     def arriving(self, side: Side, transition: int, release: float, before: FloatArray) -> FloatArray:
-        """The lifting of what was known one step before."""
+        """The lifting of the metric one step before."""
         matrix = getattr(self._user, side).at(transition)
         if matrix is None:
             return self.nothing
@@ -127,7 +127,7 @@ class MetricSteps:
         return bool((one <= other).all())
 
     def raised(self, arrived: FloatArray) -> FloatArray:
-        """Raise it by what a settled step may still change."""
+        """Raise the metric by what a settled step may still change."""
         apart = off_diagonal(len(arrived))
         # Share of the largest entry, and so much for every state, by which a metric is raised: more than a lifting rounds
         return arrived + (8e-14 * float(arrived.max()) + (2.0**-50) * (len(arrived) + 8)) * apart

@@ -5,7 +5,7 @@
 Notation
 --------
 d, x     vertices of a profile: Pr(S | other_state) and the excess q - d
-a        leakage that comes in, nats; L(a) the part that passes
+a        incoming leakage with a step's budget, in nats; L(a) the part that passes the transition
 u        unit roundoff, half an ulp of 1
 """
 
@@ -72,7 +72,7 @@ def inverse_of(d, x, level):
 
 @kernel
 def inverse_formula(d, x, level):
-    """The inverse of L by a formula that may be wrong where a matters least.
+    """The inverse of L by a formula, which is inaccurate for extreme a.
 
     ``L(a) <= level`` for a vertex means ``expm1(a) (x - d m) <= m`` with ``m = expm1(level)``; the vertex with the largest
     x - d m decides, and on a hull that is found by binary search.

@@ -73,7 +73,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return self.of_epsilons(budgets(releases) if boxes is None else widths(*boxes))
 
     def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
-        """Epsilon of each for the two states furthest apart."""
+        """Epsilon of each release for the two states furthest apart."""
         return epsilons * self.largest_distance
 
     def promised(self, releases: FloatArray) -> FloatArray:
@@ -81,7 +81,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return releases
 
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> FloatArray:
-        """Zero at the first step, then the loss of what was known one step before."""
+        """Zero at the first step, then the loss of the leakage one step before."""
         (arrived,) = _arrivals([user], side, releases)
         return np.asarray(arrived)
 
@@ -102,11 +102,11 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return Limits(before + own, after + own, before + own + after)
 
     def unspent(self, horizon: int) -> float:
-        """A little for each step."""
+        """A share for each step."""
         return horizon * SPARE
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
-        """Sustainable budget by the paper's Algorithm 2 without its loop, less what roundings at every step may take."""
+        """Sustainable budget by the paper's Algorithm 2 without its loop, less the rounding of every step."""
         largest = largest_reserve([PaperSteps(user) for user in users], alpha).epsilon
         return largest / self.largest_distance * (1.0 - 4.0 * ULP)
 
@@ -129,7 +129,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return found, epsilon
 
     def series(self, users: Sequence[Adversary], releases: FloatArray) -> list[Leakage]:
-        """All users at once, in machine code where they are many."""
+        """All users at once, in compiled code for many of them."""
         past, future = (_arrivals(users, side, releases) for side in ("backward", "forward"))
         return [
             self.leakage(user, before, releases, after) for user, before, after in zip(users, past, future, strict=True)

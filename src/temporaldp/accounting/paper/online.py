@@ -1,4 +1,4 @@
-"""The filter by the paper's bound: two numbers a user decide how much more can be spent, however many steps there were.
+"""The filter by the paper's bound: two numbers per user determine the admissible budgets, for any number of past steps.
 
 Notation
 --------
@@ -6,14 +6,14 @@ alpha      the level
 BPL        backward leakage of the last step
 h          headroom: the largest leakage that may still arrive at the last step from later ones, ``TPL <= alpha`` at every step
            so far if and only if incoming leakage is at most h
-v          what is kept for the steps to come: with it, a constant budget is sustainable
+v          leakage kept for later steps: with it, a constant budget is sustainable
 
 The first step has ``h = alpha - e``. Each later one ``h' = min(alpha - BPL', L_F^-1(h) - e)``: incoming leakage of the new
 step, plus its own budget, must pass no more than h to the step before. So a budget e is admitted if and only if ``h' >= v``,
-that is ``e <= min(alpha - L_B(BPL), L_F^-1(h)) - v``: a closed form, and every step so far is held by it (Theory, section 6).
+that is ``e <= min(alpha - L_B(BPL), L_F^-1(h)) - v``: a closed form that covers every step so far (Theory, section 6).
 
-L_F^-1 expands: what is given to the safe side for rounding grows from step to step where budgets sit on the level to the last
-digit, and spare room grows as well where they do not. So planners keep `SPARE` of alpha a step.
+L_F^-1 expands: the margin for rounding grows from step to step where budgets use the level to the last digit, and so does
+unused room elsewhere. So planners leave `SPARE` of alpha per step unused.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PaperSteps:
         return each[0] if len(each) == 1 else each[transition]
 
     def arriving(self, side: Side, transition: int, release: float, before: float) -> float:
-        """The loss of their sum."""
+        """The loss of the sum of incoming leakage and epsilon."""
         return self.loss(side, transition)(before + release * self.distance)
 
     def leakage(self, past: float, release: float, future: float) -> float:
@@ -76,7 +76,7 @@ class PaperSteps:
         return one <= other
 
     def raised(self, arrived: float) -> float:
-        """Not at all: the recursion comes to rest to the last digit."""
+        """The number itself: the recursion converges to the last digit."""
         return arrived
 
 
@@ -95,14 +95,14 @@ class PaperFilter(Filter):
     steps : PaperSteps
     alpha : float
     kept : float
-        What later steps may make arrive at the next one.
+        Incoming leakage of the next step that is kept for later steps.
     horizon : int or None
     n_steps : int
         Number of steps so far.
     arrived : float
         Incoming leakage of the next step from the past, in nats.
     room : float
-        What the next step's budget, times the distance, and all that arrives there from later ones may add up to; rounded down.
+        Upper limit of the next step's budget, times the distance, plus its incoming leakage from later steps; rounded down.
         ``-inf`` once the level is exceeded.
     """
 
@@ -129,7 +129,7 @@ class PaperFilter(Filter):
         return epsilon <= self.largest(last)
 
     def after(self, epsilon: float) -> Self:
-        """After one more budget; one by which some step exceeds the level leaves nothing, ever."""
+        """The filter after one more budget; after one above the level it admits nothing more."""
         transition, steps, spent = self.n_steps, self.n_steps + 1, epsilon * self.steps.distance
         if steps in {self.horizon, self.steps.adversary.n_steps}:  # no transition leads on
             return replace(self, n_steps=steps, arrived=0.0, room=0.0)

@@ -29,7 +29,7 @@ from temporaldp.values import ULP, FloatArray
 
 
 class Product:
-    """A product of matrices, between entrywise bounds, and what it reveals about each pair of states.
+    """A product of matrices, between entrywise bounds, and its leakage about each pair of states.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Product:
         return float(self.ratios.max())
 
     def after(self, matrix: Any) -> Product:
-        """Return the matrix times this product; the same object whenever it is asked for."""
+        """Return the matrix times this product; cached."""
         found = self._next.get(id(matrix))
         if found is None or found[0] is not matrix:  # a copy of this object has the keys of another process
             low, high = matrix.bounds
@@ -94,7 +94,7 @@ class QuiltArrival:
 
     @cached_property
     def settled(self) -> float:
-        """The smallest ``c_a + max L_a``: what a quilt yields at every later step, but for the epsilons to come."""
+        """The smallest ``c_a + max L_a``: the bound of a quilt at every later step, without the epsilons of later steps."""
         return min((cost + product.largest for cost, product in self.quilts), default=math.inf)
 
     @cached_property
@@ -149,7 +149,7 @@ class QuiltSteps:
         )
 
     def raised(self, arrived: QuiltArrival) -> QuiltArrival:
-        """Raise it by more than sums of epsilons round."""
+        """Raise the bound by more than the rounding of sums of epsilons."""
         return QuiltArrival(_raise(arrived.whole), tuple((_raise(cost), product) for cost, product in arrived.quilts))
 
 

@@ -17,7 +17,7 @@ from temporaldp.values import FloatArray
 
 
 class MarkovQuilt(StepwiseAccounting[QuiltArrival]):
-    """Leakage of a mechanism that is only known to be epsilon-DP about each single step: its noise may be shared between steps.
+    """Leakage of any mechanism that is epsilon-DP about each single step; noise may be shared between steps.
 
     Every other accounting method assumes fresh noise at each step. Tree and matrix mechanisms share noise between steps, and
     telemetry systems memoise answers; of many published systems it is not known. Let the whole output be e_t-DP when the state
@@ -59,7 +59,7 @@ class MarkovQuilt(StepwiseAccounting[QuiltArrival]):
     def leakage(
         self, user: Adversary, past: tuple[QuiltArrival, ...], releases: FloatArray, future: tuple[QuiltArrival, ...]
     ) -> Leakage:
-        """Step by step, with the leakage of each pair."""
+        """The largest leakage of any pair at each step."""
         found = super().leakage(user, past, releases, future)
         if user.states is None:
             return found

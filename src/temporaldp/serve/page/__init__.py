@@ -1,1 +1,1 @@
-"""The page: files that a browser runs, and what only the server can compute for them. Nothing of it is stored or logged."""
+"""The page: files for a browser, and computations on the server. No question is stored or logged."""

@@ -1,4 +1,4 @@
-"""The files of the page, and the whole page as one file that needs no server."""
+"""The files of the page, and the page as one file that needs no server."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def text(name: str) -> str:
 
 @cache
 def front() -> str:
-    """The page as the server gives it: no script and no style of its own, so that no inline code need ever be allowed."""
+    """The page as served, without inline scripts and styles, so that no inline code need be allowed."""
     links = f'<link rel="stylesheet" href="/page/{STYLE}">\n<link rel="icon" href="/page/{ICON}">'
     return _document(links, '<script type="module" src="/page/main.js"></script>')
 
 
 @cache
 def alone() -> str:
-    """The page as one file: everything in it, and a policy that lets it fetch nothing and run only what is in it."""
+    """The page as one file, with a policy that permits only its own code and no requests."""
     style, script = text(STYLE), "\n".join(_closed(text(name)) for name in MODULES)
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "

@@ -1,4 +1,4 @@
-"""The questions that the page asks the server, and their answers: plain values in, plain values out."""
+"""Questions of the page and their answers, as JSON values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Question(BaseModel, extra="forbid", frozen=True):
         Raises
         ------
         InputError
-            The matrices are none, or none is known.
+            The matrices are not admissible, or none is given.
         """
         if self.stays is not None:
             known = Adversary(_sticky(self.names, self.stays), _sticky(self.names, self.stays))
@@ -73,12 +73,12 @@ class Question(BaseModel, extra="forbid", frozen=True):
             None if self.knows == "future" else known.backward, None if self.knows == "past" else known.forward
         )
         if found.states is None:
-            raise InputError("expected a matrix of what the adversary knows: backward, forward or both")
+            raise InputError("expected a correlation: a matrix backward, forward or both")
         return found
 
 
 class LeakageQuestion(Question):
-    """Leakage at every step, what is behind it, and its supremum."""
+    """Leakage at every step, its evidence, and its supremum."""
 
     epsilon: float = Field(gt=0.0, le=100.0)
     step: int | None = Field(None, ge=0, description="The step whose observation is shown, from 0; default: the worst.")
@@ -114,7 +114,7 @@ class ConstantQuestion(PlanQuestion):
     """The largest constant budget that satisfies alpha."""
 
     def answer(self) -> dict[str, Any]:
-        """A budget of each step, a lower bound to 1e-8, and its noise."""
+        """Budget of each step, a lower bound to 1e-8, and its noise."""
         adversary = self.adversary()
         # alpha / T satisfies alpha whatever the correlation; more than alpha never does.
         safe = self.alpha / self.horizon * (1.0 - 1e-12)
@@ -126,7 +126,7 @@ class ConstantQuestion(PlanQuestion):
 
 
 class SweepQuestion(Question):
-    """Leakage of a release under chains that keep their state with several probabilities."""
+    """Leakage of a release under chains with several probabilities of staying."""
 
     epsilon: float = Field(gt=0.0, le=100.0)
 
@@ -150,7 +150,7 @@ class DeltaQuestion(Question):
     )
 
     def answer(self) -> dict[str, Any]:
-        """Leakage at every step, an upper bound: quick by one privacy curve for all pairs of states, or tighter."""
+        """Leakage at every step, an upper bound: fast with one privacy curve for all pairs of states, or tighter."""
         release, adversary = histogram_profile(self.noise, self.scale), self.adversary()
         method = ApproximateDP(self.delta, pairwise=None if self.pairwise else False)
         series = temporal_leakage(adversary, [release] * self.horizon, accounting=method)
@@ -216,14 +216,14 @@ def _curves(series: LeakageSeries) -> dict[str, Any]:
 
 
 def correlation_of(content: bytes, kind: str, roles: dict[str, Any]) -> dict[str, Any]:
-    """Names and matrices from an upload that is held in memory alone; or its columns, where they have to be chosen.
+    """Names and matrices from an upload, in memory alone; or its columns, if they must be chosen.
 
-    `roles` has the names of the columns "user", "time" and "state" that were chosen.
+    `roles` are the chosen names of the columns "user", "time" and "state".
 
     Raises
     ------
     MatrixError, TraceError
-        The upload is not such a table; the message names the place.
+        The upload is not a table of traces; the message names the place.
     """
     if kind == "matrix":
         from temporaldp.files.matrices import parse_matrix

@@ -1,6 +1,6 @@
-"""The page, its files, and the answers to its questions.
+"""Routes of the page, its files, and its questions.
 
-These addresses are the page's own: they may change with it, and are no part of the interface for programs.
+These addresses belong to the page and may change with it; they are not part of the interface for programs.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ router = APIRouter(include_in_schema=False, route_class=BoundedRoute)
 
 @router.get("/", response_class=HTMLResponse)
 async def page(request: Request) -> str:
-    """Return the page, and start what answers its first question."""
+    """Return the page, and start the worker."""
     request.app.state.quick.start()
     return assets.front()
 
 
 @router.get("/page/{name}")
 def file(name: str) -> Response:
-    """One of its files."""
+    """One of the page's files."""
     if name not in assets.FILES:
         raise HTTPException(404, "There is no such file")
     return Response(assets.text(name), media_type=assets.MEDIA_TYPES[name.rpartition(".")[2]])
@@ -35,7 +35,7 @@ def file(name: str) -> Response:
 
 @router.get("/v1/view/alone", response_class=HTMLResponse)
 def page_alone() -> str:
-    """The page as one file, into which a browser writes what it shows."""
+    """The page as one file, into which a browser inserts its contents."""
     return assets.alone()
 
 

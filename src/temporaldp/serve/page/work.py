@@ -1,4 +1,4 @@
-"""The process beside the server: answers questions that come through a pipe until its other end is closed."""
+"""The worker process: answers questions from a pipe until its other end is closed."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ TOO_MUCH = "this takes more memory than the page may use: the command line compu
 
 
 class FaultError(Exception):
-    """A fault of the library, by its name alone: its message may contain data, which the server must not log."""
+    """An unexpected error, by the name of its class alone: its message may contain data, which the server must not log."""
 
 
 def work(questions: Connection, compiles: bool) -> None:
-    """Answer, with a bounded address space where the system can; compile after the first answer if asked to."""
+    """Answer questions, with a limited address space if possible; on request, compile kernels after the first answer."""
     if sys.platform != "win32":
         import resource
 

@@ -1,7 +1,7 @@
-"""A process beside the server that computes, so that the server does not wait, and that can be stopped.
+"""A worker process for computations that do not block the server and can be stopped.
 
-A computation ends with its answer, at its time limit, or when no client waits for it any more: then the process is ended,
-and the next question starts another. Questions and answers pass through a pipe and are written nowhere.
+A computation ends with its answer, at its time limit, or when no client waits for it any more: the process is then killed,
+and the next question starts another. Questions and answers pass through a pipe and are not stored.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ COMPILATION = 60.0
 
 
 class TooLongError(InputError):
-    """A computation that the page does not wait for, or that takes more memory than it may."""
+    """A computation exceeds the limit of time or memory."""
 
 
 class Worker:
-    """Answers one question at a time; several wait for one another.
+    """Worker that answers one question at a time; others wait.
 
     Parameters
     ----------
     seconds : float
-        That a computation may take.
+        Time limit of a computation.
     compiles : bool
-        Whether the process compiles its kernels once it has answered its first question, so that the next ones are quick.
+        Whether the process compiles its kernels after its first answer, so that later ones are faster.
     """
 
     def __init__(self, *, seconds: float = 60.0, compiles: bool = False) -> None:
@@ -58,12 +58,12 @@ class Worker:
         Raises
         ------
         BusyError
-            Too many questions wait.
+            Too many questions are waiting.
         TooLongError
-            It took longer than the limit, which is shorter while others wait, or the process ended, as one does that gets no
-            more memory.
+            The computation took longer than the limit, which is shorter while others wait, or the process ended, as without
+            memory.
         TemporaldpError, FaultError
-            What the function raises.
+            Raised by the function.
         """
         if self._n_waiting >= MOST_WAITING:
             raise BusyError
