@@ -60,6 +60,21 @@ output = "out.csv"
     with tdp.Ledger(tmp_path / "r.db") as ledger:
         assert len(ledger) == 6
         assert ledger[-1].leakage <= 1.0
+        noted = len(ledger.events)
+    changed = ["release.head=0123456789abcdef", "privacy.bound=exact"]  # another recipe, which would be noted
+    with pytest.raises(tdp.LedgerError, match="0123456789abcdef"):
+        tdp.Project.load(tmp_path / "temporaldp.toml", changed).release()
+    with tdp.Ledger(tmp_path / "r.db") as ledger:
+        assert len(ledger.events) == noted
+
+
+@pytest.mark.parametrize("setting", ["release.head=0123456789ab", "release.warn_at=0.5", "release.log=l.jsonl"])
+def test_a_release_by_a_plan_alone_refuses_settings_that_need_a_ledger(setting, tmp_path):
+    project = tdp.Project.load(written(tmp_path, COMPLETE))
+    tdp.save_plan(project.plan(), tmp_path / "plan.json")
+    assignments = [setting, f"release.plan={tmp_path / 'plan.json'}"]
+    with pytest.raises(tdp.InputError, match="need a ledger"):
+        tdp.Project.load(tmp_path / "temporaldp.toml", assignments).release()
 
 
 def test_a_release_without_a_level_is_refused(tmp_path):

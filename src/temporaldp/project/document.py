@@ -50,7 +50,7 @@ def read_settings(
         document = _parsed(text, name)
         _require_known(document, lambda key: _location(name, text, key))
         _resolve_paths(document, place.parent)
-    told: dict[str, tuple[str, Any]] = {}
+    given: dict[str, tuple[str, Any]] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
         if not equals or "." not in key:
@@ -59,16 +59,16 @@ def read_settings(
             )
         section, _, field = key.strip().partition(".")
         _require_known({section: {field: value}}, lambda key: f"--set {key}")
-        told[key.strip()] = f"--set {key.strip()}", value
-    told |= {key: (option, value) for key, (option, value) in (options or {}).items() if value is not None}
-    for key, (_, value) in told.items():
+        given[key.strip()] = f"--set {key.strip()}", value
+    given |= {key: (option, value) for key, (option, value) in (options or {}).items() if value is not None}
+    for key, (_, value) in given.items():
         section, _, field = key.partition(".")
         document.setdefault(section, {})[field] = value
     try:
         return Settings.model_validate(document)
     except ValidationError as error:
         raise InputError(
-            _sentence(error, lambda key: told[key][0] if key in told else _location(name, text, key))
+            _sentence(error, lambda key: given[key][0] if key in given else _location(name, text, key))
         ) from None
 
 
