@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 CHECKPOINT = "checkpoint"
 
 EVERY = 100
-"""Steps between two checkpoints: so many are read and counted at most when a ledger is opened."""
+"""Steps between two checkpoints: the largest number that is read and counted when a ledger is opened."""
 
 KEPT = 2
-"""Checkpoints that are kept: the place of the older one is taken by the next."""
+"""Number of stored checkpoints: the next one replaces the oldest."""
 
 LAYOUT = 5
 """Of a checkpoint."""
 
 
 class Checkpoint(NamedTuple):
-    """Part of a ledger that was checked, and the state of its accountant then.
+    """A checked part of a ledger, and the state of its accountant.
 
     Parameters
     ----------

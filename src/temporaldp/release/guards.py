@@ -86,7 +86,7 @@ class Guard(ABC):
         """Skip the next step, at this position, without an output; an error if there are no more steps."""
 
     def begin(self, ledger: Ledger) -> None:
-        """Get ready for the steps of a ledger that was made for this: an accountant goes on from its checkpoint.
+        """Prepare for the steps of a matching ledger: an accountant continues from its checkpoint.
 
         The accountant's matrices are kept beside the ledger.
         """
@@ -132,7 +132,7 @@ class Guard(ABC):
             self.accountant.spend(epsilon)
 
     def replay(self, ledger: Ledger) -> None:
-        """Count the steps of the ledger that the accountant has not counted; without one, none depends on those before it."""
+        """Count the steps of the ledger that the accountant has not counted yet; without one, nothing."""
         if self.accountant is not None:
             known = len(self.accountant)
             if known > len(ledger):
@@ -143,7 +143,7 @@ class Guard(ABC):
             take_in(self.accountant, ledger)
 
     def kept_state(self) -> dict[str, Any] | None:
-        """State of the accountant after the steps so far, as JSON values; None where all of them are needed.
+        """State of the accountant after the steps so far, as JSON values; None if all steps are needed.
 
         A plan alone has nothing to keep; one that is made anew reads what was spent.
         """
@@ -193,7 +193,7 @@ class PlanGuard(Guard):
         return NOTHING
 
     def require_mechanism(self, mechanism: Mechanism) -> None:
-        """Refuse a mechanism that does not fit the plan."""
+        """Raise an error for a mechanism that does not fit the plan."""
         self._plan.require_mechanism(mechanism)
 
     def charge(self, epsilon: float, *, last: bool) -> None:
@@ -254,12 +254,12 @@ class AccountantGuard(Guard):
         return made
 
     def pass_over(self, step: int) -> Measurement:
-        """A step that spends nothing."""
+        """Skip a step, which spends nothing."""
         self.accountant.check(0.0)
         return NOTHING
 
     def _current_plan(self) -> BudgetPlan | None:
-        """The plan, made anew where less was spent than planned."""
+        """The plan, made again if less was spent than planned."""
         accountant = self.accountant
         if accountant.horizon is None or accountant.reserve > 0.0 or len(accountant) >= accountant.horizon:
             return self._plan

@@ -114,7 +114,7 @@ class Ledger(Closing):
         ----------
         place : path, str, or a store
         describe : callable
-            Gives the configuration as JSON values; takes the salt of the digests in an existing ledger, None for a new one.
+            Returns the configuration as JSON values, given the salt of an existing ledger's digests, or None.
         **created : str or None
             Data that a service stores with a new release (`Store.create`).
 

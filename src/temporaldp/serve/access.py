@@ -52,7 +52,7 @@ class Asking:
     async def run(
         self, role: Role, act: Callable[[Service], Result], *, release: str | None = None, is_long: bool = False
     ) -> Result:
-        """Return what an act on the service gives, if the token allows it for a release, by default for all."""
+        """Return the result of an operation on the service, if the token allows it for a release, by default for all."""
 
         def allowed() -> Result:
             self._require(role, release)
@@ -68,7 +68,7 @@ class Asking:
         return await self.run(role, lambda service: act(service.find(release)), release=release, is_long=is_long)
 
     def _require(self, role: Role, release: str | None) -> None:
-        """401 if the token is none, 403 if it does not allow this; None for what concerns all releases."""
+        """Answer 401 without a valid token, 403 if it does not allow this; None stands for all releases."""
         try:
             token = self.service.tokens.check(self.token)
         except TokenRefusedError as error:

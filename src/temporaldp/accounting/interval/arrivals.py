@@ -31,7 +31,7 @@ SUM_ROUNDING = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Before:
-    """A step further back: the matrix that leads on from it, what it spent, and the spread of everything up to it."""
+    """A step further back: the matrix of the transition from it, its budget, and the spread of everything up to it."""
 
     matrix: Matrix
     epsilon: float
@@ -40,7 +40,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntervalArrival:
-    """K, and the steps behind it, the nearest first; none where nothing came before."""
+    """K, and the steps before, the nearest first; none at the first step."""
 
     pairs: FloatArray
     steps: tuple[Before, ...] = ()
