@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from temporaldp import Adversary, ApproximateDP, InputError, TransitionMatrix, adapters, temporal_leakage
@@ -47,5 +49,7 @@ def test_a_distribution_for_adding_or_removing_is_refused_rather_than_counted_to
         adapters.loss_distribution(
             pld.from_gaussian_mechanism(NOISE, pessimistic_estimate=False), neighboring_relation="replace_one"
         )
+    with pytest.raises(InputError, match="rounding is unknown"):
+        adapters.loss_distribution(SimpleNamespace(get_delta_for_epsilon=len), neighboring_relation="replace_one")
     with pytest.raises(InputError, match="expected a privacy loss distribution of dp-accounting, got float"):
         adapters.loss_distribution(1.0, neighboring_relation="replace_one")

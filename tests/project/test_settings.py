@@ -68,6 +68,32 @@ output = "out.csv"
         assert len(ledger.events) == noted
 
 
+def test_a_release_writes_smoothed_counts_and_synthetic_traces_where_they_are_set(tmp_path):
+    rows = [f"u{u},{t},{s}" for u, states in enumerate(("abbaab", "bbaabb", "aabbab")) for t, s in enumerate(states)]
+    for name in ("past", "now"):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    text = """
+[traces]
+path = "now.csv"
+[history]
+path = "past.csv"
+[privacy]
+alpha = 1
+[release]
+smoothed = "smoothed.csv"
+synthetic = "synthetic.csv"
+"""
+    for number, level in enumerate(("ledger", "plan")):
+        file = written(tmp_path, f"{text}\n{level} = '{tmp_path / level}'\n")
+        if level == "plan":
+            tdp.save_plan(tdp.Project.load(file, ["privacy.horizon=6"]).plan(), tmp_path / "plan")
+        tdp.Project.load(file).release()
+        for name in ("smoothed.csv", "synthetic.csv"):
+            lines = (tmp_path / name).read_text().splitlines()
+            assert len(lines) > 12, (number, name)
+            (tmp_path / name).unlink()
+
+
 @pytest.mark.parametrize("setting", ["release.head=0123456789ab", "release.warn_at=0.5", "release.log=l.jsonl"])
 def test_a_release_by_a_plan_alone_refuses_settings_that_need_a_ledger(setting, tmp_path):
     project = tdp.Project.load(written(tmp_path, COMPLETE))

@@ -43,7 +43,11 @@ def loss_distribution(distribution: Any, *, neighboring_relation: Any) -> LossDi
     checked_relation(neighboring_relation)
     if not hasattr(distribution, "get_delta_for_epsilon"):
         raise InputError(f"expected a privacy loss distribution of dp-accounting, got {type(distribution).__name__}")
-    # Which way it was rounded is no public attribute.
-    if getattr(getattr(distribution, "_pmf_remove", None), "_pessimistic_estimate", True) is False:
-        raise InputError("expected a pessimistic privacy loss distribution, got an optimistic one: a lower bound")
+    # The direction of its rounding is no public attribute: a distribution without it is refused.
+    sides = (getattr(distribution, name, None) for name in ("_pmf_remove", "_pmf_add"))
+    if not all(getattr(side, "_pessimistic_estimate", False) for side in sides):
+        raise InputError(
+            "expected a pessimistic privacy loss distribution, got an optimistic one, which is a lower bound, or one whose "
+            "rounding is unknown"
+        )
     return LossDistribution(distribution)

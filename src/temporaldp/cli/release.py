@@ -8,18 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from temporaldp import ContinualRelease, InputError, release_histograms, save_released
-from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
 from temporaldp.cli.earlier_output import is_earlier, refuse_existing
 from temporaldp.cli.operation import ledger_facts, logged, nearly_used, other_data, say_forecast, trial_place
 from temporaldp.cli.released import say_release
 from temporaldp.cli.render import warn, working
 from temporaldp.cli.shared_release import refuse_account, release_table
-from temporaldp.cli.smoothing import Smoothing
 from temporaldp.correlation import Traces
 from temporaldp.errors import InputDiffersWarning
 from temporaldp.project.release import checked_output, setup_of
-from temporaldp.release import filtered_histograms
+from temporaldp.project.smoothing import smoothing_of
 from temporaldp.release.histograms import gap_before
 from temporaldp.release.outputs import from_text
 from temporaldp.report.sentences import steps
@@ -107,10 +105,7 @@ def _release_with_ledger(
         warn(gap)
         warn(other_data(stream, setup.data, [t for t in setup.data.times if _published(stream, t) is not None]))
         warn(nearly_used(stream, asked.warn_at))
-        smoothing = None
-        if setup.public is not None:
-            smoothing = Smoothing(filtered_histograms(setup.data, stream), setup.public, settings)
-        say_release(released, setup, output, as_json, smoothing, (stream, before))
+        say_release(released, setup, output, as_json, smoothing_of(setup, released, stream), (stream, before))
 
 
 def _release_by_plan(settings: Settings, output: Path, *, as_json: bool) -> None:
@@ -121,12 +116,8 @@ def _release_by_plan(settings: Settings, output: Path, *, as_json: bool) -> None
     with working("drawing noise"):
         released = release_histograms(setup.data, setup.plan, consistent=settings.release.consistent)
     save_released(released, output, **settings.traces.own_names)
-    smoothing = None
-    if setup.public is not None:
-        totals = setup.data.histogram().sum(axis=1)
-        with working("smoothing"):
-            found = smooth_released(released, setup.public, total=totals, times=setup.data.times)
-        smoothing = Smoothing(found, setup.public, settings)
+    with working("smoothing"):
+        smoothing = smoothing_of(setup, released)
     say_release(released, setup, output, as_json, smoothing)
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from temporaldp import ContinualRelease, ReleasedHistograms
 from temporaldp.cli.render import console, facts, learning_facts, say_json, warn
-from temporaldp.cli.smoothing import Smoothing
 from temporaldp.correlation import Traces
 from temporaldp.planning.histogram_noise import mean_absolute_noise
 from temporaldp.project.inputs import absences
 from temporaldp.project.release import ReleaseSetup
+from temporaldp.project.smoothing import Smoothing
 from temporaldp.release.renewal import renewal_of
 from temporaldp.report.sentences import (
     NoiseBesideCounts,

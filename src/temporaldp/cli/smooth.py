@@ -11,9 +11,9 @@ from temporaldp import InputError, load_released
 from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
 from temporaldp.cli.render import facts, say_json, working
-from temporaldp.cli.smoothing import Smoothing
 from temporaldp.cli.written import draw, require_places, say_written
 from temporaldp.project.release import public_correlation, without_traces
+from temporaldp.project.smoothing import Smoothing
 from temporaldp.release.released import release_suffix
 from temporaldp.report.figures import release_figure
 

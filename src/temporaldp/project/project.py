@@ -15,6 +15,7 @@ from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
 from temporaldp.project.inputs import Inputs, gather, read_data
 from temporaldp.project.release import checked_output, setup_of
+from temporaldp.project.smoothing import smoothing_of
 from temporaldp.release import ReleasedHistograms, release_histograms, save_released
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Project:
         return {"verify": verification.enabled} | verification.model_dump(exclude={"enabled"}, exclude_none=True)
 
     def release(self) -> ReleasedHistograms:
-        """Publish the histograms of the traces, and write them to the output if one is set.
+        """Publish the histograms of the traces, and write them, and smoothed counts, to the files that are set.
 
         With a ledger, a step that was published before is returned as it was. Without one, every call draws new noise and
         spends the budgets of the plan again.
@@ -135,14 +136,18 @@ class Project:
             The ledger cannot be read, written or trusted.
         """
         release = self.settings.release
-        output = None if release.output is None else checked_output(self.settings)
+        output = checked_output(self.settings, dry_run=release.output is None)
         setup = setup_of(self.settings)
         if release.ledger is None:
             assert setup.plan is not None
             released = release_histograms(setup.data, setup.plan, consistent=release.consistent)
+            smoothing = smoothing_of(setup, released)
         else:
             with setup.opened(release.ledger) as stream:
                 released = release_histograms(setup.data, stream, consistent=release.consistent)
-        if output is not None:
+                smoothing = smoothing_of(setup, released, stream)
+        if release.output is not None:
             save_released(released, output, **self.settings.traces.own_names)
+        if smoothing is not None:
+            smoothing.save()
         return released

@@ -1,4 +1,4 @@
-"""Common parts of `release` and `smooth`: writing smoothed counts, and describing them."""
+"""Smoothed counts of a release by its settings: computed, written and described."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temporaldp import PublicCorrelation, SmoothedHistograms
-from temporaldp.release import save_smoothed, save_synthetic, synthetic_traces
+from temporaldp.project.release import ReleaseSetup
+from temporaldp.release import (
+    ContinualRelease,
+    ReleasedHistograms,
+    SmoothedHistograms,
+    filtered_histograms,
+    save_smoothed,
+    save_synthetic,
+    smooth,
+    synthetic_traces,
+)
+from temporaldp.smoothing import PublicCorrelation
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -54,3 +64,16 @@ class Smoothing:
             "lower": self.found.lower,
             "upper": self.found.upper,
         }
+
+
+def smoothing_of(
+    setup: ReleaseSetup, released: ReleasedHistograms, stream: ContinualRelease[Any, Any] | None = None
+) -> Smoothing | None:
+    """Smooth the counts of a release, or take those that a ledger stores; None where the settings name no file for them."""
+    if setup.public is None:
+        return None
+    if stream is not None:
+        return Smoothing(filtered_histograms(setup.data, stream), setup.public, setup.settings)
+    totals = setup.data.histogram().sum(axis=1)
+    found = smooth(released, setup.public, total=totals, times=setup.data.times)
+    return Smoothing(found, setup.public, setup.settings)
