@@ -65,7 +65,8 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
         """Reorder the distances as the users' states."""
-        return self if self._given is None else PaperBound(checked_distances(self._given, users[0].states))
+        method = super().applied(users, releases, online=online)
+        return method if self._given is None else PaperBound(checked_distances(self._given, users[0].states))
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
