@@ -5,27 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import InputError
+from temporaldp.planning.measurement import AccountedMechanism
 from temporaldp.values import positive
 
 ROUNDED = 1e-12
 """Share of a budget that is left over, so that shares that are rounded up do not add up to more than it."""
 
 
-class Table(Protocol):
+@runtime_checkable
+class Table(AccountedMechanism, Protocol):
     """A mechanism that can share a budget, with an error that is inversely proportional to it."""
 
     @property
     def error_at_one(self) -> float:
         """Sum of the mean absolute errors of all numbers at epsilon = 1."""
-
-    def epsilon_spent(self, epsilon: float) -> float:
-        """Privacy loss of one call with that budget, in nats."""
 
     def __call__(self, snapshot: Any, epsilon: float) -> Any:
         """Return the output."""
@@ -65,7 +64,7 @@ class SharedBudget:
         if not tables:
             raise InputError("expected at least one table, got none")
         for name, table in tables.items():
-            if not all(hasattr(table, needed) for needed in ("error_at_one", "epsilon_spent", "__call__")):
+            if not isinstance(table, Table):
                 raise InputError(
                     f"expected tables with error_at_one and epsilon_spent, such as DiscreteLaplaceHistogram, got "
                     f"{type(table).__name__} for {name!r}"

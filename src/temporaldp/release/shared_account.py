@@ -142,9 +142,7 @@ class SharedRelease(Closing):
         step: str | None = None,
         states: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        known = {name: positive(share, f"share of {name!r}") for name, share in shares.items()}
-        for name in known:
-            printable(name, "table")
+        known = {printable(name, "table"): positive(one, f"share of {name!r}") for name, one in shares.items()}
         if table not in known:
             raise InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}")
         if math.fsum(known.values()) > 1.0 + ROUNDED:
