@@ -53,8 +53,16 @@ class Checkpoint(NamedTuple):
         It contains a hash of all events, as the rows between them, which would reveal a change, are not read.
         """
         before = digest(*(f"{event.signed}\n{event.hash}" for event in events[: self.end.n_events]))
-        made_by = {"layout": LAYOUT, "version": _version(), "began": began}
-        return canonical({**self.end._asdict(), "accountant": self.accountant, **made_by, "events": before})
+        return canonical(
+            {
+                "layout": LAYOUT,
+                "version": _version(),
+                "began": began,
+                "events": before,
+                "accountant": self.accountant,
+                **self.end._asdict(),
+            }
+        )
 
 
 def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, Any]) -> bool:

@@ -41,9 +41,8 @@ def consistent_counts(noisy: ArrayLike, *, total: int) -> IntArray:
     if total < 0:
         raise InputError(f"expected a public total >= 0, got {total}")
     order = sorted(range(counts.size), key=lambda k: -int(counts[k]))
-    falling = [
-        int(counts[k]) for k in order
-    ]  # Python's integers: noise under a tiny budget would overflow sums of int64
+    # Python's integers: noise under a tiny budget would overflow sums of int64.
+    falling = [int(counts[k]) for k in order]
     # Keeping the k largest, each loses (sum - total) / k; the right k is the last whose smallest count stays positive.
     excess = [running - total for running in accumulate(falling)]
     keep = max((k for k in range(1, len(falling) + 1) if falling[k - 1] * k > excess[k - 1]), default=0) if total else 0

@@ -142,8 +142,7 @@ class FileDatabase(Database):
         found, log = _identity_at(self._path), _identity_at(Path(f"{self._path}-wal"))
         self._log = self._log or log  # a new connection may have made a new one
         if found != self._file or log != self._log:
-            self._engine.dispose()
-            self._engine = None
+            self.disconnect()
             raise LedgerError(
                 f"the ledger {self.place} (or its log) was removed, moved or replaced while it was in use; nothing was "
                 "published. Put it back, and open it again"

@@ -78,8 +78,10 @@ class StepFilter:
         """Filtered counts to store with the step after the ledger's last one, as JSON values."""
         self._catch_up(ledger)
         step = self._released(len(ledger), counts, epsilon, float(total))
-        found = _estimated(self._after(step), step)
-        return {part: getattr(found, part).tolist() for part in ("counts", "lower", "upper")} | {"total": int(total)}
+        state = self._after(step)
+        mean, variance = averaged(state.belief, state.weights)
+        found = estimates(mean[None], variance[None], [step])
+        return {part: getattr(found, part)[0].tolist() for part in ("counts", "lower", "upper")} | {"total": int(total)}
 
     def _catch_up(self, ledger: Ledger) -> None:
         for row in ledger[self._known :]:
@@ -135,9 +137,3 @@ def require_histogram(mechanism: Any) -> None:
             f"expected a histogram (DiscreteLaplaceHistogram, NoisyHistogram) to filter, got {type(mechanism).__name__}: the "
             "noise of its outputs is not known"
         )
-
-
-def _estimated(state: FilterState, step: StepRelease) -> CountEstimate:
-    mean, variance = averaged(state.belief, state.weights)
-    found = estimates(mean[None], variance[None], [step])
-    return CountEstimate(found.counts[0], found.lower[0], found.upper[0])

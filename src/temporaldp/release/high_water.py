@@ -52,11 +52,10 @@ def require_mark(ledger: Ledger) -> None:
     if mark is None or contains(ledger, ledger.events, mark):
         return
     ledger.refresh()  # another process may have written since the ledger was read
-    if contains(ledger, ledger.events, mark):
-        return
-    raise LedgerChangedError(
-        ledger.place,
-        f"this machine has written {mark.n_steps} steps to it, the last of which are missing or were changed: it is an older "
-        "copy, or was edited. Restore one that holds every published step; if what they spent is to be forgotten, remove "
-        f"{mark_file(ledger)}",
-    )
+    if not contains(ledger, ledger.events, mark):
+        raise LedgerChangedError(
+            ledger.place,
+            f"this machine has written {mark.n_steps} steps to it, the last of which are missing or were changed: it is an "
+            "older copy, or was edited. Restore one that holds every published step; if what they spent is to be forgotten, "
+            f"remove {mark_file(ledger)}",
+        )

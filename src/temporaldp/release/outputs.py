@@ -22,10 +22,11 @@ def as_text(output: Any) -> str:
         The output has another type, and could not be restored exactly.
     """
     try:
-        if _is_plain_array(output):
-            document = {"array": output.tolist(), "dtype": output.dtype.str, "shape": output.shape}
-        else:
-            document = {"value": output}
+        document = (
+            {"array": output.tolist(), "dtype": output.dtype.str, "shape": output.shape}
+            if _is_plain_array(output)
+            else {"value": output}
+        )
         text = json.dumps(document, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError) as error:
         raise InputError(

@@ -124,9 +124,11 @@ class PostgresDatabase(Database):
                 self._engine.dispose(close=False)
             self._engine, self._pid = None, os.getpid()
         if self._engine is None:
-            pool: dict[str, Any] = {"pool_pre_ping": True}
-            if self.served:
-                pool = {"pool_size": CONNECTIONS, "max_overflow": CONNECTIONS, "pool_timeout": 5.0, "pool_recycle": 600}
+            pool: dict[str, Any] = (
+                {"pool_size": CONNECTIONS, "max_overflow": CONNECTIONS, "pool_timeout": 5.0, "pool_recycle": 600}
+                if self.served
+                else {"pool_pre_ping": True}
+            )
             with needing("postgresql"):
                 self._engine = sa.create_engine(
                     self._url, isolation_level="READ COMMITTED", hide_parameters=True, **pool

@@ -105,9 +105,11 @@ class ReleasedHistograms(Table):
             "epsilon": np.repeat(self.epsilons, n).tolist(),
         }
         if self.delta > 0.0:
-            rows = len(long["time"])
-            scales = np.repeat(self.scales, n).tolist()
-            long |= {"delta": [self.delta] * rows, "noise": [self.noise] * rows, "scale": scales}
+            long |= {
+                "delta": [self.delta] * self.counts.size,
+                "noise": [self.noise] * self.counts.size,
+                "scale": np.repeat(self.scales, n).tolist(),
+            }
         return long
 
     def reordered(self, states: tuple[str, ...]) -> ReleasedHistograms:

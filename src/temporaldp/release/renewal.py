@@ -101,9 +101,8 @@ def renewal_of(ledger: Ledger) -> Renewal | None:
     noted = [event.details for event in ledger.events if event.kind in {RENEWAL, ADOPT}]
     if not noted:
         raise LedgerError(f"{ledger.place} was made, but no release has begun: run the release once")
-    by_steps = isinstance(every, int)
     return Renewal(
-        STEPS if by_steps else checked_every(every),
+        STEPS if isinstance(every, int) else checked_every(every),
         int(noted[0]["steps"]),
         float(ledger.configuration["alpha"]),
         float(noted[-1]["promise"]),

@@ -137,9 +137,17 @@ class Transaction:
     def create(self, configuration: str, head: str, definition: str | None, request_key: str | None) -> None:
         """Add the heading of a release without steps, unless there is one."""
         if self.heading is None:
-            values = {"configuration": configuration, "head": head, "definition": definition}
-            new = tables().releases.insert().values(release=self._release, n_steps=0, request_key=request_key, **values)
-            self.connection.execute(new)
+            new = tables().releases.insert()
+            self.connection.execute(
+                new.values(
+                    release=self._release,
+                    configuration=configuration,
+                    n_steps=0,
+                    head=head,
+                    definition=definition,
+                    request_key=request_key,
+                )
+            )
 
     def remake(self, configuration: str, head: str) -> None:
         """Replace the heading of a ledger without steps, and delete its events."""

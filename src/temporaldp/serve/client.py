@@ -62,8 +62,7 @@ class Client(Closing):
 
         The reserve of every step is computed, which takes seconds, and up to a minute for 64 states.
         """
-        release: str = self._post("/v1/releases", definition, key or uuid.uuid4().hex)["release"]
-        return release
+        return str(self._post("/v1/releases", definition, key or uuid.uuid4().hex)["release"])
 
     def check(self, release: str, *, epsilon: float | None = None, last: bool = False) -> dict[str, Any]:
         """Return the budget of the next step and its noise, if it may spend `epsilon` (default: the reserve)."""
@@ -126,8 +125,7 @@ class Client(Closing):
 
     def steps(self, release: str, *, start: int = 0, limit: int = 100) -> list[dict[str, Any]]:
         """Return the steps taken. Errors as for `spend`."""
-        found: list[dict[str, Any]] = self._get(f"/v1/releases/{release}/steps", start=start, limit=limit)["steps"]
-        return found
+        return list(self._get(f"/v1/releases/{release}/steps", start=start, limit=limit)["steps"])
 
     def verify(self, release: str, *, head: str | None = None) -> dict[str, Any]:
         """Check the chain from its start; `RequestRefusedError` if it is broken, or lacks a noted head."""

@@ -71,9 +71,8 @@ def serve(app: FastAPI, *, address: str, port: int, started: Callable[[str], Non
         The store is a file that another server uses, or another process listens there.
     """
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # the log has lines of JSON alone
-    gc.set_threshold(
-        20_000, 50, 100
-    )  # a server keeps many objects for long, and a full collection holds up every request
+    # A server keeps many objects for long, and a full collection holds up every request.
+    gc.set_threshold(20_000, 50, 100)
     gc.freeze()
     with _alone(app.state.service), _listening(address, port) as listener:
         if started is not None:
