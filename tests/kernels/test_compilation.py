@@ -70,6 +70,8 @@ def test_interpreted_and_compiled_kernels_return_the_same_numbers() -> None:
 def test_the_sample_needs_no_compiler() -> None:
     program = (
         "import sys, temporaldp as tdp\n"
+        "from temporaldp.kernels import compilation\n"
+        "compilation.INTERPRETED_SECONDS = 60.0\n"  # however slow the machine is
         "adversary = next(tdp.estimate_adversaries(tdp.load_sample()))\n"
         "tdp.temporal_leakage(adversary, [0.1] * 47); tdp.leakage_supremum(adversary, 0.1)\n"
         "print('numba' in sys.modules)"

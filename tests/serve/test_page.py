@@ -138,7 +138,7 @@ def test_what_the_adversary_knows_is_part_of_the_question(ask):
     series = tdp.temporal_leakage(adversary(), [0.3] * 4)
     assert ask.post("/v1/view/leakage", sticky).json["curves"]["worst"] == pytest.approx(series.worst, rel=1e-12)
     nothing = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.3, "backward": None, "knows": "past"})
-    assert (nothing.status, "expected a matrix" in nothing.json["detail"]) == (422, True)
+    assert (nothing.status, "expected a correlation" in nothing.json["detail"]) == (422, True)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 1.0, 4.0])

@@ -103,11 +103,19 @@ class Transitions:
             self.matrices.ravel(), none, none, n, np.array(into), factors, spreads, infinite, True, rounding(n)
         )
 
-    @cached_property
+    @property
     def memory(self) -> float:
         """Steps after which differences have shrunk to their last digits, roughly."""
-        second = max(float(np.sort(np.abs(np.linalg.eigvals(one)))[-2]) for one in self.matrices)
-        return LONGEST_MEMORY if second >= 1.0 else min(LONGEST_MEMORY, 1.0 - DIGITS / math.log(max(second, 1e-10)))
+        return max(self.memories)
+
+    @cached_property
+    def memories(self) -> list[float]:
+        """The memory of each matrix by itself."""
+        seconds = (float(np.sort(np.abs(np.linalg.eigvals(one)))[-2]) for one in self.matrices)
+        return [
+            LONGEST_MEMORY if second >= 1.0 else min(LONGEST_MEMORY, 1.0 - DIGITS / math.log(max(second, 1e-10)))
+            for second in seconds
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +132,10 @@ class OnlineProblem:
     backward, forward : Transitions or None
         The matrices of each direction; None where they are unknown.
     level : float
-        The level up to which budgets are admitted, in nats.
+        The level up to which budgets are admitted, in nats; lower once a correlation with a longer memory is adopted.
+    slack : float
+        A little less than the distance of both levels at the first step, in nats: what every rollout may exceed its level by,
+        also one that began before an adoption.
     """
 
     adversary: Adversary
@@ -133,6 +144,7 @@ class OnlineProblem:
     backward: Transitions | None
     forward: Transitions | None
     level: float
+    slack: float
 
     @classmethod
     def of(cls, adversary: Adversary, alpha: float = math.inf, horizon: int | None = None) -> Self:
@@ -144,16 +156,19 @@ class OnlineProblem:
         )
         known = [side for side in sides if side is not None]
         if not known:
-            return cls(adversary, alpha, n_steps, None, None, alpha)
-        # The level stays where it was at the first step, whatever correlation is adopted.
-        memory = max(side.memory for side in known)
-        steps = np.array(min(memory, LONGEST_MEMORY if n_steps is None else n_steps))
-        blur = 8.0 * float(backward(known[0].matrices.shape[1], steps))
-        slack = min(max(SLACK * alpha, blur), LARGEST_SLACK * alpha)
-        return cls(adversary, alpha, n_steps, *sides, alpha - slack)
+            return cls(adversary, alpha, n_steps, None, None, alpha, 0.0)
+        n = known[0].matrices.shape[1]
+
+        def apart(memory: float) -> float:
+            steps = np.array(min(memory, LONGEST_MEMORY if n_steps is None else n_steps))
+            return min(max(SLACK * alpha, 8.0 * float(backward(n, steps))), LARGEST_SLACK * alpha)
+
+        level = alpha - apart(max(side.memory for side in known))
+        first = apart(max(side.memories[0] if side.starts else side.memory for side in known))
+        return cls(adversary, alpha, n_steps, *sides, level, first * (1.0 - 1e-3))
 
     def adopted(self, step: int, adversary: Adversary) -> OnlineProblem:
-        """Return the problem with the matrices of another adversary from a step on; the level stays."""
+        """Return the problem with the matrices of another adversary from a step on."""
         if adversary.directions == self.adversary.current.directions:
             return self
         return OnlineProblem.of(self.adversary.changed(step, adversary), self.alpha, self.horizon)
@@ -189,14 +204,9 @@ class OnlineProblem:
             raise ValueError("its matrices are in another order of steps")
 
     @property
-    def slack(self) -> float:
-        """Nats between both levels, a little less."""
-        return (self.alpha - self.level) * (1.0 - 1e-3)
-
-    @property
     def room(self) -> float:
         """Nats of rounding with which a sign is accepted."""
-        return 0.25 * self.slack
+        return min(0.25 * (self.alpha - self.level) * (1.0 - 1e-3), self.slack)
 
     def rollouts(self, side: Transitions, step: int, level: FloatArray) -> Coefficients:
         """Rollouts about every pair that leave a step, and compare K with a level each."""
