@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from itertools import count
 
 from temporaldp.progress import progressed
 from temporaldp.values import SMALLEST
@@ -74,12 +75,10 @@ def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: f
     `known` is an admissible budget, or 0. For other budgets, `worst` may be any number above the ceiling.
     """
     least = max(LEAST_SHARE * most, SMALLEST)
-    tried = 0
+    tries = count(1)
 
     def reported(epsilon: float) -> float:
-        nonlocal tried
-        tried += 1
-        progressed("sustainable budget", 1.0 - 1.0 / (1.0 + 0.2 * tried))
+        progressed("sustainable budget", 1.0 - 1.0 / (1.0 + 0.2 * next(tries)))
         return worst(epsilon)
 
     if known < least and reported(least) > ceiling:

@@ -140,8 +140,7 @@ class Filters(OnlineStates[Filter]):
             return self
         each = []
         for one in self.each:
-            found = one.with_reserve(reserve)
-            if found is None:
+            if (found := one.with_reserve(reserve)) is None:
                 return None
             each.append(found)
         filters, kept = zip(*each, strict=True)
@@ -192,8 +191,7 @@ def filters_at_start(
     reserve, found = asked, None
     if asked is None and expected is not None:
         with suppress(BudgetError):
-            found = [method.filters(some, alpha, expected, horizon) for method, some in groups]
-            reserve = expected
+            reserve, found = expected, [method.filters(some, alpha, expected, horizon) for method, some in groups]
     if found is None:
         found = [method.filters(some, alpha, asked, horizon) for method, some in groups]
     kept = min(reserve for _, reserve in found)

@@ -14,7 +14,7 @@ from temporaldp.accounting.protocol import DIRECTIONS, Direction, Evidence, Leak
 from temporaldp.accounting.stepwise import Arrived
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.correlation import Adversary
-from temporaldp.values import FloatArray, compared_by_value, copy_in
+from temporaldp.values import FloatArray, compared_by_value, copy_in, locked
 
 
 @compared_by_value
@@ -42,8 +42,7 @@ class PairwiseLeakage(Evidence):
 
     def __post_init__(self) -> None:
         copy_in(self, "epsilons", "guarantee")
-        for array in (*self.past, *self.future):
-            array.flags.writeable = False
+        locked((*self.past, *self.future))
 
     def __len__(self) -> int:
         return len(self.past)

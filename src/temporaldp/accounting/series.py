@@ -29,7 +29,7 @@ from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.display import draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.values import LARGEST, FloatArray, compared_by_value, read_only
+from temporaldp.values import LARGEST, FloatArray, assign, compared_by_value, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,8 +72,7 @@ class LeakageSeries(Table):
     details: Any = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("epsilons", *DIRECTIONS):
-            object.__setattr__(self, name, _frozen(getattr(self, name)))
+        assign(self, **{name: _frozen(getattr(self, name)) for name in ("epsilons", *DIRECTIONS)})
 
     def __len__(self) -> int:
         return len(self.epsilons)
@@ -90,7 +89,7 @@ class LeakageSeries(Table):
         None by the paper's bound, for a user whose correlations are unknown, and for a series that was read from a file.
         """
         if callable(self.details):
-            object.__setattr__(self, "details", self.details())
+            assign(self, details=self.details())
         known: Evidence | None = self.details
         return known
 
@@ -117,10 +116,8 @@ class LeakageSeries(Table):
     @property
     def worst_member(self) -> LeakageSeries:
         """The series of the user with the largest leakage, at `worst_time`; itself for a single user."""
-        if not self.members:
-            return self
         time = self.worst_time
-        return max(self.members, key=lambda member: member.temporal[time])
+        return max(self.members or (self,), key=lambda member: member.temporal[time])
 
     @property
     def attained(self) -> Attained | None:
@@ -136,8 +133,7 @@ class LeakageSeries(Table):
     @property
     def gap(self) -> float:
         """Largest distance between upper and attained leakage of any step, in nats; 0 where there are only upper bounds."""
-        attained = self.attained
-        if attained is None:
+        if (attained := self.attained) is None:
             return 0.0
         return max(float((getattr(self, name) - getattr(attained, name)).max()) for name in DIRECTIONS)
 
@@ -258,8 +254,7 @@ class LeakageSeries(Table):
             shown["at delta"] = f"{self.delta:g}"
         if self.worst_user:
             shown["worst user"] = self.worst_user
-        note = f"{type(self).__name__}, accounted: {self.accounting.label}"
-        return summary(f"Leakage of {len(self)} steps, in nats", shown, note)
+        return summary(f"Leakage of {len(self)} steps, in nats", shown, f"accounted: {self.accounting.label}")
 
 
 def _frozen(values: FloatArray) -> FloatArray:

@@ -72,7 +72,7 @@ class LeakageSupremum:
         }
         if self.delta:
             shown["at delta"] = f"{self.delta:g}"
-        note = f"{type(self).__name__}, accounted: {self.accounting.label}; inf: it grows without bound"
+        note = f"accounted: {self.accounting.label}; inf: it grows without bound"
         return summary("Leakage over an infinite horizon, in nats", shown, note)
 
     @property

@@ -26,7 +26,7 @@ from temporaldp.kernels.shared_noise import add_likelihoods
 from temporaldp.mechanisms.output_table import OutputTable, checked_table
 from temporaldp.mechanisms.protocol import epsilon_of_one
 from temporaldp.mechanisms.simulation import drawn_columns
-from temporaldp.values import ULP, FloatArray, compared_by_value, positive, read_only, whole_number
+from temporaldp.values import ULP, FloatArray, assign, compared_by_value, positive, read_only, whole_number
 
 MOST_ENUMERATED = 1 << 22
 """Sequences of reports times tables times states up to which all are enumerated."""
@@ -127,7 +127,7 @@ class MemoizedResponse(SequenceMechanism):
         reports = _table(self.instantaneous, np.arange(g), g, "instantaneous")
         if len(reports) != g:
             raise InputError(f"expected a table of reports with a row for each of {g} answers, got {len(reports)} rows")
-        object.__setattr__(self, "reports", reports)
+        assign(self, reports=reports)
 
     def answers(self, n_states: int) -> FloatArray:
         """Probability of each permanent answer of each state, shape (n, g)."""

@@ -15,7 +15,7 @@ from temporaldp.correlation.states import state_names
 from temporaldp.deployment.stated_unit import STEPS_A_YEAR, Period
 from temporaldp.deployment.unit import PrivacyUnit
 from temporaldp.errors import BudgetError, InputError, StateError
-from temporaldp.values import whole_number
+from temporaldp.values import assign, whole_number
 
 if TYPE_CHECKING:
     from temporaldp.deployment.record import Deployment
@@ -92,10 +92,9 @@ class Question:
         except (TypeError, ValueError):
             raise InputError(f"expected stays=(smallest, largest), two probabilities, got {self.stays!r}") from None
         names = state_names(self.states)
-        object.__setattr__(self, "states", names)
-        object.__setattr__(self, "stays", (least, most))
+        assign(self, states=names, stays=(least, most))
         if self.tables is not None:
-            object.__setattr__(self, "tables", tuple(dict(self.tables).items()))
+            assign(self, tables=tuple(dict(self.tables).items()))
         if self.horizon is not None:
             whole_number(self.horizon, "the horizon", least=1, error=BudgetError)
         refused: tuple[tuple[bool, type[InputError], str], ...] = (

@@ -14,7 +14,7 @@ from temporaldp.errors import BudgetError, InputError
 from temporaldp.kernels.hull import lies_under, upper_hull
 from temporaldp.kernels.vertex import losses, vertex_gap, vertex_loss, vertex_supremum
 from temporaldp.kernels.witness import Witness
-from temporaldp.values import ULP, FloatArray, compared_by_value, copy_in, positive
+from temporaldp.values import ULP, FloatArray, assign, compared_by_value, copy_in, positive
 
 
 @compared_by_value
@@ -62,7 +62,7 @@ class LeakageProfile:
 
     def __post_init__(self) -> None:
         copy_in(self, "vertices", "excess", "complement")
-        object.__setattr__(self, "witnesses", tuple(self.witnesses))
+        assign(self, witnesses=tuple(self.witnesses))
         m = len(self.witnesses)
         if self.vertices.shape != (m, 2) or self.excess.shape != (m,) or self.complement.shape != (m,):
             raise InputError(

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.errors import BudgetError, InputError, StateError
-from temporaldp.values import LARGEST, ROUNDOFF, FloatArray, compared_by_value, read_only
+from temporaldp.values import LARGEST, ROUNDOFF, FloatArray, assign, compared_by_value, read_only
 
 
 @compared_by_value
@@ -56,7 +56,7 @@ class LikelihoodBox:
                     f"expected {name} of shape (n,), finite numbers of nats, one per state and at least 2, got "
                     f"{np.array2string(array, threshold=6)}"
                 )
-            object.__setattr__(self, name, read_only(array))
+            assign(self, **{name: read_only(array)})
         if self.low.shape != self.high.shape:
             raise InputError(f"expected low and high of one length, got {len(self.low)} and {len(self.high)}")
         if self.low.max() > self.high.min():

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE
 from temporaldp.errors import InputError, StateError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
-from temporaldp.values import FloatArray, compared_by_value, read_only, whole_number
+from temporaldp.values import FloatArray, assign, compared_by_value, read_only, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class OutputTable(Mechanism):
     probabilities: FloatArray
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "probabilities", read_only(checked_table(self.probabilities)))
+        assign(self, probabilities=read_only(checked_table(self.probabilities)))
 
     @property
     def pure_epsilon(self) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
-from temporaldp.values import positive, whole_number
+from temporaldp.values import assign, positive, whole_number
 
 REPLACED = 2
 """Symmetric distance between data that differ in one person's number."""
@@ -46,8 +46,7 @@ class ClampedSum:
 
     def __post_init__(self) -> None:
         whole_number(self.n_people, "n_people", least=1)
-        for name in ("lower", "upper"):
-            object.__setattr__(self, name, float(getattr(self, name)))
+        assign(self, lower=float(self.lower), upper=float(self.upper))
         if not (math.isfinite(self.lower) and math.isfinite(self.upper) and self.lower < self.upper):
             raise InputError(
                 f"expected finite bounds, the lower one below the upper, got {self.lower} and {self.upper}"

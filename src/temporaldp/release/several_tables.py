@@ -12,7 +12,7 @@ import numpy as np
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import InputError
 from temporaldp.planning.measurement import AccountedMechanism
-from temporaldp.values import positive
+from temporaldp.values import assign, positive
 
 ROUNDED = 1e-12
 """Share of a budget that is left over, so that shares that are rounded up do not add up to more than it."""
@@ -72,10 +72,8 @@ class SharedBudget:
         given = dict(importance or {})
         if unknown := set(given) - set(tables):
             raise InputError(f"importance names {sorted(unknown)[0]!r}, which is no table: {', '.join(tables)}")
-        object.__setattr__(self, "tables", tuple(tables.items()))
-        object.__setattr__(
-            self, "importance", tuple(positive(given.get(n, 1.0), f"importance of {n!r}") for n in tables)
-        )
+        worth = tuple(positive(given.get(name, 1.0), f"importance of {name!r}") for name in tables)
+        assign(self, tables=tuple(tables.items()), importance=worth)
 
     @property
     def shares(self) -> dict[str, float]:

@@ -18,7 +18,7 @@ from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning import Source
-from temporaldp.values import compared_by_value
+from temporaldp.values import assign, compared_by_value
 
 WHERE_FROM = (
     "learn it from public or historical traces (PublicCorrelation.from_history, --history), or with differential privacy "
@@ -71,9 +71,8 @@ class PublicCorrelation:
         chain = Adversary(forward=forward).forward
         if not chain:
             raise InputError("expected a forward matrix, or one for each transition, got None")
-        object.__setattr__(self, "forward", chain.mapped(lambda matrix: matrix.central()))
-        object.__setattr__(self, "source", _public(source, self.states))
-        object.__setattr__(self, "initial", _checked_initial(initial, len(self.states)))
+        assign(self, forward=chain.mapped(lambda matrix: matrix.central()))
+        assign(self, source=_public(source, self.states), initial=_checked_initial(initial, len(self.states)))
 
     @classmethod
     def from_history(

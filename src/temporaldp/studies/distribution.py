@@ -19,7 +19,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import progressed
-from temporaldp.values import FloatArray, IntArray, compared_by_value, positive, read_only
+from temporaldp.values import FloatArray, IntArray, assign, compared_by_value, positive, read_only
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,8 +75,7 @@ class LeakageDistribution(Table):
         order = np.argsort(-values, kind="stable")
         ordered = read_only(values[order]), read_only(counts[order], np.int64)
         fields = tuple(names[k] for k in order), *ordered, epsilon, horizon, accounting
-        for field, value in zip(self.__slots__, fields, strict=True):
-            object.__setattr__(self, field, value)
+        assign(self, **dict(zip(self.__slots__, fields, strict=True)))
 
     @property
     def worst(self) -> float:

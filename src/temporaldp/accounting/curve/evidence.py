@@ -211,11 +211,6 @@ class LeakageCurves(Evidence):
         """The pair of states with the largest leakage at a step, state and other state; None for one curve for all pairs."""
         return None if self.pairs is None else super(LeakageCurves, self).worst_pair(step, direction)
 
-    @property
-    def promised(self) -> FloatArray:
-        """The leakage of each release by itself at the series' delta, shape (T,), in nats; an upper bound."""
-        return promised(self.upper.curves, self.releases)
-
     def epsilons(self, direction: Direction) -> FloatArray:
         """Leakage of every step at the series' delta, shape (T,), in nats; an upper bound."""
         found = self._by_one(direction)
@@ -243,8 +238,7 @@ class LeakageCurves(Evidence):
     @property
     def user_level(self) -> float:
         """Epsilon at the series' delta of all releases together, for every correlation: their composition."""
-        curves = self.upper.curves
-        found = curves.epsilon(composition(curves, self.releases))
+        found = self.upper.curves.epsilon(composition(self.upper.curves, self.releases))
         pure = math.fsum(mechanism.pure_epsilon for release in self.releases for mechanism in release)
         return min(found, pure)
 
@@ -283,11 +277,10 @@ def composition(curves: Curves, releases: Sequence[Mechanisms]) -> FloatArray:
     """The worst curve of all these releases about any states; equal releases by repeated squaring."""
     found = NOTHING
     for release, count in Counter(releases).items():
-        power, left = curves.worst(curves.own(release)), count
-        while left:
-            if left & 1:
-                found = curves.composed(found, power)
-            left >>= 1
-            if left:
+        power = curves.worst(curves.own(release))
+        for bit in range(count.bit_length()):
+            if bit:
                 power = curves.composed(power, power)
+            if count >> bit & 1:
+                found = curves.composed(found, power)
     return found
