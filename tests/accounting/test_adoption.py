@@ -173,3 +173,21 @@ def test_where_nothing_lasts_under_the_new_correlation_there_is_no_reserve():
     accountant.spend(accountant.remaining())
     assert 0.99 < varying([calm] * 3 + [certain], list(accountant.spent)) <= 1.0
     assert accountant.remaining() == pytest.approx(0.0, abs=1e-8)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0.6, 0.999), (0.6, 0.9999), (0.9, 0.6), (0.9, 0.9)])
+def test_rollouts_from_before_a_change_never_prove_more_than_alpha(before, after):
+    """A rollout compares leakage with the level of its time, and may exceed it by the slack, or by the room of a sign."""
+    accountant = TemporalAccountant(two(before), alpha=1.0)
+    for _ in range(3):
+        accountant.spend(accountant.remaining())
+    levels = []
+    for known in (two(before), two(after), two(before)):
+        accountant.adopt(known)
+        (one,) = account_of(accountant).filters
+        levels.append(one.problem.level)
+        assert max(levels) + max(one.problem.slack, one.problem.room) <= 1.0
+        assert accountant.remaining() > 0.0
+        accountant.spend(accountant.remaining())
+    whole = two(before).changed(4, two(after)).changed(5, two(before)).between(0, 6)
+    assert temporal_leakage(whole, accountant.spent).worst <= 1.0
