@@ -138,7 +138,7 @@ def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
     assert "The plan satisfies 1-DP_T: at most <strong>1 nat</strong>" in text
     assert "(nats, exact)</th><td>1</td>" in text
     message = refused(*report, "--bound", "paper", "-o", "q.html", cwd=tmp_path)
-    assert "of which the paper's bound is no evidence: leave out --bound paper" in " ".join(message.split())
+    assert "of which the paper's bound is not evidence: leave out --bound paper" in " ".join(message.split())
 
 
 @pytest.mark.long

@@ -58,7 +58,7 @@ def over_moves(promised: Promise, moves: int) -> Promise:
 
 
 LARGEST_EXPONENT = 700.0
-"""Beyond, e^x is no double; delta is far above 1 long before."""
+"""Beyond, e^x is not a double; delta is far above 1 long before."""
 
 
 def checked(accountant: Any) -> TemporalAccountant:
@@ -78,7 +78,7 @@ def charge(accountant: TemporalAccountant, promised: Promise) -> None:
     BudgetError
         The horizon is over, or a delta is promised to an accountant that counts pure epsilons.
     InputError
-        It is no accountant, or its metric would count less than is promised.
+        The argument is not an accountant, or its metric would count less than is promised.
     """
     with checked(accountant):
         for one in accounting_blocks.charged():

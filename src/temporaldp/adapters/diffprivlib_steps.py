@@ -48,7 +48,7 @@ def diffprivlib(accountant: TemporalAccountant, *, moves: int = ADD_THEN_REMOVE)
     -----
     Mechanisms (``diffprivlib.mechanisms``) take no accountant: `release_snapshots` runs those.
     """
-    over_moves(1.0, moves)  # refuses what is no number of moves
+    over_moves(1.0, moves)  # refuses an invalid number of moves
     return _accountant_class()(checked(accountant), moves)
 
 

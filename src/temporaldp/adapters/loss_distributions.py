@@ -27,7 +27,7 @@ def loss_distribution(distribution: Any, *, neighboring_relation: Any) -> LossDi
     Raises
     ------
     InputError
-        It was made for another relation, with optimistic estimates, or is no privacy loss distribution.
+        It was made for another relation, with optimistic estimates, or is not a privacy loss distribution.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def loss_distribution(distribution: Any, *, neighboring_relation: Any) -> LossDi
     checked_relation(neighboring_relation)
     if not hasattr(distribution, "get_delta_for_epsilon"):
         raise InputError(f"expected a privacy loss distribution of dp-accounting, got {type(distribution).__name__}")
-    # The direction of its rounding is no public attribute: a distribution without it is refused.
+    # The direction of its rounding is not a public attribute: a distribution without it is refused.
     sides = (getattr(distribution, name, None) for name in ("_pmf_remove", "_pmf_add"))
     if not all(getattr(side, "_pessimistic_estimate", False) for side in sides):
         raise InputError(

@@ -34,7 +34,7 @@ def diagnose(
 ) -> None:
     """Test whether one first-order matrix describes the traces, and how much leakage finer models add.
 
-    Leakage is computed for 0.1 nats a step unless epsilon is given.
+    Leakage is computed for 0.1 nats per step unless epsilon is given.
     """
     options = {
         "traces.path": traces,

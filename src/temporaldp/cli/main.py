@@ -41,7 +41,7 @@ LATE_DATA = 5
 
 
 def _name_setting(error: Exception, option: str) -> None:
-    """Say how to set what is no option but a key of the project file."""
+    """Explain how to set a key of the project file that is not an option."""
     from temporaldp.project.document import closest_key
 
     key = closest_key(option.lstrip("-").replace("-", "_"))

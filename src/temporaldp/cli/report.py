@@ -97,7 +97,7 @@ def report(
     if isinstance(method, PaperBound) and planned is not None and not isinstance(planned.accounting, PaperBound):
         raise InputError(
             f"the plan satisfies {planned.level} by another accounting method ({planned.accounting.name}), of which the "
-            "paper's bound is no evidence: leave out --bound paper, or plan with --bound paper"
+            "paper's bound is not evidence: leave out --bound paper, or plan with --bound paper"
         )
     with working("reading data"):
         inputs = gather(subject, states)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from temporaldp.correlation.traces import Traces
 
 SCARCE = 0.05
-"""Share of all people's steps whose transition must have been observed: with fewer, the times are no common grid. Page views of
-different lengths have 0.2, nights of sleep 0.7, and events whose minutes are taken for steps 0.003 (docs/how-to/scale.md)."""
+"""Share of all people's steps whose transition must have been observed: with fewer, the times are not a common grid. Page
+views of different lengths have 0.2, nights of sleep 0.7, and events whose minutes are taken for steps 0.003
+(docs/how-to/scale.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Coverage:
         return (
             f"these traces show few transitions for their steps: {self.n_transitions}, where {self.n_users} people over "
             f"{self.n_steps} steps would have {self.n_users * self.n_steps} ({100.0 * self.share:.2g} %). Events are not "
-            "states: the estimate reflects the prior, not how people move, and is no evidence of low leakage. Put the events "
+            "states: the estimate reflects the prior, not how people move, and is not evidence of low leakage. Put the events "
             "on a grid (--set traces.every=1h --set traces.fill=last), or take longer steps"
         )
 

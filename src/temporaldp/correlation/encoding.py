@@ -31,7 +31,7 @@ from temporaldp.errors import StateError, TraceError
 from temporaldp.values import BoolArray, IntArray
 
 MOST_GROUPS = 5_000_000
-"""Different pairs of a time and a state: more are no states on a grid of times, and their table would not fit in memory."""
+"""Different pairs of a time and a state: more are not states on a grid of times, and their table would not fit in memory."""
 
 PEOPLE = f"""
 SELECT count(*) AS n,
@@ -132,7 +132,7 @@ def encoded(
         raise TraceError(f"the {traces.source.kind} has a header but no rows")
     if len(cells.n) > MOST_GROUPS:
         raise TraceError(
-            f"column {traces.source.time!r} holds so many different times that they are no common list of steps (more than "
+            f"column {traces.source.time!r} holds so many different times that they are not a common list of steps (more than "
             f"{MOST_GROUPS} pairs of a time and a state); put events on a grid with every='1h' (--set traces.every=1h)"
         )
     raw = values(cells.times)

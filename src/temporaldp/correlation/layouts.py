@@ -106,7 +106,7 @@ def _header_times(table: Table, steps: Sequence[str], *, sort: bool) -> Times:
     times = ordered_labels(steps)
     if sort and times is None:
         raise TraceError(
-            f"the columns cannot be sorted by time: {listed(steps, 4)} are no numbers, dates or numbered words"
+            f"the columns cannot be sorted by time: {listed(steps, 4)} are not numbers, dates or numbered words"
         )
     if times is None:
         if odd := unlike_the_others(steps):

@@ -152,7 +152,7 @@ def labels_between(step: str, before: str, label: str) -> list[str]:
 
 
 def by_the_clock(label: str) -> datetime | None:
-    """Local time of a date, to a microsecond; None for a label that is no date."""
+    """Local time of a date, to a microsecond; None for a label that is not a date."""
     clock = moment(label).clock
     return (
         None

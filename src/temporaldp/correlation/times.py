@@ -145,7 +145,7 @@ def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> N
         return _parsed(column, name, place)
     bad = column[~np.isfinite(column)] if column.dtype.kind == "f" else column
     raise TraceError(
-        f"column {name!r} holds values of type {column.dtype}, such as {bad[0].item()!r}, which are no times; expected whole "
+        f"column {name!r} holds values of type {column.dtype}, such as {bad[0].item()!r}, which are not times; expected whole "
         "numbers, dates or timestamps"
     )
 
@@ -161,7 +161,7 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
         where = f"data row {int(np.flatnonzero(column == bad)[0]) + 1}" if place is None else place(bad)
         others = f" like the others ({min(first.values())!r})" if first else ""
         raise TraceError(
-            f"time {bad!r} in {where} of column {name!r} is no number, date or timestamp{others}; write times as "
+            f"time {bad!r} in {where} of column {name!r} is not a number, date or timestamp{others}; write times as "
             "whole numbers or as 2014-01-31T08:00"
         )
     if "date" in first and len(first) > 1:

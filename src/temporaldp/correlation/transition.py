@@ -133,7 +133,7 @@ class TransitionMatrix(Constant):
         Raises
         ------
         MatrixError
-            `initial` is no distribution, or a state cannot be reached from it: it then has no reversed row,
+            `initial` is not a distribution, or a state cannot be reached from it: it then has no reversed row,
             and none is invented.
         """
         weights = distribution(initial, self.states)

@@ -53,7 +53,7 @@ class PlainLoader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
-        """Return a mapping; refuse a key that is no text, or that stands twice."""
+        """Return a mapping; an error for a key that is not text, or is repeated."""
         seen: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key.value, str) or key.value in seen:
@@ -74,7 +74,7 @@ def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
     MissingFileError
         There is no such file.
     InputError
-        It is too large, no YAML, has tags, anchors, aliases or repeated keys, is nested too deeply, or holds no mapping.
+        It is too large, not YAML, has tags, anchors, aliases or repeated keys, is nested too deeply, or holds no mapping.
     """
     source = require_file(path, what)
     try:

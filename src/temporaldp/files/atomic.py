@@ -105,7 +105,7 @@ def require_file(path: str | Path, what: str) -> Path:
     try:
         if source.is_file():
             return source
-        found = "is a folder" if source.is_dir() else "is no regular file" if source.exists() else "does not exist"
+        found = "is a folder" if source.is_dir() else "is not a regular file" if source.exists() else "does not exist"
     except OSError as error:
         found = f"cannot be looked up: {error.strerror}"
     raise MissingFileError(f"expected a file with {what}, but {source} {found}")
@@ -133,7 +133,7 @@ def _refuse_what_is_no_file(target: Path) -> None:
     if target.is_dir():
         raise IsADirectoryError("it is a folder")
     if target.exists() and not target.is_file():
-        raise FileExistsError("it is no regular file")
+        raise FileExistsError("it is not a regular file")
 
 
 def _unwritable(target: Path, error: OSError) -> OutputError:

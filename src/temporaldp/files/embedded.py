@@ -270,7 +270,7 @@ def _list(paths: Sequence[Path]) -> str:
 
 
 def _literal(path: Path) -> str:
-    """A path whose own stars and brackets are no pattern."""
+    """A path whose own stars and brackets are not a pattern."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in os.fspath(path))
 
 

@@ -65,7 +65,7 @@ def load_matrix(path: str | Path) -> TransitionMatrix:
     MissingFileError
         There is no such file.
     MatrixError, StateError
-        The content is no transition matrix, or its rows and columns are not named alike.
+        The content is not a transition matrix, or its rows and columns are not named alike.
     """
     is_table = suffix_of(path, SUFFIXES, "a matrix") == ".csv"
     with parsed(path, "a transition matrix as save_matrix writes it") as text:
@@ -80,7 +80,7 @@ def parse_matrix(content: bytes) -> TransitionMatrix:
     Raises
     ------
     MatrixError, StateError
-        The content is no transition matrix, or its rows and columns are not named alike.
+        The content is not a transition matrix, or its rows and columns are not named alike.
     """
     try:
         text = content.decode("utf-8-sig")

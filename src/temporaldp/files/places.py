@@ -97,7 +97,7 @@ def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
     Raises
     ------
     TraceError
-        There is none, or the file is no text.
+        There is no header, or the file is not text.
     """
     opener = gzip.open if path.suffix.lower() == ".gz" else open
     try:
@@ -116,7 +116,7 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:
     Raises
     ------
     TraceError
-        It is none, is cut off, or has names that are no text.
+        The file is not Parquet, is cut off, or has names that are not text.
     """
     with needing("tables"):
         import pyarrow as pa

@@ -108,7 +108,7 @@ def refine(store, rows, others, steepest, gain):
             n_edges += 1
         n_vertices += 1
     found, size, v = np.empty((n_vertices, 5)), 0, 0
-    while v >= 0:  # from the left; the first one may be the origin, which is no vertex
+    while v >= 0:  # from the left; the first one may be the origin, which is not a vertex
         if vertices[v, 4] > 0.0:
             found[size] = vertices[v, :5]
             size += 1

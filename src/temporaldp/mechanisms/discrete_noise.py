@@ -108,7 +108,7 @@ class DiscreteGaussianNoise(Mechanism):
 
 
 def _require_counts(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> None:
-    """Refuse a scale that is no finite number > 0, and a sensitivity or coordinates that are no whole numbers > 0."""
+    """Raise an error unless the scale is a finite number > 0, and sensitivity and coordinates are whole numbers > 0."""
     require_positive(noise, "scale", "sensitivity")
     whole_number(noise.coordinates, "coordinates", least=1)
     if int(noise.sensitivity) != noise.sensitivity:

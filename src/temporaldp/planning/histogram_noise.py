@@ -19,7 +19,7 @@ HISTOGRAM_SENSITIVITY = 2
 
 
 def checked_noise(noise: str) -> Noise:
-    """The name of a kind of noise."""
+    """Return the kind of noise; `InputError` for an unknown one."""
     if noise not in get_args(Noise):
         raise InputError(f"expected the noise to be 'gaussian' or 'laplace', got {noise!r}")
     return "gaussian" if noise == "gaussian" else "laplace"

@@ -295,7 +295,7 @@ def read_data(traces: TracesSettings, states: Sequence[str] | None = None, *, co
             )
         return read(traces, states)
     if not correlation and traces.counts is None:
-        raise InputError("transitions are no counts to publish: give a table with --set traces.counts=FILE")
+        raise InputError("transitions are not counts to publish: give a table with --set traces.counts=FILE")
     return read_counts(
         transitions=traces.transitions if correlation else None,
         counts=traces.counts,

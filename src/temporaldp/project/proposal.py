@@ -49,7 +49,7 @@ GRIDS = {
 """Usual lengths of a step, in seconds."""
 
 MAX_STATES = 200
-"""More different entries are no list of states that a publisher has in mind."""
+"""A column with more distinct entries is not proposed as states."""
 
 
 @dataclass(frozen=True, slots=True)

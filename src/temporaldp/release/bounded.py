@@ -68,7 +68,7 @@ class ClampedSum:
         Raises
         ------
         InputError
-            The snapshot is no vector of n_people finite numbers.
+            The snapshot is not a vector of n_people finite numbers.
         BudgetError
             epsilon is not positive and finite.
         LeakageBudgetError

@@ -215,5 +215,5 @@ def changed(place: str, problem: str) -> LedgerChangedError:
 
 
 def _position(entry: LedgerRow | LedgerEvent) -> tuple[int, bool]:
-    """Where an entry stands: an event before the step of its number. First where that is no number, as SQLite may have it."""
+    """Sort key of an entry: an event before the step of its number; first if that is not a number, as SQLite permits."""
     return entry.step if isinstance(entry.step, int) else -1, isinstance(entry, LedgerRow)

@@ -172,7 +172,7 @@ ADVICE = {
     "SQLITE_READONLY": "the file or its folder may not be written to; change its permissions, then run again",
     "SQLITE_CANTOPEN": "the file or its folder may not be read or written to",
     "SQLITE_BUSY": f"another process has been writing for {SECONDS_TO_WAIT} seconds; run again when it is done",
-    "SQLITE_NOTADB": "it is no ledger, or was truncated; restore it from a backup that holds every published step",
+    "SQLITE_NOTADB": "it is not a ledger, or was truncated; restore it from a backup that holds every published step",
     "SQLITE_CORRUPT": "it is damaged or truncated; restore it from a backup that holds every published step",
 }
 

@@ -108,7 +108,7 @@ class Epochs(NamedTuple):
 
 
 def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None) -> range:
-    """Steps after the first one, within a period of a clock, at which an epoch may begin; all if a day is no whole number."""
+    """Steps after the first one, within a period of a clock, at which an epoch may begin; all unless a day has whole steps."""
     a_day = None if step is None else steps_between(step, "2024-01-01", "2024-01-02")
     unit = n_steps if every == STEPS else int(a_day) if a_day is not None and a_day.is_integer() else 1
     return range(0, period, math.gcd(unit, period))

@@ -208,7 +208,7 @@ def _require_ledger_file(path: Path, place: str) -> None:
     """A file with one name that its owner alone may read: outputs that are not published yet are in it. It is not opened."""
     found = path.stat()
     if not stat.S_ISREG(found.st_mode):
-        raise LedgerError(f"cannot use the ledger {place}: it is no regular file")
+        raise LedgerError(f"cannot use the ledger {place}: it is not a regular file")
     if found.st_size < 512:  # bytes of SQLite's smallest page: it would take an empty file for a new database
         raise LedgerError(f"cannot use the ledger {place}: {ADVICE['SQLITE_NOTADB']}")
     if os.name == "posix" and stat.S_IMODE(found.st_mode) & 0o077:

@@ -70,7 +70,7 @@ class DiscreteLaplaceHistogram:
         Raises
         ------
         InputError
-            The snapshot is no array of counts of that shape.
+            The snapshot is not an array of counts of that shape.
         BudgetError
             epsilon is not positive and finite.
         LeakageBudgetError
@@ -122,7 +122,7 @@ class NoisyHistogram:
         Raises
         ------
         InputError
-            The snapshot is no vector of n_states counts.
+            The snapshot is not a vector of n_states counts.
         BudgetError
             The scale is not positive and finite, or this is the block of an accountant, who counts pure epsilons only. Nothing
             was drawn.
@@ -167,7 +167,7 @@ def checked_counts(snapshot: ArrayLike, shape: tuple[int, ...]) -> IntArray:
     """
     try:
         counts = np.asarray(snapshot)
-    except ValueError:  # which prints none of them, but is no error of ours
+    except ValueError:  # which prints none of them, but is not an error of this package
         raise InputError(f"expected counts of shape {shape}, got lists of different lengths") from None
     if counts.shape != shape:
         raise InputError(f"expected counts of shape {shape}, got shape {counts.shape}")

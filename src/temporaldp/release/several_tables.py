@@ -71,7 +71,7 @@ class SharedBudget:
                 )
         given = dict(importance or {})
         if unknown := set(given) - set(tables):
-            raise InputError(f"importance names {sorted(unknown)[0]!r}, which is no table: {', '.join(tables)}")
+            raise InputError(f"importance names {sorted(unknown)[0]!r}, which is not a table: {', '.join(tables)}")
         worth = tuple(positive(given.get(name, 1.0), f"importance of {name!r}") for name in tables)
         assign(self, tables=tuple(tables.items()), importance=worth)
 

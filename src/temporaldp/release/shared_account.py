@@ -287,7 +287,7 @@ def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAcc
     tables = ledger.configuration.get("tables")
     if tables is None:
         raise InputError(
-            f"{ledger.place} is no account of several tables; `temporaldp ledger share` makes one, and a release of one "
+            f"{ledger.place} is not an account of several tables; `temporaldp ledger share` makes one, and a release of one "
             "table alone is asked for without the name of a table"
         )
     if table not in tables:

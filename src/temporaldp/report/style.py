@@ -56,7 +56,7 @@ def figure_style(style: Any = STYLE) -> Iterator[None]:
 
 
 def styled(draw: Callable[Arguments, Figure]) -> Callable[Arguments, Figure]:
-    """Draw with the style of the package; on given `axes`, with their style, in which names are no formulas."""
+    """Draw with the style of the package; on given `axes`, with their style, in which names are not formulas."""
 
     @wraps(draw)
     def drawn(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Figure:

@@ -31,7 +31,7 @@ AGAIN = {"Retry-After": "1"}
 
 STATUSES = {
     400: "The body is no JSON, or headers contradict one another.",
-    401: "There is no token, or it is none, revoked or over.",
+    401: "There is no token, or it is invalid, revoked or expired.",
     403: "The token is for another release, or for less.",
     404: "There is no such release.",
     408: "The body came too slowly.",

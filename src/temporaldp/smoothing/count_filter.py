@@ -116,7 +116,7 @@ def advance(state: FilterState | None, step: StepRelease, correlation: PublicCor
     if step.counts is None:
         return FilterState(expected, errors, widenings, fit, step.total, done + 1)
     seen = observe(expected, step.counts, step.variance)
-    if done:  # the first counts are no prediction by the chain
+    if done:  # the first counts are not a prediction by the chain
         errors = errors.with_step(seen.error, seen.variance)
     return FilterState(seen.belief, errors, widenings, fit + seen.density, step.total, done + 1)
 

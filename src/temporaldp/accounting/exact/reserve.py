@@ -122,7 +122,7 @@ def _infinite(problem: OnlineProblem, epsilon: float) -> Reserve | float:
 
 
 def _repeating_rollouts(problem: OnlineProblem, epsilon: float, level: FloatArray) -> Coefficients | None:
-    """Rollouts into the past from every later step, through steps with the reserve; None if there is no end of them."""
+    """Rollouts into the past from every later step, through steps with the reserve; None if they do not end."""
     side = problem.backward
     if side is None:
         return Coefficients.none(problem.n)

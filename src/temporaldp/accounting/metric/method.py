@@ -43,7 +43,7 @@ class MetricPrivacy(PairwiseAccounting[FloatArray]):
     Raises
     ------
     InputError
-        The distances are no metric; `StateError` where they are used with other states.
+        The distances are not a metric; `StateError` where they are used with other states.
     """
 
     name = "metric"

@@ -34,7 +34,7 @@ class Product:
     Parameters
     ----------
     low, high : array, shape (n, n)
-        Rounded down and up; they differ by more than rounding where matrices are known up to intervals.
+        Entries rounded down and up; they differ by more than rounding where matrices are known up to intervals.
     """
 
     def __init__(self, low: FloatArray, high: FloatArray) -> None:
