@@ -236,7 +236,7 @@ def refusal(
     if kept > 0.0:
         advice += f" ({allowed.largest(last=True):.10g} with last=True, if no step follows)"
     about = "" if name is None else f" about {name!r}"
-    later = f", with the {kept:.6g} a step kept for later" if kept > 0.0 else ""
+    later = f", with {kept:.6g} per step kept for later" if kept > 0.0 else ""
     return LeakageBudgetError(
         f"epsilon = {epsilon:.10g} at step {len(spent)} would leak {leakage:.10g} nats{about} at step {time}{later}, above "
         f"alpha = {allowed.alpha:g}; {advice}. Nothing was spent (steps count from 0)",

@@ -32,7 +32,7 @@ LEAST_SCALE = 1e-50
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class MatrixMechanism(SequenceMechanism):
-    """Counts of T steps by ``C x + noise``: x holds a histogram a step, and the noise is independent Gaussian.
+    """Counts of T steps by ``C x + noise``: x has one histogram per step, and the noise is independent Gaussian.
 
     With C the identity this is fresh noise at every step. Other matrices spread the counts of one step over several outputs, so
     that running counts have less error at the same event-level guarantee (Li et al., VLDB Journal 2015; Denisov et al., NeurIPS

@@ -30,7 +30,7 @@ def require_simulated(release: Mechanisms, n_states: int) -> None:
         The table has other states.
     """
     if len(release) > 1:
-        raise InputError(f"expected one mechanism a step to simulate, got {len(release)} at one step")
+        raise InputError(f"expected one mechanism per step to simulate, got {len(release)} at one step")
     for mechanism in release:
         match mechanism:
             case GaussianNoise():

@@ -170,8 +170,8 @@ def _checked(accountant: TemporalAccountant) -> tuple[float, int]:
         raise InputError("expected an accountant with alpha and horizon, so that there is something to plan for")
     if accountant.reserve > 0.0:
         raise InputError(
-            f"the accountant keeps {accountant.reserve:g} nats a step in reserve, which a plan for its last steps would spend; "
-            "make it with reserve=0"
+            f"the accountant keeps {accountant.reserve:g} nats per step in reserve, which a plan for its last steps would "
+            "spend; make it with reserve=0"
         )
     if len(accountant) >= accountant.horizon:
         raise BudgetError(f"all {accountant.horizon} steps are over; none are left to plan")

@@ -116,10 +116,10 @@ def _checked(snapshot: ArrayLike, n_people: int) -> list[float]:
     try:
         numbers = np.asarray(snapshot, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"expected {n_people} numbers, one a person, got something else") from None
+        raise InputError(f"expected {n_people} numbers, one per person, got something else") from None
     if numbers.shape != (n_people,) or not np.isfinite(numbers).all():
         raise InputError(
-            f"expected {n_people} finite numbers, one a person, got shape {numbers.shape}; the number of people is public"
+            f"expected {n_people} finite numbers, one per person, got shape {numbers.shape}; the number of people is public"
         )
     return [float(number) for number in numbers.tolist()]
 

@@ -44,7 +44,7 @@ class Histogram(Strict):
     """Counts of people by state, each with discrete Laplace noise that the service draws."""
 
     kind: Literal["histogram"]
-    n_states: Annotated[int, Field(ge=1, le=100_000)] = Field(description="How many counts a step has.")
+    n_states: Annotated[int, Field(ge=1, le=100_000)] = Field(description="Number of counts of a step.")
 
 
 class Elsewhere(Strict):

@@ -77,7 +77,7 @@ async def read(
     caller: Caller,
     release: Identifier,
     leakage: Annotated[
-        bool, Query(description="Also count what leaked so far, which takes milliseconds a step.")
+        bool, Query(description="Also count what leaked so far, which takes milliseconds per step.")
     ] = False,
 ) -> State:
     """Return the definition of a release, the budgets spent, and the budget of the next step."""

@@ -175,7 +175,7 @@ def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> 
         kept = most
     if kept.epsilon < epsilon:
         raise BudgetError(
-            f"expected a reserve of at most {most.epsilon / users[0].distance:.10g} nats a step, which alpha = {alpha:g} "
+            f"expected a reserve of at most {most.epsilon / users[0].distance:.10g} nats per step, which alpha = {alpha:g} "
             f"allows over an infinite horizon, got {epsilon / users[0].distance!r}"
         )
     return PaperReserve(epsilon, kept.arriving)
