@@ -207,7 +207,7 @@ def test_a_truncated_plan_is_refused(tmp_path):
 def test_devices_and_pipes_are_not_replaced(tmp_path):
     pipe = tmp_path / "pipe.csv"
     os.mkfifo(pipe)
-    with pytest.raises(OutputError, match="no regular file"):
+    with pytest.raises(OutputError, match="not a regular file"):
         save_matrix(CHAIN, pipe)
     assert pipe.is_fifo()
 

@@ -295,8 +295,8 @@ def test_columns_that_hold_no_names_are_refused(tmp_path, column, message):
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        (pa.array([0.0, float("inf")]), "float64, such as inf, which are no times"),
-        (pa.array([False, True]), "bool, such as (True|False), which are no times"),
+        (pa.array([0.0, float("inf")]), "float64, such as inf, which are not times"),
+        (pa.array([False, True]), "bool, such as (True|False), which are not times"),
     ],
 )
 def test_times_that_are_none_are_refused(tmp_path, times, message):

@@ -72,6 +72,6 @@ def test_what_cannot_be_simulated_is_refused():
             require_simulated((mechanism,), 3)
     with pytest.raises(StateError, match="about 2 states"):
         require_simulated((OutputTable(np.eye(2)),), 3)
-    with pytest.raises(InputError, match="one mechanism a step"):
+    with pytest.raises(InputError, match="one mechanism per step"):
         require_simulated((MADE[0][0], MADE[0][0]), 3)
     require_simulated((), 3)

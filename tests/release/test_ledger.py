@@ -258,14 +258,14 @@ def test_something_else_is_no_ledger(tmp_path):
     place = tmp_path / "release.db"
     place.write_text("user,time,state\n" * 300)
     place.chmod(0o600)
-    with pytest.raises(LedgerError, match="not a database; it is no ledger"):
+    with pytest.raises(LedgerError, match="not a database; it is not a ledger"):
         opened(place)
     empty = tmp_path / "empty.db"
     sqlite3.connect(empty).execute("CREATE TABLE other (x)").connection.close()
     empty.chmod(0o600)
     with pytest.raises(LedgerError, match="no such table"):
         opened(empty)
-    with pytest.raises(LedgerError, match="no regular file"):
+    with pytest.raises(LedgerError, match="not a regular file"):
         opened(tmp_path)
     with pytest.raises(LedgerError, match="No such file"):
         opened(tmp_path / "missing" / "release.db")

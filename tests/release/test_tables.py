@@ -107,7 +107,7 @@ def test_what_cannot_share_a_budget_is_refused():
         SharedBudget({})
     with pytest.raises(InputError, match="error_at_one"):
         SharedBudget({"a": lambda one, _: one})
-    with pytest.raises(InputError, match="no table"):
+    with pytest.raises(InputError, match="not a table"):
         SharedBudget({"a": DiscreteLaplaceHistogram(2)}, importance={"b": 1.0})
     with pytest.raises(BudgetError, match="importance"):
         SharedBudget({"a": DiscreteLaplaceHistogram(2)}, importance={"a": 0.0})
