@@ -10,7 +10,7 @@ import typer
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, warn, working
 from temporaldp.cli.written import require_places
-from temporaldp.files.atomic import replacing
+from temporaldp.files.atomic import write_text
 
 
 def init(
@@ -41,10 +41,8 @@ def init(
     beside = output.with_suffix(".schema.json")
     text = f"#:schema ./{beside.name}\n{proposal.text}" if schema else proposal.text
     if schema:
-        with replacing(beside) as file:
-            file.write_text(json_schema(), encoding="utf-8")
-    with replacing(output) as file:
-        file.write_text(text, encoding="utf-8")
+        write_text(beside, json_schema())
+    write_text(output, text)
     for sentence in proposal.questions:
         warn(sentence)
     console.print(text, markup=False, soft_wrap=True)

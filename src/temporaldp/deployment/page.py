@@ -7,7 +7,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from temporaldp.report.page import Picture, rendered, write_page
+from temporaldp.files.atomic import write_text
+from temporaldp.report.page import PageFigure, rendered
 from temporaldp.report.sentences import nats
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def render_card(card: DeploymentCard) -> str:
     picture = None
     if card.leakage is not None:
         ends = [f"{nats(card.lasting[k])} at {card.stays[k]:g}" for k in (0, -1)]
-        picture = Picture.of(
+        picture = PageFigure.of(
             curve_figure(card),
             f"Line chart of the leakage over an infinite horizon against the probability of staying: {', '.join(ends)}.",
             f"Leakage about one {card.step} over an infinite horizon, by the probability that the state stays the same from "
@@ -65,7 +66,7 @@ def write_card(card: DeploymentCard, path: str | Path) -> None:
     OutputError
         The file cannot be written; its previous content is unchanged.
     """
-    write_page(render_card(card), path)
+    write_text(path, render_card(card))
 
 
 def _quoted(text: str, longest: int) -> str:

@@ -31,6 +31,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
         raise _unwritable(target, error) from error
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Write text to a file atomically. Errors as for `replacing`."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
 @contextmanager
 def making(path: Path, *, replace: bool = False, durable: bool = True) -> Iterator[Path]:
     """A temporary file, readable by its owner only, that is renamed to `path` when the block succeeds.

@@ -9,7 +9,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.correlation.documents import correlation_from
 from temporaldp.correlation.estimation import BOTH
 from temporaldp.errors import InputError, MatrixError
-from temporaldp.files.atomic import replacing, suffix_of
+from temporaldp.files.atomic import suffix_of, write_text
 from temporaldp.files.matrices import parsed
 
 
@@ -32,8 +32,7 @@ def save_correlation(adversary: Adversary, path: str | Path) -> None:
     if not adversary.matrices:
         raise InputError("expected an adversary with a correlation, got one without")
     document = {direction: getattr(adversary, direction).document() for direction in BOTH}
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(document, allow_nan=False) + "\n")
 
 
 def load_correlation(path: str | Path) -> Adversary:

@@ -10,7 +10,7 @@ from pathlib import Path
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.documents import correlation_from
 from temporaldp.errors import InputError, MatrixError
-from temporaldp.files.atomic import brief, replacing, require_file, suffix_of
+from temporaldp.files.atomic import brief, require_file, suffix_of, write_text
 from temporaldp.files.columns import save_columns, unguarded
 
 SUFFIXES = (".csv", ".json")
@@ -53,8 +53,7 @@ def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
         columns = dict(zip(matrix.states, matrix.dense().T.tolist(), strict=True))
         save_columns({"": matrix.states, **columns}, path)
     else:
-        with replacing(path) as temporary:
-            temporary.write_text(json.dumps(matrix.document()) + "\n", encoding="utf-8")
+        write_text(path, json.dumps(matrix.document()) + "\n")
 
 
 def load_matrix(path: str | Path) -> TransitionMatrix:

@@ -13,7 +13,7 @@ from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.documents import plain, value_of
 from temporaldp.errors import InputError
-from temporaldp.files.atomic import replacing
+from temporaldp.files.atomic import write_text
 from temporaldp.files.matrices import parsed
 from temporaldp.planning import BudgetPlan, NoisePlan, Plan
 from temporaldp.values import REPLACE_ONE
@@ -41,8 +41,7 @@ def save_plan(plan: Plan, path: str | Path) -> None:
     OutputError
         The file cannot be written; an existing file is untouched.
     """
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps(plan_document(plan), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    write_text(path, json.dumps(plan_document(plan), indent=1, allow_nan=False) + "\n")
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp.files.atomic import replacing, suffix_of
+from temporaldp.files.atomic import suffix_of, write_text
 from temporaldp.files.columns import save_columns
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.ledger import ADOPT, SOURCE, Ledger
@@ -39,8 +39,7 @@ def export_ledger(ledger: Ledger, path: str | Path) -> None:
         return
     columns["output"] = [_plain(row.output) for row in ledger[:]]
     steps = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    with replacing(path) as temporary:
-        temporary.write_text(json.dumps({**said, "steps": steps}, indent=1, allow_nan=False), encoding="utf-8")
+    write_text(path, json.dumps({**said, "steps": steps}, indent=1, allow_nan=False))
 
 
 def export_suffix(path: str | Path) -> str:

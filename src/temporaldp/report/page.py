@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.extras import needing
-from temporaldp.files.atomic import replacing
+from temporaldp.files.atomic import write_text
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.report import explanation, sentences
 from temporaldp.report.content import Evidence
@@ -26,7 +26,7 @@ MOST_ROWS = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class PageFigure:
     """A figure as a data URL, with its alternative text and its caption."""
 
     url: str
@@ -34,7 +34,7 @@ class Picture:
     caption: str
 
     @classmethod
-    def of(cls, figure: Figure, alternative: str, caption: str, *, step: str | None = None) -> Picture:
+    def of(cls, figure: Figure, alternative: str, caption: str, *, step: str | None = None) -> PageFigure:
         """Draw a figure, with the length of a step on its axis of time if it is known."""
         name_step(figure, step)
         encoded = base64.b64encode(figure_svg(figure)).decode("ascii")
@@ -51,18 +51,6 @@ def rendered(package: str, template: str, **content: Any) -> str:
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string((files(package) / template).read_text(encoding="utf-8"))
     return page.render(version=__version__, s=sentences, **content)
-
-
-def write_page(page: str, path: str | Path) -> None:
-    """Write a page to one file, whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written; its previous content is unchanged.
-    """
-    with replacing(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
 
 
 def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage report") -> str:
@@ -104,7 +92,7 @@ def write_report(evidence: Evidence, path: str | Path, *, title: str = "Temporal
     OutputError
         The file cannot be written; its previous content is unchanged.
     """
-    write_page(render_report(evidence, title=title), path)
+    write_text(path, render_report(evidence, title=title))
 
 
 def _noise(evidence: Evidence) -> float | None:
@@ -114,11 +102,11 @@ def _noise(evidence: Evidence) -> float | None:
     return None if evidence.leakage.delta else mean_absolute_noise(laplace_scales(evidence.leakage.epsilons))
 
 
-def _pictures(evidence: Evidence) -> list[Picture]:
+def _pictures(evidence: Evidence) -> list[PageFigure]:
     series, alpha, seen = evidence.leakage, evidence.alpha, evidence.observation
     step = None if evidence.plan is None else evidence.plan.source.step
     pictures = [
-        Picture.of(
+        PageFigure.of(
             leakage_figure(series, times=evidence.times, alpha=alpha, paper=None if alpha else evidence.paper),
             f"Line chart of leakage over {len(series)} steps; the temporal leakage is largest, "
             f"{sentences.nats(series.worst)}, at step {evidence.explained_step + 1}.",
@@ -129,7 +117,7 @@ def _pictures(evidence: Evidence) -> list[Picture]:
     ]
     if evidence.uncertainty is not None:
         pictures.append(
-            Picture.of(
+            PageFigure.of(
                 uncertainty_figure(evidence.uncertainty),
                 explanation.uncertainty(evidence.uncertainty),
                 "Plausible leakage (draws) and guaranteed leakage, given the traces.",
@@ -137,7 +125,7 @@ def _pictures(evidence: Evidence) -> list[Picture]:
         )
     if seen is not None:
         pictures.append(
-            Picture.of(
+            PageFigure.of(
                 witness_figure(seen, evidence.times),
                 f"The counts, of {len(seen.states)}, that are high at each step of the most revealing observation.",
                 f"The most revealing observation about step {seen.time + 1} (framed): high counts are filled.",
@@ -145,7 +133,7 @@ def _pictures(evidence: Evidence) -> list[Picture]:
             )
         )
     budgets = f"Bar chart of the budget of each of {len(series)} steps."
-    pictures.append(Picture.of(budget_figure(series, evidence.times), budgets, "Budget of each step.", step=step))
+    pictures.append(PageFigure.of(budget_figure(series, evidence.times), budgets, "Budget of each step.", step=step))
     for direction, when in (("backward", "before"), ("forward", "later")):
         correlation = getattr(evidence.worst_adversary, direction)
         matrix = next(iter(correlation.matrices), None)
@@ -153,7 +141,7 @@ def _pictures(evidence: Evidence) -> list[Picture]:
             whose = f" of {evidence.who}, who has the largest leakage" if evidence.who else ""
             first = "" if correlation.is_constant else " (first of several)"
             pictures.append(
-                Picture.of(
+                PageFigure.of(
                     matrix_figure(matrix, backward=direction == "backward"),
                     f"Heat map of the {direction} transition matrix over {matrix.n_states} states.",
                     f"The {direction} correlation{whose}{first}: each row is the distribution of the state one step {when}.",
@@ -161,5 +149,5 @@ def _pictures(evidence: Evidence) -> list[Picture]:
             )
     if evidence.released is not None:
         shown = f"Released {'counts' if evidence.true_counts is None else 'and true counts'} over time."
-        pictures.append(Picture.of(release_figure(evidence.released, evidence.true_counts), shown, shown, step=step))
+        pictures.append(PageFigure.of(release_figure(evidence.released, evidence.true_counts), shown, shown, step=step))
     return pictures
