@@ -38,11 +38,11 @@ def test_a_project_in_python_is_the_functions_that_it_names(tmp_path):
     assert tdp.Project.load(written(tmp_path, COMPLETE), ["privacy.alpha=2"]).plan().alpha == 2.0
 
 
-def test_a_release_of_a_project_continues_its_ledger(tmp_path):
-    rows = [f"{user},{t},{'ab'[(t + user * t // 2) % 2]}" for user in range(40) for t in range(6)]
+def release_of(rows, folder, settings):
+    """A project that releases `rows`, with the same rows as its history."""
     for name in ("past", "now"):
-        (tmp_path / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
-    text = """
+        (folder / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    sections = """
 [traces]
 path = "now.csv"
 [history]
@@ -50,10 +50,13 @@ path = "past.csv"
 [privacy]
 alpha = 1
 [release]
-ledger = "r.db"
-output = "out.csv"
 """
-    project = tdp.Project.load(written(tmp_path, text))
+    return written(folder, f"{sections}{settings}\n")
+
+
+def test_a_release_of_a_project_continues_its_ledger(tmp_path):
+    rows = [f"{user},{t},{'ab'[(t + user * t // 2) % 2]}" for user in range(40) for t in range(6)]
+    project = tdp.Project.load(release_of(rows, tmp_path, 'ledger = "r.db"\noutput = "out.csv"'))
     first = project.release()
     assert project.release().counts.tolist() == first.counts.tolist()
     assert tdp.load_released(tmp_path / "out.csv").counts.tolist() == first.counts.tolist()
@@ -70,21 +73,9 @@ output = "out.csv"
 
 def test_a_release_writes_smoothed_counts_and_synthetic_traces_where_they_are_set(tmp_path):
     rows = [f"u{u},{t},{s}" for u, states in enumerate(("abbaab", "bbaabb", "aabbab")) for t, s in enumerate(states)]
-    for name in ("past", "now"):
-        (tmp_path / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
-    text = """
-[traces]
-path = "now.csv"
-[history]
-path = "past.csv"
-[privacy]
-alpha = 1
-[release]
-smoothed = "smoothed.csv"
-synthetic = "synthetic.csv"
-"""
+    outputs = 'smoothed = "smoothed.csv"\nsynthetic = "synthetic.csv"'
     for number, level in enumerate(("ledger", "plan")):
-        file = written(tmp_path, f"{text}\n{level} = '{tmp_path / level}'\n")
+        file = release_of(rows, tmp_path, f"{outputs}\n{level} = '{tmp_path / level}'")
         if level == "plan":
             tdp.save_plan(tdp.Project.load(file, ["privacy.horizon=6"]).plan(), tmp_path / "plan")
         tdp.Project.load(file).release()

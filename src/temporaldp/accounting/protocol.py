@@ -159,7 +159,7 @@ class OnlineState(Protocol):
     """What an odometer or a filter keeps of the releases so far about one user."""
 
     def adopted(self, adversary: Adversary) -> Self:
-        """The same with another correlation from the next step on; `InputError` where the method has none.
+        """The state with another correlation from the next step on; `InputError` where the method has none.
 
         A filter has no reserve then.
         """

@@ -291,7 +291,7 @@ def pair_values(
 def dense_matrices(users: Sequence[Adversary]) -> tuple[FloatArray, IntArray] | None:
     """The different matrices of many users, shape (m, n, n), and the numbers of each user's two, shape (users, 2).
 
-    The number of an unknown correlation is -1. Members of users; None where matrices vary, are sparse, or differ in size.
+    The number of an unknown correlation is -1. None where matrices vary, are sparse, or differ in size.
     """
     known, numbers = numbered(side or None for user in users for side in user.directions)
     matrices = [one for one in known if isinstance(one, TransitionMatrix) and not one.is_sparse]
@@ -305,8 +305,8 @@ def population_series(
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """The exact leakage of many users under the same plain releases: attained, proved and pairs, each of shape (users, 3, T).
 
-    Matrices and their numbers are those of `dense_matrices`. `ceilings` have the shape of the answers: bounds that are known
-    already.
+    Matrices and their numbers are those of `dense_matrices`. `ceilings` are upper bounds of the results, of their
+    shape.
     """
     n_users, n_steps, n = len(numbers), len(releases), matrices.shape[1]
     lift, drop, factors = (

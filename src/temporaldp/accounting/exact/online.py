@@ -307,7 +307,7 @@ class ExactOdometer(Odometer):
 
     @classmethod
     def at_start(cls, adversary: Adversary) -> Self:
-        """Before the first step."""
+        """The state before the first step."""
         return cls._of(OnlineProblem.of(adversary))
 
     @classmethod

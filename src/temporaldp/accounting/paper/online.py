@@ -116,7 +116,7 @@ class PaperFilter(Filter):
 
     @classmethod
     def at_start(cls, steps: PaperSteps, alpha: float, kept: float, horizon: int | None) -> Self:
-        """Before the first step."""
+        """The state before the first step."""
         return cls(steps, alpha, kept, horizon, 0, 0.0, alpha * (1.0 - SUM_ROUNDING))
 
     def largest(self, last: bool = False) -> float:
