@@ -170,7 +170,7 @@ def test_a_table_or_states_of_another_account_are_refused(made):
     forgotten = temporaldp("release", "sleep.csv", "--ledger", "other.db", "-o", "x.csv", cwd=made)
     assert (
         forgotten.returncode == 2
-        and "other.db is an account of several tables, places, sleep: name" in forgotten.stderr
+        and "the ledger is an account of several tables, places, sleep: name" in forgotten.stderr
     )
     result = temporaldp(
         "release", "places.csv", "--ledger", "other.db", "--set", "release.table=sleep", "-o", "x.csv", cwd=made

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
 from rich.markup import escape
 
-from temporaldp import Adversary, DiscreteLaplaceHistogram, InputError, Ledger, TemporalAccountant, estimate_adversaries
+from temporaldp import Adversary, DiscreteLaplaceHistogram, InputError, TemporalAccountant, estimate_adversaries
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.correlation import Traces, independent_adversary, joint_trajectories
@@ -16,7 +15,7 @@ from temporaldp.errors import OutputError
 from temporaldp.project.inputs import read
 from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.release import SharedRelease
-from temporaldp.release.store import store_at
+from temporaldp.release.store import heading_at
 from temporaldp.report import Provenance
 from temporaldp.report.sentences import NOT_SUSTAINABLE, guarantee_line, sustainable
 from temporaldp.values import positive
@@ -155,13 +154,9 @@ def _known(past: list[Traces], prior: float, *, independent: bool) -> Adversary:
 
 def _require_new(place: str) -> None:
     """Refuse a place where a ledger has steps: an account records all spends from its first step on."""
-    with closing(store_at(place)) as store:
-        there = store.exists()
-    if not there:
-        return
-    with Ledger(place) as known:
-        if len(known):
-            raise OutputError(
-                f"{known.place} is a ledger with {len(known)} steps already: an account begins with a ledger of its own. What "
-                "that one spent about the same people is not counted in it, and both add up"
-            )
+    known = heading_at(place)
+    if known is not None and known.n_steps:
+        raise OutputError(
+            f"the ledger has {known.n_steps} steps already: an account begins with a ledger of its own. What that one spent "
+            "about the same people is not counted in it, and both add up"
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +19,7 @@ from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.project.inputs import read_data
 from temporaldp.release import SharedRelease, consistent_counts
 from temporaldp.release.histograms import gap_before, require_same_step
-from temporaldp.release.store import Store, store_at
+from temporaldp.release.store import Store, heading_at
 from temporaldp.report.sentences import steps
 
 if TYPE_CHECKING:
@@ -74,13 +73,12 @@ def release_table(
 
 def refuse_account(ledger: str) -> None:
     """`InputError` where a ledger is an account of several tables, and no table was named."""
-    with closing(store_at(ledger)) as store:
-        heading = store.heading() if store.exists() else None
+    heading = heading_at(ledger)
     tables = json.loads(heading.configuration).get("tables") if heading is not None else None
     if tables:
         raise InputError(
-            f"{store.place} is an account of several tables, {', '.join(sorted(tables))}: name the one that "
-            "this job publishes (--set release.table=NAME). The account has the level and the correlation"
+            f"the ledger is an account of several tables, {', '.join(sorted(tables))}: name the one that this job publishes "
+            "(--set release.table=NAME). The account has the level and the correlation"
         )
 
 

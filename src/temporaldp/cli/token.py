@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -14,27 +14,16 @@ from temporaldp.cli import options as o
 from temporaldp.cli.render import console, listing, say_json
 from temporaldp.cli.serve import StoreOption
 from temporaldp.extras import needing
-
-if TYPE_CHECKING:
-    from temporaldp.serve.tokens import Token, Tokens
+from temporaldp.serve.tokens import Role, Token, Tokens
 
 app = typer.Typer(help="Make, list and revoke the tokens of a service.", no_args_is_help=True)
-
-
-class Roles(StrEnum):
-    """Permissions of a token; each includes those before it."""
-
-    READ = "read"
-    SPEND = "spend"
-    PUBLISH = "publish"
-    OWN = "own"
 
 
 @app.command("create")
 def create(
     store: StoreOption,
     role: Annotated[
-        Roles,
+        Role,
         typer.Option("--role", help="What it allows; each what those before it do.", show_default=False),
     ],
     release: Annotated[
@@ -46,9 +35,7 @@ def create(
 ) -> None:
     """Print a new token, once: the database keeps only a hash of it. One that owns all releases may create some."""
     with _tokens(store, make=True) as tokens:
-        from temporaldp.serve.tokens import Role
-
-        typer.echo(tokens.make(release=release, role=Role[role.name], days=days, note=note))
+        typer.echo(tokens.make(release=release, role=role, days=days, note=note))
 
 
 @app.command("list")
@@ -64,7 +51,7 @@ def show(store: StoreOption, as_json: o.JsonOption = False) -> None:
             {
                 "token": one.name,
                 "release": one.release or "all",
-                "role": one.role.word,
+                "role": one.role,
                 "made": _moment(one.made),
                 "expires": "revoked" if one.revoked else _moment(one.expires),
                 "note": one.note,
@@ -90,22 +77,13 @@ def revoke(
 def _tokens(store: str, *, make: bool) -> Iterator[Tokens]:
     with needing("serve"):
         from temporaldp.serve.service import database_at
-    from temporaldp.serve.tokens import Tokens
 
     with closing(database_at(store, make=make)) as database:
         yield Tokens(database)
 
 
 def _document(token: Token) -> dict[str, Any]:
-    return {
-        "name": token.name,
-        "release": token.release,
-        "role": token.role.word,
-        "made": _moment(token.made),
-        "expires": _moment(token.expires),
-        "revoked": token.revoked,
-        "note": token.note,
-    }
+    return asdict(token) | {"made": _moment(token.made), "expires": _moment(token.expires)}
 
 
 def _moment(seconds: float) -> str:

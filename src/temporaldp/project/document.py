@@ -8,7 +8,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, get_args
+from typing import Any, TypeAlias, cast, get_args
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
@@ -48,7 +48,6 @@ def read_settings(
         place = file or DEFAULT_FILE
         name, text = str(place), _text(place)
         document = _parsed(text, name)
-        _require_known(document, lambda key: _location(name, text, key))
         _resolve_paths(document, place.parent)
     given: dict[str, tuple[str, Any]] = {}
     for assignment in assignments:
@@ -57,19 +56,21 @@ def read_settings(
             raise InputError(
                 f"expected --set SECTION.KEY=VALUE, such as --set traces.user=person_id, got {assignment!r}"
             )
-        section, _, field = key.strip().partition(".")
-        _require_known({section: {field: value}}, lambda key: f"--set {key}")
         given[key.strip()] = f"--set {key.strip()}", value
     given |= {key: (option, value) for key, (option, value) in (options or {}).items() if value is not None}
     for key, (_, value) in given.items():
         section, _, field = key.partition(".")
         document.setdefault(section, {})[field] = value
+
+    def where(wrong: str) -> str:
+        """Option or line that sets a key, or a key of a section."""
+        of_options = (option for key, (option, _) in given.items() if f"{key}.".startswith(f"{wrong}."))
+        return next(of_options, None) or _location(name, text, wrong)
+
     try:
         return Settings.model_validate(document)
     except ValidationError as error:
-        raise InputError(
-            _sentence(error, lambda key: given[key][0] if key in given else _location(name, text, key))
-        ) from None
+        raise InputError(_sentence(error, where)) from None
 
 
 def _text(place: Path) -> str:
@@ -94,34 +95,17 @@ def _parsed(text: str, name: str) -> Document:
     return found
 
 
-def _require_known(document: Mapping[str, Mapping[str, Any]], where: Callable[[str], str]) -> None:
-    """Refuse unknown sections and keys, with the closest known one."""
-    for section, keys in document.items():
-        if section not in Settings.model_fields:
-            close = difflib.get_close_matches(section, Settings.model_fields, n=1, cutoff=0.0)
-            raise InputError(f"{where(section)}: unknown section [{section}]; did you mean [{close[0]}]?")
-        known = _section(section).model_fields
-        for key in keys:
-            if key not in known:
-                close = difflib.get_close_matches(key, known, n=1, cutoff=0.0)
-                found = closest_key(key, cutoff=1.0) or f"{section}.{close[0]}"
-                raise InputError(f"{where(f'{section}.{key}')}: unknown key {section}.{key}; did you mean {found}?")
-
-
 def closest_key(name: str, cutoff: float = 0.7) -> str | None:
     """Return the "section.key" whose key is most like a name; None if none is."""
-    keys = {
-        key: f"{section}.{key}" for section in reversed(Settings.model_fields) for key in _section(section).model_fields
-    }
+    keys = {key: f"{section}.{key}" for section in reversed(Settings.model_fields) for key in _fields(section)}
     close = difflib.get_close_matches(name, keys, n=1, cutoff=cutoff)
     return keys[close[0]] if close else None
 
 
-def _section(name: str) -> type[Section]:
-    found = Settings.model_fields[name].annotation
-    assert isinstance(found, type)
-    assert issubclass(found, Section)
-    return found
+def _fields(section: str) -> dict[str, FieldInfo]:
+    """Keys of a section; none if the section is unknown."""
+    known = Settings.model_fields.get(section)
+    return {} if known is None else cast(type[Section], known.annotation).model_fields
 
 
 def _is_path(field: FieldInfo) -> bool:
@@ -131,8 +115,9 @@ def _is_path(field: FieldInfo) -> bool:
 
 def _resolve_paths(document: Document, folder: Path) -> None:
     for section, keys in document.items():
+        known = _fields(section)
         for key, value in keys.items():
-            if isinstance(value, str) and "://" not in value and _is_path(_section(section).model_fields[key]):
+            if isinstance(value, str) and "://" not in value and key in known and _is_path(known[key]):
                 keys[key] = str(folder / value)
 
 
@@ -154,9 +139,22 @@ def _sentence(error: ValidationError, where: Callable[[str], str]) -> str:
     """The first problem: where it is, what was found and what is accepted."""
     first = error.errors()[0]
     key = ".".join(str(part) for part in first["loc"][:2])
-    accepted = first["msg"].removeprefix("Value error, ")
-    description = _section(key.partition(".")[0]).model_fields[key.partition(".")[2]].description
+    section, _, field = key.partition(".")
+    if first["type"] == "extra_forbidden":
+        return f"{where(key)}: {_unknown(section, field)}"
+    accepted, description = first["msg"].removeprefix("Value error, "), _fields(section)[field].description
     return f"{where(key)}: {key} = {first['input']!r} is not accepted: {accepted}. Its meaning: {description}"
+
+
+def _unknown(section: str, field: str) -> str:
+    """An unknown section or key, and the closest known one."""
+    known = _fields(section)
+    if not known:
+        close = difflib.get_close_matches(section, Settings.model_fields, n=1, cutoff=0.0)
+        return f"unknown section [{section}]; did you mean [{close[0]}]?"
+    close = difflib.get_close_matches(field, known, n=1, cutoff=0.0)
+    found = closest_key(field, cutoff=1.0) or f"{section}.{close[0]}"
+    return f"unknown key {section}.{field}; did you mean {found}?"
 
 
 def json_schema() -> str:

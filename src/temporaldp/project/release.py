@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +23,7 @@ from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledge
 from temporaldp.release.database import file_of
 from temporaldp.release.histogram import histogram_mechanism
 from temporaldp.release.released import release_suffix
-from temporaldp.release.store import Store, store_at
+from temporaldp.release.store import Store, heading_at
 from temporaldp.report import Recipe
 from temporaldp.smoothing import PublicCorrelation
 
@@ -181,9 +181,8 @@ def _with_phase(settings: Settings) -> Settings:
     known = settings.correlation
     if known.period is None or known.phase is not None or settings.release.ledger is None:
         return settings
-    with closing(store_at(settings.release.ledger)) as store:
-        begun = store.exists() and (heading := store.heading()) is not None and heading.n_steps > 0
-    if not begun:
+    heading = heading_at(settings.release.ledger)
+    if heading is None or not heading.n_steps:
         return settings
     past = read(settings.history_table)
     with Ledger(settings.release.ledger) as ledger:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.release.database import Database, connect
@@ -96,6 +96,12 @@ class Store:
         asked = steps.select().where(steps.c.release == self.release, *conditions).limit(1)
         with self.database.asking() as connection:
             return connection.execute(asked.with_only_columns(steps.c.step)).first()
+
+
+def heading_at(place: str | os.PathLike[str]) -> Heading | None:
+    """Return what a ledger was made for and its number of steps; None if there is no ledger."""
+    with closing(store_at(place)) as store:
+        return store.heading() if store.exists() else None
 
 
 def store_at(place: str | os.PathLike[str] | Store, release: str = LEDGER) -> Store:

@@ -189,9 +189,9 @@ async def _take(
             release, Role.OWN if asked.last or asked.ahead else role, lambda found: found.take_step(request)
         )
     except (LeakageBudgetError, SpentError, LateDataError):
-        steps_taken.labels(kind=role.word, became="refused").inc()
+        steps_taken.labels(kind=role, became="refused").inc()
         raise
-    steps_taken.labels(kind=role.word, became="repeated" if again else "taken").inc()
+    steps_taken.labels(kind=role, became="repeated" if again else "taken").inc()
     if again:
         response.headers["Idempotent-Replayed"] = "true"
     return _step(release, row)

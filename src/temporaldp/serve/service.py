@@ -8,6 +8,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import ExitStack
 from copy import copy
 from typing import TypeVar
 
@@ -40,20 +41,15 @@ def database_at(place: str | os.PathLike[str], *, make: bool = True) -> Database
         The database cannot be used, or has other tables.
     """
     database = connect(place, served=True)
-    try:
-        _prepare(database, make=make)
-    except LedgerError:
-        database.close()
-        raise
+    with ExitStack() as after_an_error:
+        after_an_error.callback(database.close)
+        if not database.exists():
+            if not make:
+                raise LedgerError(f"there is no database of a service at {database.place}")
+            database.make(lambda _: None)
+        require_answer(database)
+        after_an_error.pop_all()
     return database
-
-
-def _prepare(database: Database, *, make: bool) -> None:
-    if not database.exists():
-        if not make:
-            raise LedgerError(f"there is no database of a service at {database.place}")
-        database.make(lambda _: None)
-    require_answer(database)
 
 
 def require_answer(database: Database) -> None:

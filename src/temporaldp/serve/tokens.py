@@ -13,7 +13,7 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import StrEnum
 from typing import Any
 
 from temporaldp.errors import InputError
@@ -21,18 +21,18 @@ from temporaldp.release.database import Database
 from temporaldp.release.tables import tables
 
 
-class Role(IntEnum):
+class Role(StrEnum):
     """Permission of a token; each role includes those before it."""
 
-    READ = 1
-    SPEND = 2
-    PUBLISH = 3
-    OWN = 4
+    READ = "read"
+    SPEND = "spend"
+    PUBLISH = "publish"
+    OWN = "own"
 
-    @property
-    def word(self) -> str:
-        """Name in small letters."""
-        return self.name.lower()
+    def includes(self, other: Role) -> bool:
+        """Whether a token of this role may do what one of the other may."""
+        order = list(Role)
+        return order.index(self) >= order.index(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ class Tokens:
                 .values(
                     token=name,
                     release=release,
-                    role=role.word,
+                    role=role,
                     hash=_hash(secret),
                     made=now,
                     expires=now + days * 86_400.0,
@@ -162,4 +162,4 @@ def _hash(secret: str) -> str:
 
 
 def _token(row: Any) -> Token:
-    return Token(row.token, row.release, Role[row.role.upper()], row.made, row.expires, row.revoked, row.note)
+    return Token(row.token, row.release, Role(row.role), row.made, row.expires, row.revoked, row.note)
