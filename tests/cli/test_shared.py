@@ -81,14 +81,14 @@ def test_two_jobs_share_an_account(made):
     )
     assert (told["shares"], told["independent"]) == ({"sleep": 0.6, "places": 0.4}, False)
     dry = json.loads(run(made, *publish("sleep", "", "--dry-run", "--json")).stdout)
-    assert (dry["new"], dry["charged_already"], dry["ledger_steps"]) == (4, 0, 0)
+    assert (dry["new_steps"], dry["charged_already"], dry["ledger_steps"]) == (4, 0, 0)
     first = json.loads(run(made, *publish("sleep", "", "--json", "--set", "release.log=log.jsonl")).stdout)
     assert dry["worst_leakage"] == pytest.approx(first["worst_leakage"], rel=1e-12)
     assert [one["epsilon"] for one in dry["steps"]] == first["epsilons"]
     more = json.loads(run(made, *publish("places", "-more", "--json")).stdout)
     assert (more["ledger_steps"], more["new_steps"]) == (6, 2)
     dry = json.loads(run(made, *publish("sleep", "-more", "--dry-run", "--json")).stdout)
-    assert (dry["new"], dry["charged_already"], dry["worst_leakage"]) == (2, 2, more["worst_leakage"])
+    assert (dry["new_steps"], dry["charged_already"], dry["worst_leakage"]) == (0, 2, more["worst_leakage"])
     before = load_released(made / "sleep.parquet").counts
     again = run(made, *publish("sleep", "-more"))
     assert "of all tables together" in again.stdout

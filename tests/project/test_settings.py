@@ -11,6 +11,7 @@ import pytest
 import temporaldp as tdp
 from command import SAMPLE, refused, temporaldp
 from temporaldp.project.document import json_schema, read_settings
+from temporaldp.release import SharedRelease
 
 
 def written(folder, text):
@@ -83,6 +84,35 @@ def test_a_release_writes_smoothed_counts_and_synthetic_traces_where_they_are_se
             lines = (tmp_path / name).read_text().splitlines()
             assert len(lines) > 12, (number, name)
             (tmp_path / name).unlink()
+
+
+def test_a_project_releases_a_table_of_an_account(tmp_path):
+    rows = [f"{user},{t},{'ab'[(t + user) % 2]}" for user in range(20) for t in range(3)]
+    (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    walk = tdp.TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    accountant = tdp.TemporalAccountant(tdp.Adversary(walk, walk), alpha=1.0)
+    states = {"here": ("a", "b"), "there": ("x", "y", "z")}
+    with SharedRelease(
+        "here", tdp.DiscreteLaplaceHistogram(2), shares={"here": 0.5, "there": 0.5}, ledger=tmp_path / "account.db",
+        accountant=accountant, states=states,
+    ):  # fmt: skip
+        pass
+    text = '[traces]\npath = "now.csv"\n[release]\nledger = "account.db"\noutput = "here.csv"\ntable = "here"\n'
+    file = written(tmp_path, text)
+    released = tdp.Project.load(file).release()
+    assert tdp.load_released(tmp_path / "here.csv").counts.tolist() == released.counts.tolist()
+    with tdp.Ledger(tmp_path / "account.db") as ledger:
+        assert (0.49 * ledger.epsilons <= released.epsilons).all()
+        assert (released.epsilons <= 0.5 * ledger.epsilons).all()
+    (tmp_path / "here.csv").unlink()
+    assert tdp.Project.load(file).release().counts.tolist() == released.counts.tolist()
+    for wrong, message in (
+        ("table=none", "no table 'none'"),
+        ("plan=p.json", "leave out plan"),
+        ("ledger=r.db", "no ledger"),
+    ):
+        with pytest.raises(tdp.TemporaldpError, match=message):
+            tdp.Project.load(file, [f"release.{wrong}"]).release()
 
 
 @pytest.mark.parametrize("setting", ["release.head=0123456789ab", "release.warn_at=0.5", "release.log=l.jsonl"])

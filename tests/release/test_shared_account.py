@@ -19,7 +19,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.correlation import independent_adversary
-from temporaldp.errors import LateDataError, LedgerMismatchError, StateError
+from temporaldp.errors import LateDataError, LedgerMismatchError, SpentError, StateError
 from temporaldp.release import SharedRelease, export_ledger
 
 STAGES = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -58,7 +58,7 @@ def test_two_jobs_share_an_account(place, tmp_path):
         third = stages.release([60, 40], time=4).tolist()
         assert [stages.release([70, 30], time=hour).tolist() for hour in range(4)] == first
         assert [places.release([10, 90], time=hour).tolist() for hour in (0, 2, 4)] == second
-        assert (places.has(1), places.has(2), places.has(9)) == (False, True, False)
+        assert [places.published(hour) is not None for hour in (1, 2, 9)] == [False, True, False]
         assert places.release([10, 90], time=1).tolist() is not None  # later than the other table's next steps
         assert len(DRAWN) == 9
         with pytest.raises(LateDataError):
@@ -96,6 +96,19 @@ def test_what_both_tables_say_about_one_person_is_never_more_than_the_account(tm
         for name, rows in (("stages", STAGES), ("places", PLACES))
     ]
     assert (alone[0] + alone[1]).max() <= counted <= 1.0
+
+
+def test_the_job_that_charges_a_step_chooses_its_budget_and_whether_it_is_the_last(tmp_path):
+    with opened(tmp_path / "account.db", "stages") as stages, opened(tmp_path / "account.db", "places") as places:
+        stages.release([70, 30], time=0, epsilon=0.01, last=True)
+        places.release([10, 90], time=0, epsilon=0.5)  # too late to choose: the step is charged
+        with pytest.raises(SpentError):
+            places.release([10, 90], time=1)
+        assert stages.ledger.epsilons.tolist() == pytest.approx([0.01])
+        spent = stages.spent(0), places.spent(0)
+        assert spent == pytest.approx((0.007, 0.003)) and sum(spent) <= stages.ledger.epsilons[0]
+        with pytest.raises(InputError):
+            places.release([10, 90], time=2, epsilon=-1.0)
 
 
 def test_what_does_not_fit_is_refused(tmp_path):

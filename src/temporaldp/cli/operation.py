@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from temporaldp import ContinualRelease, Ledger, TemporaldpError
+from temporaldp.cli.released import of_tables
 from temporaldp.cli.render import facts, listing, say_json
 from temporaldp.correlation import Traces
 from temporaldp.errors import OutputError
-from temporaldp.release import SharedRelease
 from temporaldp.release.database import database_of, file_of, shown_file
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.guards import Forecast
@@ -59,14 +59,10 @@ def say_forecast(
     *,
     document: dict[str, Any],
     rows: list[tuple[str, str]],
-    of: str = "",
 ) -> None:
-    """Print the budgets and the leakage of new steps, in a dry run, and what else is reported of them.
-
-    `of` names, after the level and the leakage, what they are about.
-    """
-    guard = stream.guard
-    leakage = found[-1].leakage if found else _leakage_so_far(stream)
+    """Print the budgets and the leakage of new steps, in a dry run, and what else is reported of them."""
+    guard, of = stream.guard, of_tables(stream)
+    leakage = found[-1].leakage if found else stream.leakage
     if as_json:
         listed = [
             {"time": f.time, "parameter": f.parameter, "epsilon": f.epsilon, "worst_leakage": f.leakage} for f in found
@@ -90,11 +86,7 @@ def say_forecast(
     )
 
 
-def _leakage_so_far(stream: ContinualRelease[Any, Any]) -> float | None:
-    return stream.ledger[-1].leakage if len(stream) else None
-
-
-def other_data(release: ContinualRelease[Any, Any] | SharedRelease, data: Traces, times: Sequence[str]) -> str | None:
+def other_data(release: ContinualRelease[Any, Any], data: Traces, times: Sequence[str]) -> str | None:
     """Warning about published times whose data differ from those that were released, or for which that is unknown."""
     truth = dict(zip(data.times, data.histogram(), strict=True))
     differs = {time: release.input_differs(truth[time], time=time) for time in times}
@@ -130,7 +122,7 @@ def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
     accountant = stream.guard.accountant
     if stream.guard.horizon is not None:
         return len(stream) / stream.guard.horizon
-    leakage = _leakage_so_far(stream)
+    leakage = stream.leakage
     if accountant is None or accountant.alpha is None or leakage is None:
         return None
     adopted = max((event.step for event in stream.ledger.events if event.kind == ADOPT), default=0)
@@ -150,11 +142,12 @@ def _used_of(stream: ContinualRelease[Any, Any]) -> str:
 def ledger_facts(stream: ContinualRelease[Any, Any]) -> dict[str, Any]:
     """Facts about the ledger for a line of the log."""
     return {
+        **({} if stream.table is None else {"table": stream.table}),
         "ledger_steps": len(stream),
         "head": stream.ledger.head,
         "alpha": stream.guard.alpha,
         "promise": stream.guard.promise,
-        "worst_leakage": _leakage_so_far(stream),
+        "worst_leakage": stream.leakage,
     }
 
 

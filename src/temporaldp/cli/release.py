@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,13 +12,11 @@ from temporaldp.cli.earlier_output import is_earlier, refuse_existing
 from temporaldp.cli.operation import ledger_facts, logged, nearly_used, other_data, say_forecast, trial_place
 from temporaldp.cli.released import say_release
 from temporaldp.cli.render import warn, working
-from temporaldp.cli.shared_release import refuse_account, release_table
 from temporaldp.correlation import Traces
 from temporaldp.errors import InputDiffersWarning
 from temporaldp.project.release import checked_output, setup_of
 from temporaldp.project.smoothing import smoothing_of
 from temporaldp.release.histograms import gap_before
-from temporaldp.release.outputs import from_text
 from temporaldp.report.sentences import steps
 
 if TYPE_CHECKING:
@@ -66,8 +63,6 @@ def release(
     settings = o.read(project, assignments, options).settings
     target = checked_output(settings, dry_run=dry_run)
     asked = settings.release
-    if asked.table is not None:
-        _require_account_only(settings)
     if asked.ledger is None:
         if dry_run:
             raise InputError("--dry-run needs a ledger: --ledger LEDGER")
@@ -75,10 +70,6 @@ def release(
         _release_by_plan(settings, target, as_json=as_json)
         return
     with logged(asked.log) as line:
-        if asked.table is not None:
-            release_table(settings, target, line, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
-            return
-        refuse_account(asked.ledger)
         _release_with_ledger(settings, target, line, dry_run=dry_run, overwrite=overwrite, as_json=as_json)
 
 
@@ -95,17 +86,22 @@ def _release_with_ledger(
             _forecast(stream, setup.data, as_json)
         return
     with setup.opened(asked.ledger) as stream:
-        refuse_existing(output, overwrite or is_earlier(output, partial(_published, stream), setup.data))
-        before, gap = len(stream), gap_before(setup.data, stream)
+        refuse_existing(output, overwrite or is_earlier(output, stream.published, setup.data))
+        before, published, gap = len(stream), stream.n_published, gap_before(setup.data, stream)
         with working("drawing noise", stored=stream), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDiffersWarning)
             released = release_histograms(setup.data, stream, consistent=asked.consistent)
         save_released(released, output, **settings.traces.own_names)
-        line |= {"new_steps": len(stream) - before, **ledger_facts(stream)}
+        line |= {
+            "new_steps": len(stream) - before,
+            "new_published": stream.n_published - published,
+            **ledger_facts(stream),
+        }
         warn(gap)
-        warn(other_data(stream, setup.data, [t for t in setup.data.times if _published(stream, t) is not None]))
+        warn(other_data(stream, setup.data, [t for t in setup.data.times if stream.published(t) is not None]))
         warn(nearly_used(stream, asked.warn_at))
-        say_release(released, setup, output, as_json, smoothing_of(setup, released, stream), (stream, before))
+        smoothing = smoothing_of(setup, released, stream)
+        say_release(released, setup, output, as_json, smoothing, (stream, before), is_first=not published)
 
 
 def _release_by_plan(settings: Settings, output: Path, *, as_json: bool) -> None:
@@ -122,30 +118,20 @@ def _release_by_plan(settings: Settings, output: Path, *, as_json: bool) -> None
 
 
 def _forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:
-    """Report the new steps."""
+    """Report the new steps; of a table of an account, jobs of other tables may have charged some already."""
     found, known = stream.forecast(data.times), sum(map(stream.has, data.times))
-    rows = [
-        ("nothing was drawn", "this is what a release would do"),
+    document: dict[str, Any] = {"new_steps": len(found)}
+    rows = [("nothing was drawn", "this is what a release would do")]
+    if stream.table is not None:
+        charged = sum(stream.has(time) and stream.published(time) is None for time in data.times)
+        known -= charged
+        document = {"table": stream.table, "new_steps": len(found) - charged, "charged_already": charged}
+        rows += [
+            ("table", stream.table),
+            ("charged already", f"{steps(charged)}, by another table's job: they leak no more"),
+        ]
+    rows += [
         ("released already", f"{steps(known)} of these data, which would be given again"),
-        ("new", steps(len(found)) if found else "no step"),
+        ("new", steps(document["new_steps"]) if document["new_steps"] else "no step"),
     ]
-    say_forecast(stream, found, as_json, document={"new_steps": len(found)}, rows=rows)
-
-
-def _published(stream: ContinualRelease[Any, Any], time: str) -> Any:
-    """The published counts of a time; None if there are none."""
-    text = stream.row(time).output if stream.has(time) else None
-    return None if text is None else from_text(text)
-
-
-def _require_account_only(settings: Settings) -> None:
-    """Refuse settings of a release of its own where a table of a shared account is published."""
-    asked, privacy = settings.release, settings.privacy
-    if asked.ledger is None:
-        raise InputError("release.table names a table of a shared account: give its ledger (--ledger LEDGER)")
-    own = (asked.plan, asked.smoothed, privacy.alpha, privacy.horizon, privacy.bound, privacy.renew)
-    if any(one is not None for one in own) or settings.has_correlation:
-        raise InputError(
-            "with release.table, the account determines the level and the correlation (`temporaldp ledger share`): leave out "
-            "plan, alpha, horizon, bound, renew, the correlation and release.smoothed"
-        )
+    say_forecast(stream, found, as_json, document=document, rows=rows)

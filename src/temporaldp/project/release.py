@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +20,11 @@ from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
 from temporaldp.planning.clock import Clock
 from temporaldp.project.inputs import Inputs, gather, read, read_data
 from temporaldp.project.recipe import note_recipe, recipe_of
-from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger
+from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger, SharedRelease
 from temporaldp.release.database import file_of
 from temporaldp.release.histogram import histogram_mechanism
 from temporaldp.release.released import release_suffix
+from temporaldp.release.shared_account import account_tables
 from temporaldp.release.store import Store, heading_at
 from temporaldp.report import Recipe
 from temporaldp.smoothing import PublicCorrelation
@@ -50,8 +52,8 @@ class ReleaseSetup:
     data : Traces
     source : Source
         Description of the correlation.
-    recipe : Recipe
-        From what the release is computed; the ledger notes it.
+    recipe : Recipe or None
+        From what the release is computed, as the ledger notes it; None for a table of an account.
     public : PublicCorrelation or None
         The correlation that smooths the counts, where they are smoothed.
     """
@@ -61,14 +63,24 @@ class ReleaseSetup:
     accountant: TemporalAccountant | None
     data: Traces
     source: Source
-    recipe: Recipe
+    recipe: Recipe | None
     public: PublicCorrelation | None
 
     @contextmanager
     def opened(self, ledger: str | Store) -> Iterator[ContinualRelease[Any, Any]]:
         """Open the release on a ledger, which has the noted head, and notes from what its next steps are computed."""
-        n_states = self.data.n_states
-        with ContinualRelease(
+        with self._stream(ledger) as stream:
+            if self.settings.release.head is not None:
+                stream.ledger.verify(head=self.settings.release.head)
+            if self.recipe is not None:
+                note_recipe(stream.ledger, self.recipe)
+            yield stream
+
+    def _stream(self, ledger: str | Store) -> ContinualRelease[Any, Any]:
+        table, n_states = self.settings.release.table, self.data.n_states
+        if table is not None:
+            return SharedRelease.of(table, ledger)
+        return ContinualRelease(
             DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states),
             ledger=ledger,
             accountant=self.accountant,
@@ -77,11 +89,7 @@ class ReleaseSetup:
             step=self.source.step,
             correlation=self.public,
             renewed=self.settings.privacy.renew,
-        ) as stream:
-            if self.settings.release.head is not None:
-                stream.ledger.verify(head=self.settings.release.head)
-            note_recipe(stream.ledger, self.recipe)
-            yield stream
+        )
 
 
 def setup_of(settings: Settings) -> ReleaseSetup:
@@ -93,9 +101,12 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         The settings give no level, or contradict each other.
     """
     privacy, known = settings.privacy, settings.correlation
+    if settings.release.table is not None:
+        return _setup_of_table(settings.release.table, settings)
     planned = loaded_plan(settings)
     if settings.release.ledger is None:
         return _setup_without_ledger(planned, settings)
+    _refuse_account(settings.release.ledger)
     if planned is None and privacy.alpha is None:
         raise InputError("expected a level: --alpha A with a correlation (--history FILE), or a plan (--plan FILE)")
     if privacy.renew is not None:
@@ -134,6 +145,33 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     return ReleaseSetup(
         settings, planned, accountant, found.trajectories, source, recipe, _smoothing_by(settings, found.trajectories)
     )
+
+
+def _setup_of_table(table: str, settings: Settings) -> ReleaseSetup:
+    """One table of an account, whose ledger has the level, the correlation and the states."""
+    asked, privacy = settings.release, settings.privacy
+    if asked.ledger is None:
+        raise InputError("release.table names a table of a shared account: give its ledger (--ledger LEDGER)")
+    own = (asked.plan, asked.smoothed, privacy.alpha, privacy.horizon, privacy.bound, privacy.renew)
+    if any(one is not None for one in own) or settings.has_correlation:
+        raise InputError(
+            "with release.table, the account determines the level and the correlation (`temporaldp ledger share`): leave out "
+            "plan, alpha, horizon, bound, renew, the correlation and release.smoothed"
+        )
+    with Ledger(asked.ledger) as ledger:
+        states = account_tables(ledger, table)[table]["states"]
+    return ReleaseSetup(settings, None, None, read_data(settings.traces, states), Source(), None, None)
+
+
+def _refuse_account(ledger: str) -> None:
+    """Refuse the ledger of an account of several tables where no table is named."""
+    heading = heading_at(ledger)
+    tables = None if heading is None else json.loads(heading.configuration).get("tables")
+    if tables:
+        raise InputError(
+            f"the ledger is an account of several tables, {', '.join(sorted(tables))}: name the one that this job publishes "
+            "(--set release.table=NAME). The account has the level and the correlation"
+        )
 
 
 def _setup_without_ledger(planned: Plan | None, settings: Settings) -> ReleaseSetup:

@@ -131,7 +131,7 @@ def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consist
             stream.skip(time=missing)
         outputs.append(stream.release(row, time=time))
     rows = [stream.row(time) for time in trajectories.times]
-    spent = np.array([row.epsilon for row in rows])
+    spent = np.array([stream.spent(time) for time in trajectories.times])
     released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard, consistent)
     # A time is published under the label that it had first, in whatever spelling it comes again.
     return replace(released, times=tuple(stream.row(time).time for time in released.times))

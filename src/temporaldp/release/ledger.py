@@ -26,7 +26,6 @@ from temporaldp.release.chain import (
     LedgerRow,
     canonical,
     changed,
-    collector_paused,
     contains,
     first_hash,
     followed,
@@ -164,7 +163,6 @@ class Ledger(Closing):
         self.adoptions: list[LedgerEvent] = []
         self.end = End(0, 0, self.began)
 
-    @collector_paused()
     def _read_on(self, transaction: Transaction, start: End) -> tuple[list[LedgerRow], list[LedgerEvent], End]:
         """The rows and events after an end of the chain, checked, and the end with them."""
         heading = self._heading(transaction)
@@ -179,7 +177,6 @@ class Ledger(Closing):
             raise changed(self.place, "its head is not the hash of its last step: steps were exchanged or cut off")
         return rows, events, end
 
-    @collector_paused()
     def _read_older(self, start: int, stop: int) -> list[LedgerRow]:
         """The rows of some steps, checked against what stands before and after them."""
         until = min(stop + 1, len(self))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.errors import InputError
-from temporaldp.release.chain import collector_paused
 
 
 def as_text(output: Any) -> str:
@@ -65,7 +64,6 @@ def from_text(text: str) -> Any:
     return array if document["shape"] else array[()]
 
 
-@collector_paused()
 def counts_of(texts: Sequence[str | None], n: int) -> NDArray[Any] | None:
     """Stack the outputs of many texts, shape (T, n), if each is n numbers of one type; None otherwise."""
     known = [text for text in texts if text is not None]

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
@@ -19,14 +20,13 @@ from temporaldp.errors import InputError, LedgerMismatchError
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.release import input_digest
 from temporaldp.release.adopting import unspent_accountant
-from temporaldp.release.closing import Closing
 from temporaldp.release.guards import Forecast
 from temporaldp.release.histogram import DiscreteLaplaceHistogram
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
 from temporaldp.release.several_tables import ROUNDED
 from temporaldp.release.store import Store
-from temporaldp.release.stream import ContinualRelease, described
+from temporaldp.release.stream import ContinualRelease, described, request_of
 from temporaldp.values import positive
 
 TABLE = "table"
@@ -71,7 +71,7 @@ def tables_of(ledger: Ledger) -> list[TableSpent]:
     return [TableSpent(name, shares.get(name), spent) for name, spent in found.items()]
 
 
-class SharedRelease(Closing):
+class SharedRelease(ContinualRelease[Any, Any]):
     """One table of several about the same people, each published by a job of its own, in one ledger.
 
     Several tables may reveal the same state of a person. The accountant therefore counts leakage about the state in all tables
@@ -98,10 +98,10 @@ class SharedRelease(Closing):
         Name of the table that this job publishes.
     share : float
         Share of each step's budget.
-    stream : ContinualRelease
-        Release that charges the steps of all tables.
-    ledger : Ledger
-        The ledger of all tables.
+    states : tuple of str or None
+        The states of this table; None where the ledger does not store them.
+    ledger, guard, step
+        As for `ContinualRelease`, of all tables together.
 
     Raises
     ------
@@ -131,6 +131,8 @@ class SharedRelease(Closing):
     (2, True)
     """
 
+    table: str
+
     def __init__(
         self,
         table: str,
@@ -148,16 +150,13 @@ class SharedRelease(Closing):
         if math.fsum(known.values()) > 1.0 + ROUNDED:
             raise InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}")
         require_budget_mechanism(mechanism, accountant.accounting.distances)
-        self.table, self._mechanism, self._described = table, mechanism, described(mechanism)
-        self.share = known[table] * (1.0 - 2.0 * ROUNDED)
         if states is not None and set(states) != set(known):
             raise InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states) or 'none'}")
         named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         charge = SharedCharge(tuple(sorted(known.items())), named)
-        self.stream: ContinualRelease[None, Any] = ContinualRelease(
-            charge, ledger=ledger, accountant=accountant, step=step
-        )
-        self.ledger = self.stream.ledger
+        super().__init__(charge, ledger=ledger, accountant=accountant, step=step)
+        self.table, self.share, self.states = table, known[table] * (1.0 - 2.0 * ROUNDED), dict(named).get(table)
+        self._table_mechanism, self._described = mechanism, described(mechanism)
         self._published: dict[int, dict[str, Any]] = {}
         self._n_seen = 0
         self._take_in()
@@ -173,39 +172,27 @@ class SharedRelease(Closing):
         LedgerError
             There is no ledger, it cannot be read, or the matrices are not stored in it.
         """
-        known = Ledger(ledger)
-        try:
-            tables, accountant = _account_of(known, table)
-        except BaseException:
-            known.close()
-            raise
+        with ExitStack() as after_an_error:
+            known = after_an_error.enter_context(Ledger(ledger))
+            tables, configuration = account_tables(known, table), known.configuration
+            assert known.correlations is not None  # an account has an accountant
+            accountant = unspent_accountant(known, known.correlations["users"])
+            after_an_error.pop_all()
         return cls(
             table, DiscreteLaplaceHistogram(len(tables[table]["states"])), ledger=known.store, accountant=accountant,
-            shares={name: one["share"] for name, one in tables.items()}, step=known.configuration["step"],
+            shares={name: one["share"] for name, one in tables.items()}, step=configuration["step"],
             states={name: one["states"] for name, one in tables.items()},
         )  # fmt: skip
 
-    @property
-    def states(self) -> tuple[str, ...] | None:
-        """The states of this table; None where the ledger does not store them."""
-        tables = self.ledger.configuration.get("tables")
-        return None if tables is None else tuple(tables[self.table]["states"])
+    def release(self, snapshot: Any, *, time: object, epsilon: float | None = None, last: bool = False) -> Any:
+        """The table's output at a step, drawn now or stored before. Errors as for `ContinualRelease.release`.
 
-    @property
-    def accountant(self) -> TemporalAccountant | None:
-        """The account of all tables, as of the last step."""
-        return self.stream.accountant
-
-    def close(self) -> None:
-        """Close the ledger."""
-        self.stream.close()
-
-    def release(self, snapshot: Any, *, time: object) -> Any:
-        """The table's output at a step, drawn now or stored before. Errors as for `ContinualRelease.release`."""
-        with self.stream.taking(time) as (writer, row):  # charges the step, unless another table's job did
+        `epsilon` and `last` are about the step of all tables, and used by the job that charges it.
+        """
+        with self.taking(request_of(time, epsilon, last=last)) as (writer, row):  # charged, unless another job did
             self._take_in()
             if row.step not in self._published:
-                made = budget_measurement(self._mechanism, row.epsilon * self.share, row.step)
+                made = budget_measurement(self._table_mechanism, row.epsilon * self.share, row.step)
                 with accounting_blocks.settled():
                     output = as_text(made.draw(snapshot))
                 writer.note(
@@ -227,26 +214,23 @@ class SharedRelease(Closing):
         """Number of steps with this table, as of the last reading or writing."""
         return len(self._published)
 
-    def has(self, time: object) -> bool:
-        """Whether this table was published at a time."""
-        return self.stream.has(time) and self.stream.row(time).step in self._published
-
     def refresh(self) -> None:
         """Read what other jobs added. Errors as for `Ledger.refresh`."""
-        self.stream.refresh()
+        super().refresh()
         self._take_in()
 
     def published(self, time: object) -> Any:
-        """Stored output of this table at a time; KeyError if it was not published then."""
-        return from_text(self._row(time)["output"])
+        """Stored output of this table at a time; None if it was not published then."""
+        found = self._published.get(self.row(time).step) if self.has(time) else None
+        return None if found is None else from_text(found["output"])
 
     def spent(self, time: object) -> float:
         """Budget that this table spent at a time, in nats; KeyError if it was not published then."""
-        return float(self._row(time)["epsilon"])
+        return float(self._published[self.row(time).step]["epsilon"])
 
     def input_differs(self, snapshot: Any, *, time: object) -> bool | None:
         """Return whether a published step is requested with other data, as `ContinualRelease.input_differs`."""
-        return input_digest.input_differs(self._row(time)["digest"], snapshot)
+        return input_digest.input_differs(self._published[self.row(time).step]["digest"], snapshot)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
         """Budgets and leakage of publishing these times, where this table was not published; nothing is drawn or stored.
@@ -254,18 +238,13 @@ class SharedRelease(Closing):
         The leakage is that of all tables. Steps that another table's job has charged leak no more than they did. Errors as for
         `ContinualRelease.forecast`.
         """
-        self.refresh()
-        new = {one.time: one for one in self.stream.forecast(times)}
+        new = {one.time: one for one in super().forecast(times)}
         found = []
-        for time in (label_of(one) for one in times if not self.has(one)):
-            charged = new.get(time) or self.stream.row(time)._replace(leakage=self.ledger[-1].leakage)
-            made = budget_measurement(self._mechanism, charged.epsilon * self.share, len(self.ledger))
+        for time in (label_of(one) for one in times if self.published(one) is None):
+            charged = new.get(time) or self.row(time)._replace(leakage=self.leakage)
+            made = budget_measurement(self._table_mechanism, charged.epsilon * self.share, len(self))
             found.append(Forecast(time, made.parameter, made.epsilon, charged.leakage))
         return found
-
-    def _row(self, time: object) -> dict[str, Any]:
-        """Record of this table at a time; KeyError if there is none."""
-        return self._published[self.stream.row(time).step]
 
     def _take_in(self) -> None:
         """Know what this table published so far."""
@@ -282,9 +261,9 @@ class SharedRelease(Closing):
             self._published[published["step"]] = published
 
 
-def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAccountant]:
-    """The tables of an account, one of which has this name, and its accountant before the first step."""
-    tables = ledger.configuration.get("tables")
+def account_tables(ledger: Ledger, table: str) -> dict[str, Any]:
+    """Share and states of each table of an account, one of which has this name."""
+    tables: dict[str, Any] | None = ledger.configuration.get("tables")
     if tables is None:
         raise InputError(
             f"{ledger.place} is not an account of several tables; `temporaldp ledger share` makes one, and a release of one "
@@ -292,6 +271,4 @@ def _account_of(ledger: Ledger, table: str) -> tuple[dict[str, Any], TemporalAcc
         )
     if table not in tables:
         raise InputError(f"{ledger.place} is the account of {', '.join(sorted(tables))}, and has no table {table!r}")
-    now = ledger.correlations
-    assert now is not None  # an account has an accountant
-    return tables, unspent_accountant(ledger, now["users"])
+    return tables

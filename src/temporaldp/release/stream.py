@@ -84,6 +84,8 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         The states of the data; None if they are not part of the configuration.
     step : str or None
         Length of one step, in words, if known.
+    table : str or None
+        Table of an account that is published (`SharedRelease`); None if the ledger is of one release.
 
     Raises
     ------
@@ -112,6 +114,8 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
     >>> first == again, first[1:]
     (True, (1, 0.2598))
     """
+
+    table: str | None = None
 
     def __init__(
         self,
@@ -188,6 +192,25 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             raise KeyError(time)
         return self.ledger[position]
 
+    def published(self, time: object) -> Any:
+        """Stored output of a time; None if nothing was published then."""
+        text = self.row(time).output if self.has(time) else None
+        return None if text is None else from_text(text)
+
+    def spent(self, time: object) -> float:
+        """Budget that was spent at a time, in nats; KeyError if the ledger has no step of it."""
+        return self.row(time).epsilon
+
+    @property
+    def n_published(self) -> int:
+        """Number of steps so far."""
+        return len(self)
+
+    @property
+    def leakage(self) -> float | None:
+        """Largest leakage of any step so far, in nats; None without a step, or where the ledger stores no leakage."""
+        return self.ledger[-1].leakage if len(self) else None
+
     def filtered(self, time: object) -> CountEstimate:
         """Stored filtered counts of a released time, with their intervals.
 
@@ -221,7 +244,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         return len(self.ledger)
 
     def __repr__(self) -> str:
-        return f"ContinualRelease({self._configured['mechanism']}, {self.ledger!r})"
+        return f"{type(self).__name__}({self._configured['mechanism']}, {self.ledger!r})"
 
     def close(self) -> None:
         """Close the ledger."""
@@ -258,19 +281,18 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         LedgerError
             The ledger could not be read or written. Nothing was published.
         """
-        label, asked = label_of(time), None if epsilon is None else float(budgets([epsilon])[0])
-        known = self._steps.calendar.position(label) is not None
-        row = self._publish(StepRequest(label, asked, bool(last), data=snapshot))
+        known = self.has(time)
+        row = self._publish(request_of(time, epsilon, last=last, data=snapshot))
         if known and input_digest.input_differs(row.digest, snapshot):
             warnings.warn(InputDiffersWarning(row.time), stacklevel=2)
         output: Output | None = None if row.output is None else from_text(row.output)
         return output
 
     @contextmanager
-    def taking(self, time: object) -> Iterator[tuple[LedgerWriter, LedgerRow]]:
+    def taking(self, request: StepRequest) -> Iterator[tuple[LedgerWriter, LedgerRow]]:
         """Transaction that takes the step of a time, unless it was taken before; the block may add an event."""
         with self._lock:
-            with self._steps.taking(StepRequest(label_of(time))) as (writer, row, _):
+            with self._steps.taking(request) as (writer, row, _):
                 yield writer, row
             self._keep_checkpoint()
 
@@ -364,6 +386,11 @@ def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:
     n_states = getattr(mechanism, "n_states", None)
     if isinstance(n_states, int) and states is not None and n_states != len(states):
         raise InputError(f"the mechanism counts {n_states} states, but the release has {len(states)}")
+
+
+def request_of(time: object, epsilon: float | None, *, last: bool, data: Any = None) -> StepRequest:
+    """Return the request for a step, with a checked time and epsilon."""
+    return StepRequest(label_of(time), None if epsilon is None else float(budgets([epsilon])[0]), bool(last), data=data)
 
 
 def described(mechanism: Any) -> str:
