@@ -31,11 +31,22 @@ REPLACE_ONE = "replace_one"
 """Neighbouring databases differ in the state of one person at one step; the number of people is public."""
 
 
-def positive(value: float, name: str) -> float:
+LIMITS = {"gt": (">", operator.gt), "ge": (">=", operator.ge), "lt": ("<", operator.lt), "le": ("<=", operator.le)}
+"""Comparisons of `real_number` with its limits, by the names that pydantic has for them."""
+
+
+def real_number(value: Any, name: str, *, error: type[InputError] = InputError, **limits: float) -> float:
+    """Return `value` as a float if it is finite and within limits, such as ``gt=0.0, le=1.0``; raise `error` otherwise."""
+    with suppress(TypeError, OverflowError):
+        if math.isfinite(value) and all(LIMITS[limit][1](value, bound) for limit, bound in limits.items()):
+            return float(value)
+    expected = " and ".join(f"{LIMITS[limit][0]} {bound:g}" for limit, bound in limits.items())
+    raise error(f"expected {name} to be a finite number {expected}, got {value!r}")
+
+
+def positive(value: Any, name: str) -> float:
     """Return `value` as a float if it is a positive budget, level or scale within the limits."""
-    number = float(value)
-    if not (math.isfinite(number) and number > 0.0):
-        raise BudgetError(f"expected {name} to be a finite number > 0 (nats), got {value}")
+    number = real_number(value, name, gt=0.0, error=BudgetError)
     if not SMALLEST <= number <= LARGEST:
         raise BudgetError(f"expected {name} between {SMALLEST:g} and {LARGEST:g} nats, got {value}")
     return number

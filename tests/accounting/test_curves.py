@@ -264,7 +264,7 @@ def test_bad_releases(releases, delta, h, message):
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, math.nan, "small", None])
 def test_a_bad_delta_is_refused(delta):
-    with pytest.raises(BudgetError, match="delta from"):
+    with pytest.raises(BudgetError, match="delta to be a finite number >= 1e-60"):
         ApproximateDP(delta)
 
 

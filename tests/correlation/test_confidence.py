@@ -62,7 +62,7 @@ def test_a_value_without_transitions_may_do_anything_and_it_is_said():
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, float("nan"), 2.0])
 def test_a_confidence_outside_of_0_to_1_is_refused(confidence):
-    with pytest.raises(InputError, match="confidence between 0 and 1"):
+    with pytest.raises(InputError, match="confidence to be a finite number > 0 and < 1"):
         next(estimate_adversaries(load_sample(), confidence=confidence))
 
 

@@ -26,7 +26,7 @@ def test_smoothing_adds_s_once():
 
 @pytest.mark.parametrize("s", [0.0, -1.0, float("nan"), float("inf")])
 def test_smoothing_needs_a_positive_parameter(s):
-    with pytest.raises(InputError, match="s > 0"):
+    with pytest.raises(InputError, match="s to be a finite number > 0"):
         smoothed_correlation(CHAIN, s=s)
 
 

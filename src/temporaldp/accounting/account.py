@@ -23,7 +23,7 @@ from temporaldp.correlation import Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.distances import require_no_nearer
 from temporaldp.mechanisms.events import epsilon_of, release_from
-from temporaldp.values import LARGEST, whole_number
+from temporaldp.values import LARGEST, real_number, whole_number
 
 ReadBudgets: TypeAlias = Callable[[], Sequence[float]]
 """Returns what the steps before a saved state spent."""
@@ -405,11 +405,10 @@ def checked_reserve(reserve: float | None, alpha: float | None) -> float | None:
     """A reserve in nats, or None; `BudgetError` if it is not admissible, or there is no level."""
     if reserve is None:
         return None
-    if not 0.0 <= reserve <= LARGEST:
-        raise BudgetError(f"expected a reserve from 0 to {LARGEST:g} nats, got {reserve!r}")
+    level = real_number(reserve, "reserve", ge=0.0, le=LARGEST, error=BudgetError)
     if alpha is None and reserve:
         raise BudgetError("a reserve requires a level: give alpha as well, or leave the reserve out")
-    return float(reserve)
+    return level
 
 
 def checked_horizon(population: Population, horizon: int | None) -> int | None:

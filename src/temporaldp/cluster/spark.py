@@ -16,7 +16,7 @@ from temporaldp.errors import BudgetError, InputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
 from temporaldp.studies.distribution import leakage_distribution
-from temporaldp.values import positive
+from temporaldp.values import positive, real_number
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -45,8 +45,7 @@ class SparkLeakage:
 
     def quantile(self, share: float) -> float:
         """Smallest level that the leakage about at least this share of people does not exceed."""
-        if not 0.0 < share <= 1.0:
-            raise InputError(f"expected a share of people above 0 and at most 1, got {share}")
+        real_number(share, "share of people", gt=0.0, le=1.0)
         asked = self.frame.selectExpr(f"percentile_disc({share!r}) WITHIN GROUP (ORDER BY leakage) AS level")
         return float(_ran(asked.collect)[0].level)
 

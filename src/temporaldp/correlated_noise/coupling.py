@@ -34,9 +34,8 @@ from numpy.typing import NDArray
 from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Direction, Evidence, Leakage, Side
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
-from temporaldp.errors import InputError
 from temporaldp.kernels.shared_noise import add_gaussian_deltas
-from temporaldp.values import ULP, FloatArray
+from temporaldp.values import ULP, FloatArray, real_number
 
 QUILTS = (1, 2, 3, 4, 6, 9, 14, 22, 34, 52, 80, 0)
 """Distances of quilts that are tried; 0 is none. If there were twice as many: bounds are tighter by a few percent."""
@@ -290,9 +289,7 @@ def coupling_leakage(user: Adversary, strategy: FloatArray, sigma: float, delta:
 
 def checked_delta(delta: float) -> float:
     """The delta; `InputError` for one that rounding would reach."""
-    if not LEAST_DELTA <= delta < 1.0:
-        raise InputError(f"expected a delta from {LEAST_DELTA:g} to below 1 for a matrix mechanism, got {delta!r}")
-    return delta
+    return real_number(delta, "delta of a matrix mechanism", ge=LEAST_DELTA, lt=1.0)
 
 
 def published_at(strategy: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.noise import GaussianNoise, gaussian_delta
 from temporaldp.mechanisms.protocol import epsilon_of_one, require_positive
-from temporaldp.values import FloatArray, compared_by_value, copy_in, positive, whole_number
+from temporaldp.values import FloatArray, compared_by_value, copy_in, positive, real_number, whole_number
 
 LEAST_MU, LARGEST_MU = 1e-9, 1e3
 """Sensitivities over standard deviations among which a calibration searches."""
@@ -251,8 +251,7 @@ def simulate_leakage(
     True
     """
     chance = 1e-3 * delta if failure is None else failure
-    if not 0.0 < chance < 1.0:
-        raise InputError(f"expected failure to be a probability between 0 and 1, got {failure!r}")
+    real_number(chance, "failure probability", gt=0.0, lt=1.0)
     whole_number(draws, "draws", least=10)
     if step is not None and whole_number(step, "step", least=0) >= mechanism.n_steps:
         raise InputError(f"expected a step from 0 to {mechanism.n_steps - 1}, got {step}")

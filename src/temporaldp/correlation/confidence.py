@@ -4,16 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from temporaldp.errors import InputError
 from temporaldp.values import FloatArray, IntArray
-
-
-def checked_confidence(confidence: float) -> float:
-    """A confidence level; `InputError` unless it is between 0 and 1."""
-    level = float(confidence)
-    if not 0.0 < level < 1.0:
-        raise InputError(f"expected a confidence between 0 and 1, such as 0.95, got {confidence}")
-    return level
 
 
 def clopper_pearson(

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation.states import in_order, listed
 from temporaldp.correlation.times import Times
+from temporaldp.correlation.traces import Traces
 from temporaldp.errors import InputError
 from temporaldp.values import IntArray
 
 
-class CountedTraces:
+class CountedTraces(Traces):
     """Counts of transitions between states, and of people in each state at each time; from `read_counts`.
 
     Counts are exact, hence private.
@@ -46,22 +47,12 @@ class CountedTraces:
     ) -> None:
         self.states, self._transitions, self._histogram = states, transitions, histogram
         self._of_users, self._of_groups = of_users, of_groups
-        self._times = times
-
-    @property
-    def times(self) -> tuple[str, ...]:
-        """Labels of the steps, in order of time."""
-        return self._known_times().labels
-
-    @property
-    def consecutive(self) -> NDArray[np.bool_]:
-        """Whether times k and k + 1 are one step apart, shape (n_times - 1,)."""
-        return self._known_times().consecutive
+        self._counted_at = times
 
     @property
     def step(self) -> str | None:
         """Length of one step, in words; None if the times are unknown."""
-        return None if self._times is None else self._times.step
+        return None if self._counted_at is None else self._counted_at.step
 
     @property
     def users(self) -> tuple[str, ...]:
@@ -80,16 +71,6 @@ class CountedTraces:
         if self._of_users is not None:
             return len(self._of_users)
         return int(self.histogram().sum(axis=1).max())
-
-    @property
-    def n_times(self) -> int:
-        """Number of times T."""
-        return len(self.times)
-
-    @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return len(self.states)
 
     @property
     def has_histogram(self) -> bool:
@@ -149,12 +130,13 @@ class CountedTraces:
             raise InputError("these transitions are not counted person by person: the table needs a column 'user'")
         return self._of_users
 
-    def _known_times(self) -> Times:
-        if self._times is None:
+    @property
+    def _times(self) -> Times:  # type: ignore[override]
+        if self._counted_at is None:
             raise InputError(
                 "expected a table with counts at each time (counts=..., or --set traces.counts=FILE), or a number of steps"
             )
-        return self._times
+        return self._counted_at
 
     def __repr__(self) -> str:
         return f"CountedTraces({self.n_states} states: {listed(self.states, 4)})"

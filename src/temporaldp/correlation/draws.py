@@ -10,8 +10,8 @@ from temporaldp.correlation.estimation import all_transitions
 from temporaldp.correlation.states import listed
 from temporaldp.correlation.traces import Traces, transitions_of
 from temporaldp.correlation.transition import in_proportion
-from temporaldp.errors import EstimationError, InputError
-from temporaldp.values import whole_number
+from temporaldp.errors import EstimationError
+from temporaldp.values import real_number, whole_number
 
 JEFFREYS = 0.5
 """Dirichlet concentration of a cell that nothing is known about."""
@@ -37,8 +37,7 @@ def posterior_adversaries(
         Dirichlet concentration of every cell.
     rng : numpy Generator or seed, optional
     """
-    if not (np.isfinite(prior) and prior > 0.0):
-        raise InputError(f"expected a finite prior > 0 for a posterior, got {prior}")
+    real_number(prior, "prior of a posterior", gt=0.0)
     counts = all_transitions(trajectories) + prior
     shape = (whole_number(n_draws, "n_draws", least=1), *counts.shape)
     draws = np.random.default_rng(rng).standard_gamma(counts, shape)
@@ -55,8 +54,7 @@ def bootstrap_adversaries(
     EstimationError
         In many consecutive draws some state has no transition, and there is no prior.
     """
-    if not (np.isfinite(prior) and prior >= 0.0):
-        raise InputError(f"expected a finite prior >= 0 (Dirichlet concentration per cell), got {prior}")
+    real_number(prior, "prior (Dirichlet concentration per cell)", ge=0.0)
     generator = np.random.default_rng(rng)
     people, _, before, after = transitions_of(trajectories)
     n = trajectories.n_states

@@ -8,16 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation.adversary import Adversary, Matrix
-from temporaldp.correlation.confidence import checked_confidence, intervals_of_counts
+from temporaldp.correlation.confidence import intervals_of_counts
 from temporaldp.correlation.counted import CountedTraces
 from temporaldp.correlation.coverage import coverage
 from temporaldp.correlation.interval_matrix import IntervalMatrix
 from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.states import listed
-from temporaldp.correlation.traces import Grouped, Traces, as_traces
+from temporaldp.correlation.traces import Traces, as_traces
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, InputError
-from temporaldp.values import IntArray
+from temporaldp.values import IntArray, real_number
 
 MOST_STATES = 20_000
 """States up to which a dense table of counts is made: 3 GiB."""
@@ -148,13 +148,11 @@ def estimate_adversaries(
         _checked(direction, prior)
     if confidence is not None and prior:
         raise InputError("expected either a prior or a confidence: intervals do not depend on a prior")
-    level = None if confidence is None else checked_confidence(confidence)
+    level = None if confidence is None else real_number(confidence, "confidence", gt=0.0, lt=1.0)
     if per_user and per_group:
         raise InputError("expected one adversary per person or per group, not both")
     require_countable(table)
     if per_group:
-        if not isinstance(table, Grouped):
-            raise InputError("expected traces that were read by a column with groups: read_traces(..., by='region')")
         people = table.group_transitions()
     else:
         people = table.user_transitions() if per_user else [(None, all_transitions(table))]
@@ -183,8 +181,7 @@ def require_countable(traces: Traces) -> None:
 def _checked(direction: Direction, prior: float) -> None:
     if direction not in {"backward", "forward"}:
         raise InputError(f"expected direction 'backward' or 'forward', got {direction!r}")
-    if not (np.isfinite(prior) and prior >= 0):
-        raise InputError(f"expected a finite prior >= 0 (Dirichlet concentration per cell), got {prior}")
+    real_number(prior, "prior (Dirichlet concentration per cell)", ge=0.0)
 
 
 def intervals(

@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.correlation.transition import TransitionMatrix
-from temporaldp.errors import InputError, MatrixError
-from temporaldp.values import whole_number
+from temporaldp.errors import MatrixError
+from temporaldp.values import real_number, whole_number
 
 
 def strongest_correlation(n_states: int, *, rng: np.random.Generator | int | None = None) -> TransitionMatrix:
@@ -47,8 +47,7 @@ def smoothed_correlation(matrix: TransitionMatrix | ArrayLike, *, s: float) -> T
     array([[0.75, 0.25],
            [0.25, 0.75]])
     """
-    if not (np.isfinite(s) and s > 0):
-        raise InputError(f"expected a finite smoothing parameter s > 0, got {s}")
+    real_number(s, "smoothing parameter s", gt=0.0)
     if not isinstance(matrix, TransitionMatrix):
         matrix = TransitionMatrix(matrix)
     raised = matrix.dense() + s

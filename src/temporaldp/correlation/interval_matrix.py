@@ -16,7 +16,7 @@ from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatri
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.kernels import LeakageProfile
 from temporaldp.kernels.interval import interval_profile
-from temporaldp.values import FloatArray, assign, compared_by_value, locked
+from temporaldp.values import FloatArray, assign, compared_by_value, locked, real_number
 
 ROUNDINGS = 4.0
 """By so many roundings of 1 an entry may pass its bound: a row that was divided by its sum does."""
@@ -90,8 +90,7 @@ class IntervalMatrix(Constant):
         array([[0.7, 0.1],
                [0. , 0.8]])
         """
-        if not 0.0 <= width <= 1.0:
-            raise InputError(f"expected a width from 0 to 1, got {width}")
+        real_number(width, "width", ge=0.0, le=1.0)
         entries = matrix.dense()
         return cls(np.maximum(entries - width, 0.0), np.minimum(entries + width, 1.0), matrix.states)
 

@@ -22,8 +22,8 @@ from temporaldp.correlation.states import listed, names_of
 from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.correlation.transition import TransitionMatrix
-from temporaldp.errors import EstimationError, InputError, MatrixError
-from temporaldp.values import FloatArray, IntArray, compared_by_value, locked
+from temporaldp.errors import EstimationError, MatrixError
+from temporaldp.values import FloatArray, IntArray, compared_by_value, locked, real_number, whole_number
 
 MOST_HIDDEN = 1_000
 """Hidden states up to which dense matrices over them are made: 8 MB each, and some dozens of them in accounting."""
@@ -157,8 +157,7 @@ class _Hidden(NamedTuple):
 def _words(states: tuple[str, ...], order: int) -> _Hidden:
     """All words of the last states."""
     n = len(states)
-    if order < 1:
-        raise InputError(f"expected an order of at least 1, got {order}")
+    whole_number(order, "order", least=1)
     if n**order > MOST_HIDDEN:
         raise EstimationError(
             f"order {order} over {n} states has {n**order} words, more than {MOST_HIDDEN}: a matrix over them would not "
@@ -188,8 +187,7 @@ def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float
     LiftedChain(15 hidden states of 5 states: the state and its age, up to 3 steps)
     """
     n = trajectories.n_states
-    if longest < 1:
-        raise InputError(f"expected a longest age of at least 1 step, got {longest}")
+    whole_number(longest, "longest age", least=1)
     if n * longest > MOST_HIDDEN:
         raise EstimationError(
             f"{longest} ages of {n} states are {n * longest} hidden states, more than {MOST_HIDDEN}: a matrix over them would "
@@ -215,8 +213,7 @@ def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float
 
 def _chain(trajectories: Traces, hidden: _Hidden, numbers: IntArray, prior: float) -> LiftedChain:
     """The chain that traces show, from the number of the hidden state of each user at each time; -1 where it is unknown."""
-    if not (np.isfinite(prior) and prior > 0.0):
-        raise InputError(f"expected a finite prior > 0, got {prior}")
+    real_number(prior, "prior", gt=0.0)
     n, m = trajectories.n_states, len(hidden.labels)
     first = all_transitions(trajectories)
     unseen = np.flatnonzero(first.sum(axis=1) == 0)

@@ -10,6 +10,7 @@ from temporaldp.correlation.protocol import Periodic
 from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, InputError
+from temporaldp.values import real_number
 
 
 def estimate_periodic(
@@ -54,8 +55,8 @@ def estimate_periodic(
         raise InputError(
             f"expected a period from 2 steps to fewer than the {trajectories.n_times} of the traces, got {period}"
         )
-    if not (np.isfinite(tie) and tie > 0.0 and np.isfinite(prior) and prior >= 0.0):
-        raise InputError(f"expected a finite tie > 0 and a finite prior >= 0, got {tie} and {prior}")
+    real_number(tie, "tie", gt=0.0)
+    real_number(prior, "prior", ge=0.0)
     if phase is None and trajectories.n_times % period:
         raise InputError(
             f"a period of {period} steps does not divide the {trajectories.n_times} steps of the traces, so that a release "

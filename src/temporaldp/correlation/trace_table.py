@@ -18,12 +18,13 @@ from temporaldp.correlation.relations import Rows, SparkRows, integers, text, va
 from temporaldp.correlation.states import in_order, listed, place_in_order
 from temporaldp.correlation.succession import Between, Counting, ordered, sums_of, whole_succession
 from temporaldp.correlation.times import TimesOf
+from temporaldp.correlation.traces import Traces
 from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.values import IntArray, locked
 
 
-class TraceTable:
+class TraceTable(Traces):
     """States of users over time, in a table that is queried rather than loaded; from `read_traces`.
 
     The table is validated when the object is made, by queries. It stays where it is (a file, a frame, a cluster), and must not
@@ -85,13 +86,8 @@ class TraceTable:
     ) -> None:
         named = None if states is None else tuple(name for name in states if name != absent)
         found = encoded(traces, named, times=times, gaps=gaps, wide=wide)
-        self.states: Final = found.states if absent is None else (*found.states, absent)
-        self.times: Final = found.times.labels
-        self.consecutive: Final = found.times.consecutive
-        self.step: Final = found.times.step
-        self.n_users: Final = found.n_users
-        self.n_times: Final = len(self.times)
-        self.n_states: Final = len(self.states)
+        self.states = found.states if absent is None else (*found.states, absent)
+        self._times = found.times
         self.counting: Final = Counting(between, self.n_states, self.n_times, int(self.consecutive.sum()))
         self._found, self._absent, self._in_order_of_rows = found, absent, in_order_of_rows
         self._transitions = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
@@ -99,6 +95,11 @@ class TraceTable:
             raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")
         if traces.source.group is not None:
             self._refuse_two_groups()
+
+    @property
+    def n_users(self) -> int:
+        """Number of people."""
+        return self._found.n_users
 
     @cached_property
     def users(self) -> tuple[str, ...]:
@@ -244,8 +245,3 @@ class TraceTable:
                     f"user {name!r} is in more than one group, or in none, by column {part.source.group!r}; give every person "
                     "one group, the same in all rows"
                 )
-
-    def __repr__(self) -> str:
-        return (
-            f"TraceTable({self.n_users} users, {self.n_times} times, {self.n_states} states: {listed(self.states, 4)})"
-        )

@@ -1,80 +1,111 @@
-"""The protocol of traces, for estimation and counting."""
+"""What traces have in common, for estimation and counting."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.correlation.states import listed
+from temporaldp.correlation.times import Times
 from temporaldp.errors import InputError
 from temporaldp.values import IntArray
 
 
-class Traces(Protocol):
+class Traces(ABC):
     """Traces as two tables: transitions between each pair of states, and people in each state at each time.
 
     `Trajectories` are in memory; a `TraceTable` queries a table of any size; `CountedTraces` were counted elsewhere.
     """
 
-    @property
-    def states(self) -> tuple[str, ...]:
-        """All states, in the order of their codes."""
+    __slots__ = ()
+
+    states: tuple[str, ...]
+    """All states, in the order of their codes."""
+    _times: Times
 
     @property
     def times(self) -> tuple[str, ...]:
         """Labels of the steps, in order of time."""
+        return self._times.labels
 
     @property
     def consecutive(self) -> NDArray[np.bool_]:
         """Whether times k and k + 1 are one step apart, shape (n_times - 1,)."""
+        return self._times.consecutive
 
     @property
     def step(self) -> str | None:
         """Length of one step, in words."""
+        return self._times.step
 
     @property
+    @abstractmethod
     def users(self) -> tuple[str, ...]:
         """The names of all people."""
 
     @property
     def n_users(self) -> int:
         """Number of people."""
+        return len(self.users)
 
     @property
     def n_times(self) -> int:
-        """Number of times."""
+        """Number of times T."""
+        return len(self.times)
 
     @property
     def n_states(self) -> int:
         """Number of states."""
+        return len(self.states)
 
-    def histogram(self) -> IntArray:
-        """Number of people in each state at each time, shape (n_times, n_states). Exact, hence private."""
+    @property
+    def codes(self) -> NDArray[np.signedinteger]:
+        """Position of each person's state at each time, -1 for none, shape (n_users, n_times).
 
-    def transition_counts(self, user: str | None = None) -> IntArray:
-        """Transitions N[i, j] from i to j between consecutive times, of all users or of one; shape (n_states, n_states)."""
-
-    def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
-        """Yield the name and the transitions of each user, in the order of `users`."""
-
-
-def codes_of(traces: Traces) -> IntArray:
-    """Return the states of all users as indices, -1 for none, shape (n_users, n_times).
-
-    Raises
-    ------
-    InputError
-        Only counts of transitions or of people are available: counts do not contain the state of each user at each time.
-    """
-    codes = getattr(traces, "codes", None)
-    if codes is None:
+        Raises
+        ------
+        InputError
+            Only counts of transitions or of people are available: counts do not contain the state of each user at each time.
+        """
         raise InputError(
             "expected traces with the state of each user at each time; counts of transitions do not distinguish longer "
             "sequences, hours or users: give the traces themselves"
         )
-    return np.asarray(codes, dtype=np.int64)
+
+    @abstractmethod
+    def histogram(self) -> IntArray:
+        """Number of people in each state at each time, shape (n_times, n_states). Exact, hence private."""
+
+    @abstractmethod
+    def transition_counts(self, user: str | None = None) -> IntArray:
+        """Transitions N[i, j] from i to j between consecutive times, of all users or of one; shape (n_states, n_states)."""
+
+    @abstractmethod
+    def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Yield the name and the transitions of each user, in the order of `users`."""
+
+    def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Every group's name and the transitions of the people in it, in order of names.
+
+        Raises
+        ------
+        InputError
+            The traces were read without groups.
+        """
+        raise InputError("expected traces that were read by a column with groups: read_traces(..., by='region')")
+
+    def __repr__(self) -> str:
+        size = f"{self.n_users} users, {self.n_times} times, {self.n_states} states"
+        return f"{type(self).__name__}({size}: {listed(self.states, 4)})"
+
+
+def codes_of(traces: Traces) -> IntArray:
+    """Return the states of all users as indices, -1 for none, shape (n_users, n_times); `InputError` for mere counts."""
+    return np.asarray(traces.codes, dtype=np.int64)
 
 
 def transitions_of(traces: Traces) -> tuple[IntArray, IntArray, IntArray, IntArray]:
@@ -88,14 +119,6 @@ def transitions_of(traces: Traces) -> tuple[IntArray, IntArray, IntArray, IntArr
     return users, times, now[users, times], after[users, times]
 
 
-@runtime_checkable
-class Grouped(Protocol):
-    """Traces of people who belong to groups."""
-
-    def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
-        """Every group's name and the transitions of the people in it, in order of names."""
-
-
 def as_traces(source: Any) -> Traces:
     """Return traces, also from a table with the columns user, time and state (pandas, Polars, PyArrow, DuckDB, PySpark).
 
@@ -104,8 +127,8 @@ def as_traces(source: Any) -> Traces:
     InputError, TraceError, StateError
         As `read_traces`, which takes tables with other columns.
     """
-    if hasattr(type(source), "transition_counts"):
-        return cast(Traces, source)
+    if isinstance(source, Traces):
+        return source
     from temporaldp.correlation.layouts import long_traces
     from temporaldp.correlation.relations import table_of
     from temporaldp.correlation.trace_table import TraceTable

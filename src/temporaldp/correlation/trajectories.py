@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from temporaldp.correlation.states import in_order, listed, printable, state_names
+from temporaldp.correlation.traces import Traces
 from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.values import IntArray, assign, compared_by_value, locked
 
@@ -18,8 +19,8 @@ ABSENT = -1
 
 
 @compared_by_value
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Trajectories:
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Trajectories(Traces):
     """At most one state per user and time, on a common list of times.
 
     ``walks[:75]``, ``walks[[0, 3]]`` and ``walks[0]`` are the trajectories of those users alone, with the same states and
@@ -121,21 +122,6 @@ class Trajectories:
             row[: len(sequence)] = [ABSENT if state is None else code[str(state)] for state in sequence]
         return cls(codes, states=names, users=users)
 
-    @property
-    def n_states(self) -> int:
-        """Number of states."""
-        return len(self.states)
-
-    @property
-    def n_users(self) -> int:
-        """Number of users."""
-        return len(self.users)
-
-    @property
-    def n_times(self) -> int:
-        """Number of times T."""
-        return len(self.times)
-
     def histogram(self) -> IntArray:
         """True counts, shape (n_times, n_states): how many users are in each state at each time. Exact, hence private."""
         return np.stack([np.bincount(column[column >= 0], minlength=self.n_states) for column in self.codes.T])
@@ -184,6 +170,3 @@ class Trajectories:
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Convert trajectories to an array: the codes, shape (n_users, n_times)."""
         return np.array(self.codes, dtype=dtype, copy=True) if copy else np.asarray(self.codes, dtype=dtype)
-
-    def __repr__(self) -> str:
-        return f"Trajectories({self.n_users} users, {self.n_times} times, {self.n_states} states: {listed(self.states, 4)})"

@@ -11,6 +11,7 @@ from temporaldp.mechanisms import PrivacyGuarantee
 from temporaldp.mechanisms.concentrated import LARGEST_RHO, LEAST_RHO, ConcentratedGuarantee
 from temporaldp.mechanisms.protocol import epsilon_of_one
 from temporaldp.report.sentences import number
+from temporaldp.values import real_number
 
 DEFAULT_DELTA = 1e-6
 """Delta of the accounting where a promise is not pure and none is given."""
@@ -27,12 +28,8 @@ class EpsilonPromise:
     delta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.epsilon) and 0.0 < self.epsilon <= LARGEST_EPSILON):
-            raise InputError(
-                f"expected epsilon to be a number > 0 and at most {LARGEST_EPSILON:g} (nats), got {self.epsilon!r}"
-            )
-        if not 0.0 <= self.delta < 1.0:
-            raise InputError(f"expected delta between 0 and 1, got {self.delta!r}")
+        real_number(self.epsilon, "epsilon", gt=0.0, le=LARGEST_EPSILON)
+        real_number(self.delta, "delta", ge=0.0, lt=1.0)
 
     @property
     def sentence(self) -> str:
@@ -71,8 +68,7 @@ class ConcentratedPromise:
     rho: float
 
     def __post_init__(self) -> None:
-        if not LEAST_RHO <= self.rho <= LARGEST_RHO:
-            raise InputError(f"expected rho from {LEAST_RHO:g} to {LARGEST_RHO:g}, got {self.rho!r}")
+        real_number(self.rho, "rho", ge=LEAST_RHO, le=LARGEST_RHO)
 
     @property
     def sentence(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.errors import BudgetError, InputError, StateError
-from temporaldp.values import LARGEST, ROUNDOFF, FloatArray, assign, compared_by_value, read_only
+from temporaldp.values import LARGEST, ROUNDOFF, FloatArray, assign, compared_by_value, read_only, real_number
 
 
 @compared_by_value
@@ -86,9 +86,7 @@ class LikelihoodBox:
         One noisy count for each state but ``absent`` (its position), Laplace noise of scale 1 / epsilon. Absent against present
         costs epsilon, two present states 2 epsilon.
         """
-        level = float(epsilon)
-        if not (level >= 0.0 and np.isfinite(level)):
-            raise BudgetError(f"expected epsilon to be a finite number >= 0 (nats), got {epsilon}")
+        level = real_number(epsilon, "epsilon", ge=0.0, error=BudgetError)
         if not 0 <= absent < n_states:
             raise InputError(f"expected absent to be a position from 0 to {n_states - 1}, got {absent}")
         high = np.full(n_states, level)

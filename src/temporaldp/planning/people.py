@@ -15,7 +15,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.planning.budget import sustainable_budget
 from temporaldp.progress import progressed
-from temporaldp.values import FloatArray, compared_by_value
+from temporaldp.values import FloatArray, compared_by_value, real_number
 
 
 @compared_by_value
@@ -86,8 +86,7 @@ def plan_for_share(
     >>> plan.names, plan.sentence
     (('Ann',), '50 % of people (1) leak more than 1 nat about some step: the plan does not satisfy the level for them')
     """
-    if not 0.0 < share <= 1.0:
-        raise InputError(f"expected a share of people above 0 and at most 1, got {share}")
+    real_number(share, "share of people", gt=0.0, le=1.0)
     names, budgets = [], []
     for k, one in enumerate(adversaries):
         names.append(str(k) if one.name is None else one.name)

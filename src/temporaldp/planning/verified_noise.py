@@ -21,7 +21,7 @@ from temporaldp.correlation.population import Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.progress import part
-from temporaldp.values import FloatArray, whole_number
+from temporaldp.values import FloatArray, real_number, whole_number
 from temporaldp.verification.leakage import verify_leakage
 
 ATTEMPTS = 5
@@ -91,10 +91,7 @@ class Simulating:
         """
         # Default share of delta that is the failure probability of the simulation
         failure = 1e-3 * delta if self.failure is None else self.failure
-        if not 0.0 < failure < delta:
-            raise BudgetError(
-                f"expected a failure probability between 0 and delta = {delta:g}, of which it is part, got {failure!r}"
-            )
+        real_number(failure, "failure probability, which is part of delta,", gt=0.0, lt=delta, error=BudgetError)
         if horizon is None:
             raise BudgetError("a simulation is of a number of steps: expected a horizon with verify")
         if self.seconds is not None and not self.seconds > 0.0:

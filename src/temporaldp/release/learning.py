@@ -20,13 +20,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin
-from temporaldp.correlation.confidence import checked_confidence, clopper_pearson
+from temporaldp.correlation.confidence import clopper_pearson
 from temporaldp.correlation.traces import Traces, transitions_of
 from temporaldp.errors import BudgetError, EstimationError
 from temporaldp.release.histogram import granted_scale, with_noise
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
-from temporaldp.values import FloatArray, IntArray, positive, whole_number
+from temporaldp.values import FloatArray, IntArray, positive, real_number, whole_number
 
 MOST_STATES = 2_000
 """States up to which a noisy table of transitions is drawn: beyond, nearly all of it would be noise."""
@@ -116,7 +116,7 @@ def learn_correlation(
     >>> adversary.backward.origin.source, adversary.backward.origin.epsilon
     ('learnt', 1.0)
     """
-    level = checked_confidence(confidence)
+    level = real_number(confidence, "confidence", gt=0.0, lt=1.0)
     each = whole_number(contributed, "the number of transitions of each person", least=1)
     if trajectories.n_states > MOST_STATES:
         raise EstimationError(

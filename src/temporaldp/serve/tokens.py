@@ -19,6 +19,7 @@ from typing import Any
 from temporaldp.errors import InputError
 from temporaldp.release.database import Database
 from temporaldp.release.tables import tables
+from temporaldp.values import real_number
 
 
 class Role(StrEnum):
@@ -87,8 +88,7 @@ class Tokens:
         InputError
             There is no such release, or the token would expire at once or in more than ten years.
         """
-        if not 0.0 < days <= 3650.0:
-            raise InputError(f"expected a token for more than 0 and up to 3650 days, got {days:g}")
+        real_number(days, "number of days of a token", gt=0.0, le=3650.0)
         name, secret, now = secrets.token_hex(8), secrets.token_urlsafe(32), self._now()
         with self._database.writing() as connection:
             releases = tables().releases

@@ -19,7 +19,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import progressed
-from temporaldp.values import FloatArray, IntArray, assign, compared_by_value, positive, read_only
+from temporaldp.values import FloatArray, IntArray, assign, compared_by_value, positive, read_only, real_number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,8 +95,7 @@ class LeakageDistribution(Table):
         InputError
             Not a share between 0 and 1.
         """
-        if not 0.0 < share <= 1.0:
-            raise InputError(f"expected a share of people above 0 and at most 1, got {share}")
+        real_number(share, "share of people", gt=0.0, le=1.0)
         above = np.cumsum(self.people)  # of those who are leaked about no less
         # People before position k are above; at least the share must be among the others.
         left = self.n_people - np.concatenate([[0], above[:-1]])

@@ -13,9 +13,8 @@ from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.draws import JEFFREYS, bootstrap_adversaries, posterior_adversaries
 from temporaldp.correlation.traces import Traces, as_traces
-from temporaldp.errors import InputError
 from temporaldp.progress import part, progressed
-from temporaldp.values import FloatArray, compared_by_value, copy_in
+from temporaldp.values import FloatArray, compared_by_value, copy_in, real_number
 
 AT_ONCE = 500
 """Draws between two reports of progress."""
@@ -39,8 +38,7 @@ class LeakageDraws:
 
     def quantile(self, share: float) -> float:
         """Return the smallest drawn leakage that at least this share of the draws do not exceed."""
-        if not 0.0 < share <= 1.0:
-            raise InputError(f"expected a share above 0 and up to 1, got {share}")
+        real_number(share, "share", gt=0.0, le=1.0)
         return float(np.quantile(self.worst, share, method="inverted_cdf"))
 
     def __repr__(self) -> str:

@@ -11,14 +11,13 @@ from numpy.typing import ArrayLike
 from temporaldp.accounting.protocol import budgets, listed
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import estimate_adversaries
-from temporaldp.correlation.confidence import checked_confidence
 from temporaldp.correlation.draws import JEFFREYS
 from temporaldp.correlation.traces import Traces
 from temporaldp.errors import EstimationError
 from temporaldp.progress import part
 from temporaldp.studies.leakage_draws import LeakageDraws, leakage_bootstrap, leakage_posterior
 from temporaldp.studies.worst_member import worst_member
-from temporaldp.values import compared_by_value
+from temporaldp.values import compared_by_value, real_number
 
 
 @compared_by_value
@@ -75,7 +74,10 @@ def leakage_uncertainty(
     >>> found.estimate < found.posterior.quantile(0.95) < found.attained <= found.guaranteed
     True
     """
-    spent, level = budgets(listed(epsilons, trajectories.n_times)), checked_confidence(confidence)
+    spent, level = (
+        budgets(listed(epsilons, trajectories.n_times)),
+        real_number(confidence, "confidence", gt=0.0, lt=1.0),
+    )
     generator = np.random.default_rng(rng)
     doing = "leakage of what is plausible"
     with part(0.0, 0.1, doing):

@@ -25,7 +25,7 @@ from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.errors import InputError
 from temporaldp.progress import progressed
-from temporaldp.values import FloatArray, compared_by_value
+from temporaldp.values import FloatArray, compared_by_value, whole_number
 
 
 @compared_by_value
@@ -87,8 +87,7 @@ def worst_member(
     spent = budgets(epsilons)
     if not adversary.is_uncertain or adversary.n_steps is not None:
         raise InputError("expected an adversary with a constant IntervalMatrix: otherwise there is no set to search")
-    if n_starts < 1:
-        raise InputError(f"expected at least 1 start, got {n_starts}")
+    whole_number(n_starts, "n_starts", least=1)
     generator = np.random.default_rng(rng)
     best: WorstMember | None = None
     for start in range(n_starts):

@@ -19,7 +19,7 @@ from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import releases_of
 from temporaldp.mechanisms.simulation import require_simulated
 from temporaldp.progress import part
-from temporaldp.values import FloatArray, IntArray, compared_by_value, positive, whole_number
+from temporaldp.values import FloatArray, IntArray, compared_by_value, positive, real_number, whole_number
 from temporaldp.verification.draws import simulated
 from temporaldp.verification.values import (
     ABOVE,
@@ -174,8 +174,7 @@ def verified_at(
     if not isinstance(adversary, Adversary) or adversary.states is None:
         raise InputError("expected one Adversary with a correlation: without one, states cannot be drawn")
     level = checked_delta(delta)
-    if not 0.0 < failure < level:
-        raise BudgetError(f"expected failure between 0 and delta = {level:g}, got {failure!r}: it adds to delta")
+    real_number(failure, "failure, which adds to delta,", gt=0.0, lt=level, error=BudgetError)
     if seconds is not None and not seconds > 0.0:
         raise InputError(f"expected seconds > 0, got {seconds!r}")
     releases = releases_of(mechanisms)

@@ -22,7 +22,7 @@ from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, epsilon_of_one
 from temporaldp.progress import progressed
-from temporaldp.values import LARGEST, FloatArray
+from temporaldp.values import LARGEST, FloatArray, real_number
 
 if TYPE_CHECKING:
     from temporaldp.accounting.curve.pair_curves import PairCurves
@@ -312,10 +312,4 @@ def chosen_grid(releases: Iterable[Mechanisms], delta: float, given: float | Non
 
 def checked_delta(delta: float) -> float:
     """`delta` as a float; `BudgetError` if it is not admissible."""
-    try:
-        number = float(delta)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not SMALLEST_DELTA <= number < 1.0:
-        raise BudgetError(f"expected delta from {SMALLEST_DELTA:g} to below 1, got {delta!r}")
-    return number
+    return real_number(delta, "delta", ge=SMALLEST_DELTA, lt=1.0, error=BudgetError)
