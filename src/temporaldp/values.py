@@ -35,13 +35,19 @@ LIMITS = {"gt": (">", operator.gt), "ge": (">=", operator.ge), "lt": ("<", opera
 """Comparisons of `real_number` with its limits, by the names that pydantic has for them."""
 
 
-def real_number(value: Any, name: str, *, error: type[InputError] = InputError, **limits: float) -> float:
-    """Return `value` as a float if it is finite and within limits, such as ``gt=0.0, le=1.0``; raise `error` otherwise."""
+def real_number(
+    value: Any, name: str, *, error: type[InputError] = InputError, advice: str = "", **limits: float
+) -> float:
+    """Return `value` as a float if it is finite and within limits, such as ``gt=0.0, le=1.0``; raise `error` otherwise.
+
+    Text and truth values are no numbers. `advice` ends the message.
+    """
     with suppress(TypeError, OverflowError):
-        if math.isfinite(value) and all(LIMITS[limit][1](value, bound) for limit, bound in limits.items()):
+        is_finite = math.isfinite(value) and not isinstance(value, bool | np.bool_)
+        if is_finite and all(LIMITS[limit][1](value, bound) for limit, bound in limits.items()):
             return float(value)
     expected = " and ".join(f"{LIMITS[limit][0]} {bound:g}" for limit, bound in limits.items())
-    raise error(f"expected {name} to be a finite number {expected}, got {value!r}")
+    raise error(f"expected {name} to be a finite number {expected}, got {value!r}{advice}")
 
 
 def positive(value: Any, name: str) -> float:

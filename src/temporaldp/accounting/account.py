@@ -7,7 +7,6 @@ one.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
@@ -389,16 +388,8 @@ def checked_budget(epsilon: Any, accounting: Accounting[Any, Any]) -> float:
         if spent > 0.0:
             require_no_nearer(accounting.distances, repr(epsilon))
         return spent
-    try:
-        budget = math.nan if isinstance(epsilon, str | bytes | bool) else float(epsilon)
-    except (TypeError, ValueError):
-        budget = math.nan
-    if not 0.0 <= budget <= LARGEST:
-        raise BudgetError(
-            f"expected epsilon to be a number from 0 to {LARGEST:g} nats, got {epsilon!r}; mechanisms are "
-            "counted with accounting=ApproximateDP(delta)"
-        )
-    return budget
+    advice = "; mechanisms are counted with accounting=ApproximateDP(delta)"
+    return real_number(epsilon, "epsilon", ge=0.0, le=LARGEST, error=BudgetError, advice=advice)
 
 
 def checked_reserve(reserve: float | None, alpha: float | None) -> float | None:

@@ -170,8 +170,7 @@ def _refuse_empty_cell(cells: _Cells, known: Times, t: NDArray[np.intp], empty: 
     """Raise `TraceError` that names the first of the columns with an empty cell."""
     if empty.any():
         first = int(t[empty].min())
-        how = cells.traces.source.advice("--set traces.gaps=true", "gaps=True")
-        advice = f"if the person was not observed then, say so with {how}"
+        advice = "if the person was not observed then, say so with gaps=True (--set traces.gaps=true)"
         cells.refuse("state", empty & (t == first), advice, known.labels[first])
 
 

@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from temporaldp.correlation.encoding import refuse_missing
-from temporaldp.correlation.relations import FRACTIONS, KINDS, TEXT, WHOLE, Rows, Source, Table
-from temporaldp.correlation.states import listed, require_different
+from temporaldp.correlation.relations import FRACTIONS, KINDS, TEXT, WHOLE, Rows, Table
+from temporaldp.correlation.states import listed
 from temporaldp.correlation.times import Times, TimesOf, ordered_labels, unlike_the_others
 from temporaldp.errors import TraceError
 
@@ -23,17 +23,17 @@ def is_long(table: Table, time: str, state: str) -> bool:
     lacking = {role: name for role, name in (("time", time), ("state", state)) if name not in table.header}
     if len(lacking) == 1:
         ((role, name),) = lacking.items()
-        source = table.rows.source
-        wide = source.advice("--set traces.layout=wide", 'layout="wide"')
         raise TraceError(
-            f"there is a column {(state if role == 'time' else time)!r} but no column {name!r} (the {source.kind} has "
-            f"{listed(table.header)}); name it with {_option(source, role)}, or say {wide} if every other column is a step"
+            f"there is a column {(state if role == 'time' else time)!r} but no column {name!r} (the "
+            f"{table.rows.source.kind} has {listed(table.header)}); name it with {_option(role)}, or say layout='wide' "
+            "(--set traces.layout=wide) if every other column is a step"
         )
     return not lacking
 
 
-def _option(source: Source, role: str) -> str:
-    return source.advice(f"--set traces.{role}=NAME", f"{role}=...")
+def _option(role: str) -> str:
+    """How to name the column of a role."""
+    return f"{role}=... (--set traces.{role}=NAME)"
 
 
 def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = False) -> None:
@@ -41,7 +41,7 @@ def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = Fa
     if repeated := sorted({name for name in table.header if table.header.count(name) > 1}):
         raise TraceError(f"column names are repeated: {listed(repeated)}")
     if lacking := [role for role, name in roles.items() if name not in table.header]:
-        options = (_option(table.rows.source, "by" if role == "group" else role) for role in lacking)
+        options = (_option("by" if role == "group" else role) for role in lacking)
         raise TraceError(
             f"no column {listed([roles[role] for role in lacking])} (the {table.rows.source.kind} has {listed(table.header)}); "
             f"name yours with {', '.join(options)}"
@@ -57,7 +57,6 @@ def long_traces(table: Table, user: str, time: str, state: str, group: str | Non
     InputError, TraceError
         A column is named twice, is missing, or has entries that are not names, numbers or times.
     """
-    require_different(user, time, state, group)
     require_columns(table, {"user": user, "time": time, "state": state} | ({} if group is None else {"group": group}))
     columns = [*_whose(table, user, group), f"{time_sql(table, time)} AS time"]
     rows = table.rows.then(f"SELECT {', '.join(columns)}, {name_sql(table, state)} AS state FROM rows")
@@ -117,9 +116,9 @@ def _header_times(table: Table, steps: Sequence[str], *, sort: bool) -> Times:
             )
         return Times(tuple(steps), np.arange(len(steps)), np.ones(len(steps) - 1, dtype=bool), None)
     if times.labels != tuple(steps) and not sort:
-        how = table.rows.source.advice("--set traces.sort=true", "sort=True")
         raise TraceError(
-            f"the columns are not in order of time ({listed(steps, 4)}); if they are the steps, sort them with {how}"
+            f"the columns are not in order of time ({listed(steps, 4)}); if they are the steps, sort them with sort=True "
+            "(--set traces.sort=true)"
         )
     return times
 
@@ -128,7 +127,7 @@ def _refuse_two_rows(rows: Rows) -> None:
     people = rows.then("SELECT user, count(*) AS n FROM rows GROUP BY user HAVING count(*) > 1")
     found = people.asked("SELECT min(CAST(user AS STRING)) AS name, max(n) AS n FROM rows").to_pylist()[0]
     if found["n"]:
-        options = " and ".join(_option(rows.source, role) for role in ("time", "state"))
+        options = " and ".join(_option(role) for role in ("time", "state"))
         raise TraceError(
             f"user {found['name'].strip()!r} has {found['n']} rows, where a table with a column for each step has one; if a "
             f"row is a person at a time, name the columns of time and state with {options}"

@@ -94,12 +94,6 @@ def moment(label: str) -> Moment:
     return Moment(WORD, word.casefold())
 
 
-def comes_after(before: str, label: str) -> bool:
-    """Whether a label is later than another of its kind."""
-    one, two = moment(before).value, moment(label).value
-    return isinstance(one, Decimal) and isinstance(two, Decimal) and two > one
-
-
 def distance(before: str, label: str) -> float | None:
     """Distance of two labels, in seconds for dates, in their own unit for numbers; None without an order.
 
@@ -128,12 +122,6 @@ def steps_between(step: str, before: str, label: str) -> float | None:
         return length / float(known[1])
     months = _months(before, label)
     return (length / SHORTEST_MONTH if months is None else months) / float(known[1])
-
-
-def shortfall(step: str, before: str, label: str) -> float | None:
-    """The distance between two labels, if it is less than a step; None otherwise, or if it is undetermined."""
-    between = steps_between(step, before, label)
-    return distance(before, label) if between is not None and between < 1.0 - JITTER else None
 
 
 def labels_between(step: str, before: str, label: str) -> list[str]:
@@ -194,9 +182,9 @@ def is_near(step: str | None, before: str | None, label: str, now: datetime) -> 
     return any(one is not None and one <= 1.0 + JITTER for one in lengths)
 
 
-def in_words(length: float, label: str) -> str:
-    """Description of a distance between labels like this one."""
-    return f"{length:g}" if moment(label).clock is None else f"{length:g} seconds"
+def in_words(before: str, label: str) -> str:
+    """Description of the distance between two labels."""
+    return f"{distance(before, label):g}" + ("" if moment(label).clock is None else " seconds")
 
 
 def _months(before: str, label: str) -> int | None:

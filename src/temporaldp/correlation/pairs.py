@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy
 
-from temporaldp.correlation.adversary import Adversary
+from temporaldp.correlation.adversary import Adversary, Matrix, exactly_known
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.trajectories import ABSENT, Trajectories
 from temporaldp.correlation.transition import TransitionMatrix
@@ -92,23 +92,17 @@ def _each(correlation: Correlation, *, last: bool) -> Correlation:
         first = 1 if last else 0
         correlation = correlation.between(first, first + correlation.n_steps - 2)
     elif not correlation.is_constant:
-        raise _not_lifted(correlation)
+        raise InputError(
+            f"expected a TransitionMatrix, or one for each transition, got {type(correlation).__name__}: pairs of states that "
+            "follow a clock are not accounted for; give one of its matrices"
+        )
     return correlation.mapped(partial(_lifted, last=last))
 
 
-def _not_lifted(matrix: object) -> InputError:
-    return InputError(
-        f"expected a TransitionMatrix, or one for each transition, got {type(matrix).__name__}: pairs of states that follow an "
-        "interval matrix or a clock are not accounted for; give one of its matrices"
-    )
-
-
-def _lifted(matrix: object, *, last: bool) -> TransitionMatrix:
+def _lifted(matrix: Matrix, *, last: bool) -> TransitionMatrix:
     """From pair (i, j): with `last`, to (j, k) by row j; otherwise to (h, i) by row i."""
-    if not isinstance(matrix, TransitionMatrix):
-        raise _not_lifted(matrix)
     n = matrix.n_states
-    entries = scipy.sparse.coo_array(matrix.probabilities)
+    entries = scipy.sparse.coo_array(exactly_known(matrix).probabilities)
     row, column, values = (np.tile(part, n) for part in (entries.row, entries.col, entries.data))
     other = np.repeat(np.arange(n), len(entries.data))
     source = other * n + row if last else row * n + other

@@ -16,8 +16,7 @@ import scipy
 
 from temporaldp.correlation.estimation import all_transitions
 from temporaldp.correlation.traces import Traces, transitions_of
-from temporaldp.errors import InputError
-from temporaldp.values import BoolArray, IntArray
+from temporaldp.values import BoolArray, IntArray, whole_number
 
 FEW_A_CELL = 5.0
 """Transitions a possible cell below which a row is thin: its probabilities are known to one digit at best."""
@@ -103,8 +102,7 @@ def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Ref
         name = "a matrix for each quarter of the time"
         groups = np.minimum(4 * times // max(trajectories.n_times - 1, 1), 3)
     else:
-        if period < 2:
-            raise InputError(f"expected a period of at least 2 steps, got {period}")
+        whole_number(period, "period", least=2)
         groups, name = times % period, f"a matrix for each of {period} phases"
     return (
         compared("order 2", before[:-1][followed], before[1:][followed], after[1:][followed], n),

@@ -67,7 +67,7 @@ class Source:
     Parameters
     ----------
     kind : {"table", "file"}
-        Whether messages name options of the command or arguments of the function.
+        Name of the kind of source.
     place : function
         Name of row k (from 0): ``data row 5``.
     run : function
@@ -83,10 +83,6 @@ class Source:
     time: str = "time"
     state: str = "state"
     group: str | None = None
-
-    def advice(self, option: str, argument: str) -> str:
-        """Setting to suggest: the option of the command for a file, the argument of the function for a table."""
-        return option if self.kind == "file" else argument
 
 
 @dataclass(frozen=True, slots=True, eq=False)

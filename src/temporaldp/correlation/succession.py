@@ -136,8 +136,7 @@ def disorder(rows: Rows, first: dict[str, Any], late: str, early: str) -> TraceE
     """Error of a row whose time is before that of the previous row of the same person."""
     return TraceError(
         f"times are not in order: user {first['name'].strip()!r} has {late!r} ({rows.place_of(first['row'])}) after {early!r} "
-        f"({rows.place_of(first['row_before'])}); if that column is the time, sort with "
-        + rows.source.advice("--set traces.sort=true", "sort=True")
+        f"({rows.place_of(first['row_before'])}); if that column is the time, sort with sort=True (--set traces.sort=true)"
     )
 
 

@@ -122,7 +122,7 @@ def read_traces(
     if layout not in {"auto", "long", "wide", "sequences"}:
         raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
     require_different(user, time, state, by)
-    grid = _grid(every, fill, timezone)
+    _require_grid(every, fill, timezone)
     away = "absent" if absent is None and fill == "absent" else absent
     name = source_name(source, where)
     with named(name):
@@ -132,7 +132,7 @@ def read_traces(
         else:
             _require_files(where)
             table, layout = Embedded(memory).sequences(lines, separator), "sequences"
-        made = _laid_out(table, layout, (user, time, state, by), domain, gaps, sort, away, grid)
+        made = _laid_out(table, layout, (user, time, state, by), domain, gaps, sort, away, (every, fill, timezone))
     if step is not None and made.step != step:
         raise TraceError(f"{name}: expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
     return made
@@ -183,47 +183,42 @@ def _laid_out(
     gaps: bool,
     sort: bool,
     absent: str | None,
-    grid: tuple[str, Fill, str | None] | None,
+    grid: tuple[str | None, Fill | None, str | None],
 ) -> TraceTable:
     from temporaldp.correlation.grid import on_grid
-    from temporaldp.correlation.layouts import is_long, long_traces, require_columns, wide_traces
+    from temporaldp.correlation.layouts import is_long, long_traces, wide_traces
     from temporaldp.correlation.succession import Between
     from temporaldp.correlation.trace_table import TraceTable
 
-    user, time, state, by = names
+    (user, time, state, by), (every, fill, zone) = names, grid
     between = Between.UNKNOWN if absent is None else Between.ABSENT
     how: dict[str, Any] = {"states": states, "between": between, "absent": absent}
     if layout == "sequences":
         cells = long_traces(table, "user", "time", "state")
         return TraceTable(cells, sort=True, in_order_of_rows=True, **how)
-    require_columns(table, {})
     if layout == "long" or (layout == "auto" and is_long(table, time, state)):
         traces = long_traces(table, user, time, state, by)
-        if grid is None:
+        if every is None:
             return TraceTable(traces, sort=sort, **how)
-        every, fill, zone = grid
         gridded, times = on_grid(traces, every, zone, sort=sort)
         how["between"] = Between.LAST if fill == "last" else Between.ABSENT
         return TraceTable(gridded, sort=True, times=times, **how)
-    if grid is not None:
+    if every is not None:
         raise InputError("every= and fill= are for events: one row each, with a column for the time (layout long)")
     cells, times = wide_traces(table, user, sort=sort, group=by)
     how |= {"gaps": gaps or absent is not None, "wide": True, "in_order_of_rows": table.rows.has_order}
     return TraceTable(cells, sort=True, times=times, **how)
 
 
-def _grid(every: str | None, fill: Fill | None, zone: str | None) -> tuple[str, Fill, str | None] | None:
-    """Grid of the events; None if rows are states already."""
-    if every is None:
-        if fill is not None or zone is not None:
-            raise InputError("fill and timezone are about events on a grid: they need its step, such as every='1h'")
-        return None
-    if fill not in {"last", "absent"}:
+def _require_grid(every: str | None, fill: Fill | None, zone: str | None) -> None:
+    """Raise `InputError` unless events have a grid and a state between them, or rows are states already."""
+    if every is None and (fill is not None or zone is not None):
+        raise InputError("fill and timezone are about events on a grid: they need its step, such as every='1h'")
+    if every is not None and fill not in {"last", "absent"}:
         raise InputError(
             "with every, expected the state at a step without an event: fill='last' for the last one, fill='absent' for "
             f"absent; got {fill!r}"
         )
-    return every, fill, zone
 
 
 def _require_files(where: str | None) -> None:

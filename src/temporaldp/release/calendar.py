@@ -10,11 +10,9 @@ from temporaldp.correlation.moments import (
     JITTER,
     NUMBER,
     Moment,
-    comes_after,
     in_words,
     labels_between,
     moment,
-    shortfall,
     steps_between,
 )
 from temporaldp.errors import InputError, LateDataError
@@ -108,18 +106,17 @@ class Calendar:
             )
         if not now.has_order:
             return
-        if not comes_after(before, label):
+        if _value(now) <= _value(moment(before)):
             raise LateDataError(
                 f"time {label!r} comes before {before!r}, which was released already; steps are accounted for in order, so a "
                 "late one cannot be released any more: leave it out"
             )
-        short = None if self._step is None else shortfall(self._step, before, label)
-        if short is not None:
+        between = None if self._step is None else steps_between(self._step, before, label)
+        if between is not None and between < 1.0 - JITTER:
             raise InputError(
-                f"time {label!r} is only {in_words(short, label)} after {before!r}, less than one step ({self._step}): a "
+                f"time {label!r} is only {in_words(before, label)} after {before!r}, less than one step ({self._step}): a "
                 "correlation over another length of time does not apply to it; leave it out"
             )
-        between = None if self._step is None else steps_between(self._step, before, label)
         if self._has_phases and between is not None and between > 1.0 + JITTER:
             raise InputError(
                 f"time {label!r} is {between:.4g} steps after {before!r}: the correlation varies from step to step, so "
