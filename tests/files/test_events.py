@@ -134,6 +134,7 @@ def test_numbers_have_a_grid_too():
     [
         ({"every": "1h"}, "expected the state at a step without an event"),
         ({"fill": "last"}, "they need its step"),
+        ({"every": "1h", "fill": "last", "absent": "away"}, "no state of absence with fill='last'"),
         ({"every": "soon", "fill": "last"}, "expected a step such as"),
         ({"every": "1.5d", "fill": "last"}, "whole number of days"),
         ({"every": "1h", "fill": "last", "timezone": "Mars"}, "name of a time zone"),

@@ -92,7 +92,8 @@ def read_traces(
         are elapsed time; days and weeks are those of the clock in `timezone`, with its daylight saving.
     fill : {"last", "absent"}
         With `every`: the state of a user at a step with no event since the previous step. "last": the state of their last
-        event, from the first event on. "absent": a state of its own, named by `absent`.
+        event, from the first event on, and none before; it excludes `absent`. "absent": a state of its own, named by
+        `absent`.
     timezone : str, optional
         With `every`: time zone of days, and of times without an offset, such as "Europe/Amsterdam".
     where : str, optional
@@ -122,7 +123,7 @@ def read_traces(
     if layout not in {"auto", "long", "wide", "sequences"}:
         raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
     require_different(user, time, state, by)
-    _require_grid(every, fill, timezone)
+    _require_grid(every, fill, timezone, absent)
     away = "absent" if absent is None and fill == "absent" else absent
     name = source_name(source, where)
     with named(name):
@@ -210,7 +211,7 @@ def _laid_out(
     return TraceTable(cells, sort=True, times=times, **how)
 
 
-def _require_grid(every: str | None, fill: Fill | None, zone: str | None) -> None:
+def _require_grid(every: str | None, fill: Fill | None, zone: str | None, absent: str | None) -> None:
     """Raise `InputError` unless events have a grid and a state between them, or rows are states already."""
     if every is None and (fill is not None or zone is not None):
         raise InputError("fill and timezone are about events on a grid: they need its step, such as every='1h'")
@@ -218,6 +219,11 @@ def _require_grid(every: str | None, fill: Fill | None, zone: str | None) -> Non
         raise InputError(
             "with every, expected the state at a step without an event: fill='last' for the last one, fill='absent' for "
             f"absent; got {fill!r}"
+        )
+    if fill == "last" and absent is not None:
+        raise InputError(
+            f"expected no state of absence with fill='last', got absent={absent!r}: people keep the state of their last event; "
+            "leave absent out, or take fill='absent'"
         )
 
 
