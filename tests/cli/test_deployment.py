@@ -150,7 +150,7 @@ def test_the_registry(folder):
         (("--horizon", "0"), "greater than or equal to 1"),
         (("--set", "deployment.since=yesterday"), "valid date"),
         (("--set", "deployment.until=2020-01-01"), "until"),
-        (("--tables", "country"), "NAME=EPSILON"),
+        (("--tables", "country"), "NAME=NUMBER"),
         (("--tables", "country=0.1,country=0.2"), "each name once"),
         (("--tables", "country=9"), "add up to 9"),
         (("--set", "deployment.contributions=0"), "greater than or equal to 1"),

@@ -130,11 +130,11 @@ def _matrices(ledger):
     ("arguments", "said"),
     [
         ((*SHARE[:-2],), "two tables or more"),
-        ((*SHARE, "--table", "sleep=places-past.csv"), "twice"),
+        ((*SHARE, "--table", "sleep=places-past.csv"), "names of their own"),
         ((*SHARE, "--shares", "sleep=0.6"), "--shares for sleep, places"),
         ((*SHARE, "--shares", "sleep=0.6,places=0.6"), "at most 1 together"),
-        ((*SHARE, "--shares", "sleep=most,places=0.6"), "numbers above 0"),
-        ((*SHARE, "--shares", "sleep"), "expected --shares NAME=SHARE"),
+        ((*SHARE, "--shares", "sleep=most,places=0.6"), "--shares: release.shares"),
+        ((*SHARE, "--shares", "sleep"), "expected NAME=NUMBER"),
         (
             (*SHARE[:5], "--table", "sleep", "--table", "places"),
             "expected --table NAME=HISTORY",

@@ -181,7 +181,7 @@ def test_the_command_line_overrides_assignments_which_override_the_file(tmp_path
         ("[privacy]\nnoise = 'cauchy'\n", r"line 2: .*'gaussian', 'laplace' or 'unknown'"),
         ("[privacy]\nhorizon = 2.5\n", r"line 2: .*integer"),
         ("[correlation]\nstays = '0.1:0.2:0.3'\n", r"line 2: .*FROM:TO"),
-        ("[deployment]\ntables = 'country'\n", r"line 2: .*NAME=EPSILON"),
+        ("[deployment]\ntables = 'country'\n", r"line 2: .*NAME=NUMBER"),
         ("[traces\n", "is not valid TOML"),
         ("user = 'id'\n", "'user' stands outside of them"),
     ],

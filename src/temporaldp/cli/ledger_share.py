@@ -18,7 +18,6 @@ from temporaldp.release import SharedRelease
 from temporaldp.release.store import heading_at
 from temporaldp.report import Provenance
 from temporaldp.report.sentences import NOT_SUSTAINABLE, guarantee_line, sustainable
-from temporaldp.values import positive
 
 ROUNDED = 1e-9
 """By which shares may add up to more than 1 as they are typed."""
@@ -53,14 +52,13 @@ def share(
 
     Each job then publishes its table: `temporaldp release DATA --ledger LEDGER --set release.table=NAME -o FILE`.
     """
-    settings = o.read(project, assignments, {"privacy.alpha": alpha, "release.ledger": place}).settings
+    options = {"privacy.alpha": alpha, "release.ledger": place, "release.shares": shares}
+    settings = o.read(project, assignments, options).settings
     place, level, prior = o.ledger_of(settings), settings.privacy.alpha, settings.correlation.prior
     if level is None:
         raise InputError("expected --alpha A, the level for all tables together, in nats")
-    histories = _named(tables or [], "--table", "NAME=HISTORY")
-    if len(histories) < 2:
-        raise InputError(f"expected two tables or more (--table NAME=HISTORY each), got {len(histories)}")
-    parts = _shares(shares, list(histories))
+    histories = _histories(tables or [])
+    parts = _shares(settings.release.shares, list(histories))
     _require_new(place)
     past = {name: read(settings.traces.model_copy(update={"path": Path(path)})) for name, path in histories.items()}
     step = _one_step(past)
@@ -103,34 +101,25 @@ def share(
     )
 
 
-def _named(given: list[str], option: str, form: str) -> dict[str, str]:
-    """NAME=VALUE, each name once."""
-    found: dict[str, str] = {}
-    for one in given:
-        name, equals, value = (part.strip() for part in one.partition("="))
-        if not (name and equals and value):
-            raise InputError(f"expected {option} {form}, got {one!r}")
-        if name in found:
-            raise InputError(f"{option} names {name!r} twice; give each table a name of its own")
-        found[name] = value
+def _histories(tables: list[str]) -> dict[str, str]:
+    """History of each table, from NAME=HISTORY."""
+    found = {name.strip(): history.strip() for name, _, history in (one.partition("=") for one in tables)}
+    if not all(name and history for name, history in found.items()):
+        raise InputError(f"expected --table NAME=HISTORY, got {', '.join(tables)}")
+    if len(found) < max(len(tables), 2):
+        raise InputError(f"expected two tables or more with names of their own, got {', '.join(tables) or 'none'}")
     return found
 
 
-def _shares(text: str | None, names: list[str]) -> dict[str, float]:
+def _shares(given: dict[str, float] | None, names: list[str]) -> dict[str, float]:
     """Share of each table, in the order of the tables."""
-    if text is None:
-        return dict.fromkeys(names, 1.0 / len(names))
-    given = _named(text.split(","), "--shares", "NAME=SHARE,...")
-    if set(given) != set(names):
-        raise InputError(f"expected --shares for {', '.join(names)}, got some for {', '.join(given)}")
-    try:
-        found = {name: positive(float(given[name]), f"--shares {name}") for name in names}
-    except ValueError as error:
-        raise InputError(f"expected --shares to be numbers above 0, such as 0.5, got {text!r}") from error
-    total = sum(found.values())
+    shares = dict.fromkeys(names, 1.0 / len(names)) if given is None else given
+    if set(shares) != set(names):
+        raise InputError(f"expected --shares for {', '.join(names)}, got some for {', '.join(shares)}")
+    total = sum(shares.values())
     if total > 1.0 + ROUNDED:
         raise InputError(f"expected --shares of at most 1 together, got {total:g}: lower one of them")
-    return {name: one / max(total, 1.0) for name, one in found.items()}
+    return {name: shares[name] / max(total, 1.0) for name in names}
 
 
 def _one_step(past: dict[str, Traces]) -> str | None:

@@ -42,6 +42,16 @@ def _range(value: Any) -> Any:
     return [numbers[0], numbers[-1]]
 
 
+def _by_name(value: Any) -> Any:
+    """NAME=NUMBER pairs separated by commas, as a command line gives them."""
+    if not isinstance(value, str):
+        return value
+    pairs = [part.partition("=") for part in value.split(",")]
+    if any(not equals or not name.strip() for name, equals, _ in pairs) or len({n for n, _, _ in pairs}) < len(pairs):
+        raise ValueError("expected NAME=NUMBER,... with each name once, such as country=0.11,county=0.22")
+    return {name.strip(): epsilon for name, _, epsilon in pairs}
+
+
 Number: TypeAlias = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Positive: TypeAlias = Annotated[float, BeforeValidator(_number), Field(gt=0.0, allow_inf_nan=False)]
 Share: TypeAlias = Annotated[float, BeforeValidator(_number), Field(gt=0.0, lt=1.0)]
@@ -49,6 +59,7 @@ Count: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=1)]
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_list)]
 Numbers: TypeAlias = Annotated[tuple[Positive, ...], BeforeValidator(_list)]
 Range: TypeAlias = Annotated[tuple[Number, Number], BeforeValidator(_range)]
+NumbersByName: TypeAlias = Annotated[dict[str, Positive], BeforeValidator(_by_name)]
 Place: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "path"})]
 """A file, or a URL of a database."""
 
@@ -227,6 +238,9 @@ class ReleaseSettings(Section):
     same_start: bool = Field(False, description="The release begins as the history does (a night, a course).")
     synthetic: Path | None = Field(None, description="Synthetic traces drawn from the smoothed counts (.csv).")
     table: str | None = Field(None, description="Table of a shared account (`temporaldp ledger share`) to publish.")
+    shares: NumbersByName | None = Field(
+        None, description="Share of a step for each table of an account (`ledger share`): sleep=0.6,places=0.4."
+    )
     head: str | None = Field(None, description="Noted head: a ledger that lacks it is refused.")
     warn_at: Annotated[float, BeforeValidator(_number), Field(gt=0.0, le=1.0)] | None = Field(
         None, description="Warn once this share of the steps, or of alpha, is used, such as 0.8."
@@ -270,16 +284,6 @@ class StudySettings(Section):
     seed: int = Field(0, description="Seed of the repetitions (`attack`).")
 
 
-def _tables(value: Any) -> Any:
-    """NAME=EPSILON pairs separated by commas, as a command line gives them."""
-    if not isinstance(value, str):
-        return value
-    pairs = [part.partition("=") for part in value.split(",")]
-    if any(not equals or not name.strip() for name, equals, _ in pairs) or len({n for n, _, _ in pairs}) < len(pairs):
-        raise ValueError("expected NAME=EPSILON,... with each name once, such as country=0.11,county=0.22")
-    return {name.strip(): epsilon for name, _, epsilon in pairs}
-
-
 class DeploymentSettings(Section):
     """Assumptions about a published system that its record does not state."""
 
@@ -299,7 +303,7 @@ class DeploymentSettings(Section):
     )
     absent: str | None = Field(None, description="The state at which a user contributes nothing (add-or-remove).")
     contributions: Count | None = Field(None, description="Largest number of promised units in a step.")
-    tables: Annotated[dict[str, Positive], BeforeValidator(_tables)] | None = Field(
+    tables: NumbersByName | None = Field(
         None,
         description="Epsilons of the tables that the state enters, in place of the record's: country=0.11,county=0.22.",
     )
