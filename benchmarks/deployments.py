@@ -187,7 +187,7 @@ def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
     cells = [
         case.title,
         f"{card.promise.sentence} a {step}",
-        f"{upper(found.limit.temporal)}{at_delta(found.delta)}, {'exact' if found.limit.exact else 'upper bound'}",
+        f"{upper(found.limit.temporal)}{at_delta(found.delta)}, {'exact' if found.is_exact else 'upper bound'}",
         factor(found.limit.temporal),
         doubled,
         f"{upper(found.together)} ({card.horizon} {step}s)",

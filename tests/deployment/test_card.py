@@ -13,7 +13,7 @@ import pytest
 from registry_records import record, with_parameters
 from temporaldp import Adversary, BudgetError, InputError, TransitionMatrix, sticky
 from temporaldp.deployment import Deployment, PrivacyUnit, Question
-from temporaldp.deployment.lasting import Leaking
+from temporaldp.deployment.lasting import LeakageOverTime
 from temporaldp.errors import StateError
 from temporaldp.report.sentences import factor, percent, posterior
 
@@ -92,7 +92,7 @@ def test_every_number_of_a_card(load):
     top = fixed_point(0.9, 0.9, 1.0)
     assert (found.promised, found.alone, found.delta, found.at) == (1.0, 1.0, 0.0, 0.9)
     assert found.limit.temporal == pytest.approx(2.0 * top - 1.0, abs=1e-9)
-    assert found.limit.exact
+    assert found.is_exact
     assert found.together == 10.0
     assert found.within < found.limit.temporal
     # the recursion itself, step by step
@@ -186,10 +186,10 @@ def test_at_a_delta_never_below_an_enumerated_mechanism_with_the_promise(load, t
     if "rho" not in card.promise.sentence:  # an enumerated mechanism that uses the whole promise comes near
         assert found.limit.temporal <= 1.25 * enumerated
     chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]], ["0", "1"])
-    steps = Leaking(found.held, PrivacyUnit.binary_count().distances(("0", "1")), 1e-3)
-    assert steps.lasting(Adversary(chain, chain)).temporal <= found.alone
-    steps = Leaking(found.held.times(1.01), PrivacyUnit.binary_count().distances(("0", "1")), 1e-3)
-    assert steps.lasting(Adversary(chain, chain)).temporal > 0.999 * found.alone
+    distances, adversary = PrivacyUnit.binary_count().distances(("0", "1")), Adversary(chain, chain)
+    assert LeakageOverTime(found.held, distances, 1e-3, adversary, 30, 0.8).limit.temporal <= found.alone
+    more = LeakageOverTime(found.held.times(1.01), distances, 1e-3, adversary, 30, 0.8)
+    assert more.limit.temporal > 0.999 * found.alone
 
 
 def test_values_without_any_likeness_leak_what_a_step_tells(load):
@@ -223,7 +223,7 @@ def test_a_matrix_in_place_of_a_range(load):
     both = Adversary(sticky(2, stays=(0.7, 0.9)), sticky(2, stays=(0.7, 0.9)))
     known = load().card(correlation=both)
     assert known.lasting[0] >= 2.0 * fixed_point(0.9, 0.9, 1.0) - 1.0 - 1e-9
-    assert not known.leakage.limit.exact
+    assert not known.leakage.is_exact
 
 
 def test_tables_take_the_place_of_the_promise(load):

@@ -10,7 +10,7 @@ import pytest
 
 from temporaldp import Adversary, InputError, TransitionMatrix
 from temporaldp.deployment import PrivacyUnit
-from temporaldp.deployment.lasting import Leaking
+from temporaldp.deployment.lasting import LeakageOverTime
 from temporaldp.deployment.plain_yaml import read_plain_yaml
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise
 
@@ -50,13 +50,11 @@ def test_three_values_against_every_mechanism_enumerated(unit, low, high):
     states = ("absent", "home", "work")
     rows = np.where(np.eye(3, dtype=bool), 0.8, 0.1)
     chain = TransitionMatrix(rows, states)
-    steps, adversary = Leaking(EpsilonPromise(0.7), unit.distances(states), 0.0), Adversary(chain, chain)
-    limit = steps.lasting(adversary)
-    within = steps.within(adversary, 7, limit)
-    assert within == pytest.approx(enumerated(rows, low, high, 7), rel=1e-12)
-    assert steps.alone == pytest.approx(max(high) - min(low), rel=1e-12)
-    assert limit.temporal >= within
-    assert limit.exact
+    found = LeakageOverTime(EpsilonPromise(0.7), unit.distances(states), 0.0, Adversary(chain, chain), 7, 0.8)
+    assert found.within == pytest.approx(enumerated(rows, low, high, 7), rel=1e-12)
+    assert found.alone == pytest.approx(max(high) - min(low), rel=1e-12)
+    assert found.limit.temporal >= found.within
+    assert found.is_exact
 
 
 def test_a_histogram_counted_as_one_unit_would_be_too_low():

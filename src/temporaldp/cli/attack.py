@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,10 +10,10 @@ import typer
 
 from temporaldp import load_released
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, say_json, warn, working
-from temporaldp.cli.written import draw, require_places, say_written
+from temporaldp.cli.render import say, warn, working
+from temporaldp.cli.written import answer, require_places
 from temporaldp.errors import InputError
-from temporaldp.project.inputs import gather
+from temporaldp.project.inputs import Inputs, gather
 from temporaldp.report.attack_figure import attack_figure
 from temporaldp.studies import ReleaseAttack, attack_release
 
@@ -53,18 +54,18 @@ def attack(
             seed=settings.study.seed,
         )
     warn(inputs.provenance.warning)
-    draw(figure, lambda: attack_figure(found))
-    if as_json:
-        say_json(attack_document(found) | {"correlation": inputs.provenance.sentence})
-    else:
-        for sentence in found.sentences:
-            console.print(sentence, markup=False)
-        say_written(figure=figure)
+    answer(
+        as_json,
+        document=partial(_document, inputs, found),
+        show=partial(say, *found.sentences),
+        draw=partial(attack_figure, found),
+        figure=figure,
+    )
     if found.exceeds:
         raise typer.Exit(3)
 
 
-def attack_document(found: ReleaseAttack) -> dict[str, Any]:
+def _document(inputs: Inputs, found: ReleaseAttack) -> dict[str, Any]:
     """The attack as JSON values: rates, and what is allowed at each rate of false alarms."""
     return {
         "epsilon": found.epsilon,
@@ -83,4 +84,5 @@ def attack_document(found: ReleaseAttack) -> dict[str, Any]:
         "evidence": found.evidence,
         "exceeds": found.exceeds,
         "in_words": found.sentences,
+        "correlation": inputs.provenance.sentence,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
@@ -28,8 +29,8 @@ from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, say_json, steps_table, warn, working
-from temporaldp.cli.written import draw, require_places, say_written
+from temporaldp.cli.render import facts, say, steps_table, warn, working
+from temporaldp.cli.written import answer, require_places
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.report import Evidence, explanation
@@ -114,16 +115,15 @@ def audit(
         plausible = uncertainty_of(inputs, settings.correlation, found.leakage)
         found = replace(found, name_users=True, uncertainty=plausible)
         own = _own(inputs, release, method.delta, n_steps, verification) if verification.enabled else None
-    warn(inputs.scarcity)
-    warn(inputs.provenance.warning)
-    warn(absences(inputs.trajectories))
-    warn(hole_sentence(inputs.trajectories) if privacy.horizon is None else None)
-    draw(figure, lambda: _figure(inputs, found))
-    if as_json:
-        say_json(audit_document(inputs, found, own))
-    else:
-        show_audit(inputs, found, own)
-        say_written(figure=figure)
+    missing = hole_sentence(inputs.trajectories) if privacy.horizon is None else None
+    warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories), missing)
+    answer(
+        as_json,
+        document=partial(audit_document, inputs, found, own),
+        show=partial(show_audit, inputs, found, own),
+        draw=partial(_figure, inputs, found),
+        figure=figure,
+    )
     if privacy.alpha is not None and inputs.scarcity is not None:
         warn("whether the leakage is within alpha is unknown: too few transitions were observed")
         raise typer.Exit(3)
@@ -323,9 +323,7 @@ def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None
     facts(title, shown)
     steps_table(series, times)
     uncertain = None if evidence.uncertainty is None else explanation.uncertainty(evidence.uncertainty)
-    for sentence in (uncertain, *explanation.reasons(evidence), explanation.witness(evidence)):
-        if sentence:
-            console.print(sentence, markup=False)
+    say(uncertain, *explanation.reasons(evidence), explanation.witness(evidence))
 
 
 def _least(series: LeakageSeries) -> str:

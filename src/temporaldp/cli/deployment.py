@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
-from rich.table import Table
 
 from temporaldp import Adversary, InputError, load_correlation, load_matrix
 from temporaldp.cli import options as o
@@ -142,16 +140,13 @@ def show_card(card: DeploymentCard) -> None:
     found = card.leakage
     console.print(heading(card), style="bold", markup=False)
     _sentences("Limits", card.limits)
-    if found is None:
-        _sentences("Result", card.sentences)
-    else:
-        _sentences("Leakage over time", card.sentences)
-        title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
-        rows = [
-            {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
-            for p, leakage in zip(card.stays, card.lasting, strict=True)
-        ]
-        listing(rows, title, boxed=True, bold=card.stays.index(found.at) if found.at in card.stays else None)
+    _sentences("Result" if found is None else "Leakage over time", card.sentences)
+    title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
+    rows = [
+        {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
+        for p, leakage in zip(card.stays, card.lasting, strict=True)
+    ]
+    listing(rows, title, boxed=True, bold=None if found is None else card.stays.index(found.at))
     if card.assumptions:
         _sentences("Assumptions", card.assumptions)
     if card.to_publisher:
@@ -193,16 +188,11 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
 def _show_folder(lines: list[DeploymentCard], unread: list[tuple[str, str]]) -> None:
     points = sorted({p for line in lines for p in line.stays})
     title = f"Leakage about one step (nats): {INFINITE_HORIZON}, by the probability that the state stays the same"
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 1, 0, 0))
-    for name, most in (("record", 26), ("promise", 30)):
-        table.add_column(name, no_wrap=True, overflow="ellipsis", max_width=most)
-    for p in points:
-        table.add_column(f"{p:g}", justify="right", no_wrap=True, min_width=6)
-    table.add_column("", no_wrap=True, overflow="ellipsis")
+    rows = []
     for line in lines:
-        cells = [upper(line.suprema[p].temporal) if p in line.suprema else "-" for p in points]
-        table.add_row(escape(_file(line)), line.promise.sentence, *cells, escape(line.remark))
-    console.print(table)
+        leaks = {f"{p:g}": upper(line.suprema[p].limit.temporal) if p in line.suprema else "-" for p in points}
+        rows.append({"record": _file(line), "promise": line.promise.sentence, **leaks, "": line.remark})
+    listing(rows, title, left=("record", "promise", ""))
     listed = [(_file(line), line.misfit.sentence) for line in lines if line.misfit is not None] + unread
     if listed:
         console.print()
@@ -211,8 +201,7 @@ def _show_folder(lines: list[DeploymentCard], unread: list[tuple[str, str]]) -> 
         f"\n{INFERENCE_ONLY} Assumptions about a record: temporaldp deployment RECORD.",
         markup=False,
     )
-    for name, _ in unread:
-        warn(f"{name} could not be used; the reason is below the table")
+    warn(*(f"{name} could not be used; the reason is below the table" for name, _ in unread))
 
 
 def _file(line: DeploymentCard) -> str:

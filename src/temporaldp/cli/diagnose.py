@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated
 
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, listing, say_json, warn, working
-from temporaldp.cli.written import draw, require_places, say_written
+from temporaldp.cli.render import listing, say, warn, working
+from temporaldp.cli.written import answer, require_places
 from temporaldp.project.inputs import read_data
 from temporaldp.report.sentences import number
 from temporaldp.report.uncertainty import diagnosis_figure
@@ -57,15 +58,16 @@ def diagnose(
             period=settings.correlation.period,
             horizon=settings.privacy.horizon,
         )
-    draw(figure, lambda: diagnosis_figure(found))
-    if as_json:
-        say_json(_document(found))
-        return
-    show_diagnosis(found)
-    say_written(figure=figure)
+    answer(
+        as_json,
+        document=partial(_document, found),
+        show=partial(_show, found),
+        draw=partial(diagnosis_figure, found),
+        figure=figure,
+    )
 
 
-def show_diagnosis(found: Diagnosis) -> None:
+def _show(found: Diagnosis) -> None:
     """Print the leakage of each model, the tests, and the verdict."""
     title = f"Largest leakage of any step (nats), {found.epsilon:g} a step"
     models = [{"model": one.model, "leakage": _leakage(one)} for one in found.models]
@@ -81,11 +83,8 @@ def show_diagnosis(found: Diagnosis) -> None:
         for one in found.refinements
     ]
     listing(tests, "Against one first-order matrix", left=("finer model",), boxed=True)
-    for one in found.models:
-        if one.note:
-            console.print(f"{one.model[:1].upper()}{one.model[1:]}: {one.note}.", markup=False)
-    for sentence in found.verdict:
-        console.print(sentence, markup=False)
+    notes = [f"{one.model[:1].upper()}{one.model[1:]}: {one.note}." for one in found.models if one.note]
+    say(*notes, *found.verdict)
 
 
 def _leakage(one: ModelLeakage) -> str:

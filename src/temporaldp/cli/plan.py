@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from functools import singledispatch
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +12,8 @@ import numpy as np
 
 from temporaldp import BudgetError, BudgetPlan, LeakageSeries, NoisePlan, compare_plans, save_plan
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, learning_facts, listing, say_json, steps_table, warn, working
-from temporaldp.cli.written import draw, require_places, say_written
+from temporaldp.cli.render import console, facts, learning_facts, listing, steps_table, warn, working
+from temporaldp.cli.written import answer, require_places
 from temporaldp.files.plans import plan_document
 from temporaldp.planning import Optimality, Plan, PlanComparison
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
@@ -70,24 +70,25 @@ def plan(
             comparison = compare_plans(inputs.everyone, **asked.budget_terms())
         ready = comparison.plans.get(settings.plan.method or "optimal")
         made: Plan = asked.plan(inputs) if ready is None else dataclasses.replace(ready, source=inputs.source)
-    warn(inputs.scarcity)
-    warn(made.source.warning)
-    warn(absences(inputs.trajectories))
+    beside = _beside(inputs, made, settings.release.population)
+    crowded = None if beside is None else beside.warning
+    warn(inputs.scarcity, made.source.warning, absences(inputs.trajectories), crowded)
     if output is not None:
         save_plan(made, output)
-    draw(figure, lambda: comparison_figure(comparison, inputs.times(made.horizon or 0)))
-    beside = _beside(inputs, made, settings.release.population)
-    warn(None if beside is None else beside.warning)
-    if as_json:
-        share = None if beside is None else beside.share
-        about: dict[str, Any] = {"mean_absolute_noise": made.mean_absolute_noise, "noise_beside_counts": share}
-        about |= {"alpha_in_all": made.alpha_in_all} if made.source.learning_epsilon else {}
-        say_json(plan_document(made) | about | _comparison(comparison))
-        return
-    show_plan(inputs, made, beside=beside)
-    if compare:
-        show_comparison(comparison)
-    say_written(plan=output, figure=figure)
+
+    def show() -> None:
+        show_plan(inputs, made, beside=beside)
+        if compare:
+            show_comparison(comparison)
+
+    answer(
+        as_json,
+        document=partial(_document, made, comparison, beside),
+        show=show,
+        draw=partial(comparison_figure, comparison, inputs.times(made.horizon or 0)),
+        figure=figure,
+        plan=output,
+    )
 
 
 def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCounts | None:
@@ -134,11 +135,19 @@ def _require_together(settings: Settings, *, compared: bool) -> None:
             raise BudgetError(message)
 
 
-def _comparison(found: PlanComparison) -> dict[str, Any]:
+def _document(made: Plan, found: PlanComparison, beside: NoiseBesideCounts | None) -> dict[str, Any]:
+    """The plan as JSON values, and the plans of all methods if they were compared."""
+    about = {
+        "mean_absolute_noise": made.mean_absolute_noise,
+        "noise_beside_counts": None if beside is None else beside.share,
+    }
+    if made.source.learning_epsilon:
+        about["alpha_in_all"] = made.alpha_in_all
     if not found.plans:
-        return {}
+        return plan_document(made) | about
     refusals = {method: str(error) for method, error in found.refusals.items()}
-    return {"comparison": [_row(plan) for plan in found.plans.values()], "without_plan": refusals}
+    compared = {"comparison": [_row(plan) for plan in found.plans.values()], "without_plan": refusals}
+    return plan_document(made) | about | compared
 
 
 def _row(plan: BudgetPlan) -> dict[str, Any]:
@@ -172,25 +181,17 @@ def show_comparison(found: PlanComparison) -> None:
         console.print(f"There is no plan by {names}: {why}.", style="dim", markup=False)
 
 
-@singledispatch
 def _particulars(plan: Plan) -> list[tuple[str, str]]:
-    """The rows that only one kind of plan has."""
-    raise NotImplementedError(type(plan).__name__)
-
-
-@_particulars.register
-def _(plan: BudgetPlan) -> list[tuple[str, str]]:
-    optimality = [] if plan.optimality is None else [("optimality", _optimality(plan.optimality))]
-    return [("method", plan.description), *optimality]
-
-
-@_particulars.register
-def _(plan: NoisePlan) -> list[tuple[str, str]]:
-    at = f"{plan.delta:g} (leakage and budgets are the epsilon at this delta)"
-    found = plan.verification
-    verified = [] if found is None else [("verified", found.sentence)]
-    optimality = [] if plan.optimality is None else [("optimality", _optimality(plan.optimality))]
-    return [("noise", f"{plan.description}. {NOISE_FIXED}"), ("delta", at), *verified, *optimality]
+    """The rows about the method of a plan."""
+    rows = [("method", plan.description)]
+    if isinstance(plan, NoisePlan):
+        at = f"{plan.delta:g} (leakage and budgets are the epsilon at this delta)"
+        rows = [("noise", f"{plan.description}. {NOISE_FIXED}"), ("delta", at)]
+        if plan.verification is not None:
+            rows.append(("verified", plan.verification.sentence))
+    if plan.optimality is not None:
+        rows.append(("optimality", _optimality(plan.optimality)))
+    return rows
 
 
 def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = None) -> None:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
-from temporaldp.cli.render import facts, say_json, warn, working
-from temporaldp.cli.written import draw, require_places, say_written
+from temporaldp.cli.render import facts, warn, working
+from temporaldp.cli.written import answer, require_places
 from temporaldp.correlation import CountedTraces
 from temporaldp.files.columns import save_columns
 from temporaldp.planning import plan_for_share
@@ -76,20 +77,21 @@ def population(
         found = leakage_distribution(
             people(), epsilon=privacy.epsilon, horizon=privacy.horizon, people=sizes, accounting=method
         )
-    warn(scarcity(data))
-    warn(None if isinstance(data, CountedTraces) else absences(data))
+    warn(scarcity(data), None if isinstance(data, CountedTraces) else absences(data))
     plans: dict[str, Any] = {}
     if privacy.alpha is not None:
         with working("budgets of all people"):
             plans = _plans(list(people()), privacy.alpha, study.share, method, groups=groups)
-    draw(figure, lambda: population_figure(found, level=study.above, groups=groups))
     if output is not None:
         save_columns({"name": found.names, "leakage": found.leakage.tolist(), "people": found.people.tolist()}, output)
-    if as_json:
-        say_json(_document(found, study.above) | plans)
-        return
-    _show(found, study.above, "group" if groups else "person", plans)
-    say_written(figure=figure, table=output)
+    answer(
+        as_json,
+        document=partial(_document, found, study.above, plans),
+        show=partial(_show, found, study.above, "group" if groups else "person", plans),
+        draw=partial(population_figure, found, level=study.above, groups=groups),
+        figure=figure,
+        table=output,
+    )
 
 
 def _plans(
@@ -111,7 +113,7 @@ def _plans(
     }
 
 
-def _document(found: LeakageDistribution, level: float | None) -> dict[str, Any]:
+def _document(found: LeakageDistribution, level: float | None, plans: dict[str, Any]) -> dict[str, Any]:
     return {
         "epsilon": found.epsilon,
         "horizon": found.horizon,
@@ -123,6 +125,7 @@ def _document(found: LeakageDistribution, level: float | None) -> dict[str, Any]
         "above": level,
         "share_above": None if level is None else found.share_above(level),
         "unit": "nats",
+        **plans,
     }
 
 

@@ -59,10 +59,16 @@ def say_json(document: dict[str, Any]) -> None:
     typer.echo(spelled(document))
 
 
-def warn(sentence: str | None) -> None:
-    """A warning on standard error, so that it reaches a person even when the output goes to a program."""
-    if sentence:
+def warn(*sentences: str | None) -> None:
+    """Warnings on standard error, so that they reach a person even when the output goes to a program; None is no warning."""
+    for sentence in filter(None, sentences):
         errors.print(f"[bold yellow]warning:[/] {escape(sentence)}")
+
+
+def say(*sentences: str | None) -> None:
+    """Sentences on standard output, a line each; None is no sentence."""
+    for sentence in filter(None, sentences):
+        console.print(sentence, markup=False)
 
 
 def facts(title: str, rows: Sequence[tuple[str, str]]) -> None:

@@ -149,10 +149,8 @@ def _write(evidence: Evidence, inputs: Inputs | None, output: Path, title: str) 
     with working("drawing", writes=True):
         write_report(evidence, output, title=title)
     scarce, absent = (None, None) if inputs is None else (inputs.scarcity, absences(inputs.trajectories))
-    for sentence in (scarce, *evidence.warnings, absent):
-        warn(sentence)
-    if evidence.internal:
-        warn("the page is marked as internal: " + " ".join(evidence.internal))
+    internal = "the page is marked as internal: " + " ".join(evidence.internal) if evidence.internal else None
+    warn(scarce, *evidence.warnings, absent, internal)
     say_written(report=output)
     if evidence.is_satisfied is False:
         whose = "release" if evidence.plan is None else "plan"

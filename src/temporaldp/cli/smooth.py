@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,8 @@ import typer
 from temporaldp import InputError, load_released
 from temporaldp import smooth as smooth_released
 from temporaldp.cli import options as o
-from temporaldp.cli.render import facts, say_json, working
-from temporaldp.cli.written import draw, require_places, say_written
+from temporaldp.cli.render import facts, working
+from temporaldp.cli.written import answer, require_places
 from temporaldp.project.release import public_correlation, without_traces
 from temporaldp.project.smoothing import Smoothing
 from temporaldp.release.released import release_suffix
@@ -55,10 +56,10 @@ def smooth(
     with working("smoothing"):
         found = smooth_released(counts, correlation, total=release.population)
     smoothing = Smoothing(found, correlation, settings)
-    rows = smoothing.save()
-    draw(figure, lambda: release_figure(counts, smoothed=found))
-    if as_json:
-        say_json(smoothing.document)
-        return
-    facts("Smoothed", rows)
-    say_written(figure=figure)
+    answer(
+        as_json,
+        document=lambda: smoothing.document,
+        show=partial(facts, "Smoothed", smoothing.save()),
+        draw=partial(release_figure, counts, smoothed=found),
+        figure=figure,
+    )

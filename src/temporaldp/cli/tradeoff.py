@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 from temporaldp import InputError
 from temporaldp import tradeoff as computed
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, listing, say_json, warn, working
-from temporaldp.cli.written import draw, require_places, say_written
+from temporaldp.cli.render import console, listing, say, warn, working
+from temporaldp.cli.written import answer, require_places
 from temporaldp.project.inputs import gather
 from temporaldp.project.release import public_part
 from temporaldp.report.sentences import USER_LEVEL, NoiseBesideCounts, number
 from temporaldp.report.tradeoff_figure import tradeoff_figure
-from temporaldp.smoothing import Tradeoff, TradeoffPoint
+from temporaldp.smoothing import PublicCorrelation, Tradeoff, TradeoffPoint
 
 ENOUGH = 2.0
 """Ratio of the user level to alpha up to which the user level of the same noise is printed."""
@@ -83,17 +84,22 @@ def tradeoff(
             window=study.window,
             largest_error=study.error,
         )
-    draw(figure, lambda: tradeoff_figure(found))
-    if as_json:
-        say_json(asdict(found) | {"correlation": public.source.provenance, "unit": "nats", "errors": "people"})
-        return
-    show_tradeoff(found, len(public.states))
-    console.print(f"Simulated from the correlation alone. {public.source.provenance}", style="dim", markup=False)
-    say_written(figure=figure)
+    answer(
+        as_json,
+        document=partial(_document, found, public),
+        show=partial(_show, found, public),
+        draw=partial(tradeoff_figure, found),
+        figure=figure,
+    )
 
 
-def show_tradeoff(found: Tradeoff, n_states: int) -> None:
+def _document(found: Tradeoff, public: PublicCorrelation) -> dict[str, Any]:
+    return asdict(found) | {"correlation": public.source.provenance, "unit": "nats", "errors": "people"}
+
+
+def _show(found: Tradeoff, public: PublicCorrelation) -> None:
     """Print the table and the conclusions."""
+    n_states = len(public.states)
     at = f", all at delta {found.delta:g}" if found.delta else ""
     title = f"{found.n_people} people, {n_states} states, {found.horizon} steps; leakage in nats{at}, errors in people"
     rows = []
@@ -112,10 +118,10 @@ def show_tradeoff(found: Tradeoff, n_states: int) -> None:
             row["smoothed, user level at alpha"] = number(found.user_points[k].smoothed_error)
         rows.append(row)
     listing(rows, title, boxed=True)
-    for sentence in _conclusions(found):
-        console.print(sentence, markup=False)
+    say(*_conclusions(found))
     middle = found.points[len(found.points) // 2]
     warn(NoiseBesideCounts(middle.error, found.n_people, n_states).warning)
+    console.print(f"Simulated from the correlation alone. {public.source.provenance}", style="dim", markup=False)
 
 
 def _conclusions(found: Tradeoff) -> list[str]:

@@ -1,12 +1,12 @@
-"""Files that a command writes beside its answer: checked before the work, drawn after it, and named at the end."""
+"""The end of a command: its answer, and the files that it writes beside it, which are checked before the work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from temporaldp.cli.render import console, working
+from temporaldp.cli.render import console, say_json, working
 from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.report.style import figure_suffix, save_figure
@@ -31,11 +31,39 @@ def require_places(
                 raise OutputError(f"{place} exists; say --overwrite to replace it")
 
 
-def draw(place: Path | None, figure: Callable[[], Figure]) -> None:
-    """Write a figure, if one is wanted."""
-    if place is not None:
+def answer(
+    as_json: bool,
+    *,
+    document: Callable[[], dict[str, Any]],
+    show: Callable[[], None],
+    draw: Callable[[], Figure] | None = None,
+    figure: Path | None = None,
+    **places: Path | None,
+) -> None:
+    """Write the figure if one is wanted; print the answer as JSON, or as tables with the files that were written.
+
+    Parameters
+    ----------
+    as_json : bool
+    document : callable
+        Returns the answer as JSON values.
+    show : callable
+        Prints the answer as tables.
+    draw : callable, optional
+        Returns the figure.
+    figure : path, optional
+        File of the figure.
+    **places : path or None
+        Other files that were written, by what they contain.
+    """
+    if figure is not None and draw is not None:
         with working("drawing", writes=True):
-            save_figure(figure(), place)
+            save_figure(draw(), figure)
+    if as_json:
+        say_json(document())
+        return
+    show()
+    say_written(figure=figure, **places)
 
 
 def say_written(**places: Path | None) -> None:

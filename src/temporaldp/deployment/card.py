@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
-from temporaldp.correlation import Adversary
 from temporaldp.deployment import explanation
-from temporaldp.deployment.lasting import Lasting, Leaking
+from temporaldp.deployment.lasting import LeakageOverTime
 from temporaldp.deployment.promise import EpsilonPromise, Promise
 from temporaldp.deployment.question import Question, stay_probability
 from temporaldp.deployment.record import Deployment, Misfit
@@ -21,49 +18,6 @@ from temporaldp.values import compared_by_value
 
 OVERVIEW = (0.7, 0.9)
 """Probabilities of staying in a table of records, besides the end of the range."""
-
-
-@dataclass(frozen=True, slots=True)
-class LeakageOverTime:
-    """Numbers of a card at one probability of staying, in nats; at a delta, the epsilon at this delta.
-
-    Parameters
-    ----------
-    promised : float
-        Promise of a step about one privacy unit.
-    alone : float
-        Leakage of one step by itself, between the two states that are furthest apart.
-    delta : float
-    at : float
-        The probability of staying.
-    limit : Lasting
-        The supremum of the leakage about one step.
-    settles : int or None
-        Number of releases after which backward leakage is within 1 % of its supremum; None if it is not.
-    within : float
-        Largest leakage about any step of the horizon.
-    together : float
-        Leakage about all states of a person within the horizon (user level), for every correlation; inf if no bound is known.
-    held : Promise or None
-        The largest promise found with which the supremum is at most `alone`.
-    doubled : float or None
-        The supremum if both of two states contribute, where one is assumed not to; None elsewhere.
-    any_noise : float or None
-        The supremum for every mechanism with the promise, also if its noise is shared between steps: an upper bound; inf if
-        none is known, None at a delta.
-    """
-
-    promised: float
-    alone: float
-    delta: float
-    at: float
-    limit: Lasting
-    settles: int | None
-    within: float
-    together: float
-    held: Promise | None
-    doubled: float | None
-    any_noise: float | None
 
 
 @compared_by_value
@@ -85,8 +39,8 @@ class DeploymentCard:
     misfit : Misfit or None
         Reason why the deployment is outside of the model; then there are no numbers.
     delta : float
-    suprema : mapping of float to Lasting
-        The supremum of the leakage about one step by probability of staying.
+    suprema : mapping of float to LeakageOverTime
+        The leakage about one step by probability of staying.
     """
 
     deployment: Deployment
@@ -97,29 +51,15 @@ class DeploymentCard:
     horizon: int
     misfit: Misfit | None
     delta: float
-    suprema: Mapping[float, Lasting]
+    suprema: Mapping[float, LeakageOverTime]
 
-    @cached_property
+    @property
     def leakage(self) -> LeakageOverTime | None:
-        """All numbers at the explained probability of staying; computed once. None if there is no number."""
+        """All numbers at the explained probability of staying; None if there is no number."""
         if self.misfit is not None:
             return None
-        asked, steps = self.question, self._leaking(self.unit)
-        at = asked.explained if asked.correlation is None else next(iter(self.suprema))
-        adversary, limit = asked.correlation or asked.chain(at), self.suprema[at]
-        return LeakageOverTime(
-            promised=self._leaking(PrivacyUnit.replace_one()).alone,
-            alone=steps.alone,
-            delta=self.delta,
-            at=at,
-            limit=limit,
-            settles=steps.settles(adversary, limit),
-            within=steps.within(adversary, self.horizon, limit),
-            together=steps.together(self.horizon),
-            held=steps.held(adversary),
-            doubled=self._doubled(adversary),
-            any_noise=None if self.delta else replace(steps, fresh_noise=False).lasting(adversary).temporal,
-        )
+        is_given = self.question.correlation is not None
+        return self.suprema[next(iter(self.suprema)) if is_given else self.question.explained]
 
     @property
     def step(self) -> str:
@@ -139,14 +79,14 @@ class DeploymentCard:
     @property
     def lasting(self) -> tuple[float, ...]:
         """The supremum of the leakage about one step at each of `stays`, in nats."""
-        return tuple(limit.temporal for limit in self.suprema.values())
+        return tuple(one.limit.temporal for one in self.suprema.values())
 
     @property
     def remark(self) -> str:
         """Kind of the numbers, or the brief reason why there are none."""
         if self.misfit is not None:
             return self.misfit.brief
-        is_exact = all(limit.exact for limit in self.suprema.values())
+        is_exact = all(one.is_exact for one in self.suprema.values())
         return "exact" if is_exact else "upper bound" + at_delta(self.delta)
 
     @property
@@ -171,10 +111,8 @@ class DeploymentCard:
 
     def row(self) -> dict[str, Any]:
         """Fields of the record and the suprema, by name."""
-        record, fits = self.deployment.record, self.misfit is None
-        promised = self._leaking(PrivacyUnit.replace_one()).alone if fits else None
-        if not fits and not self.promise.default_delta:
-            promised = self.promise.together(1, 1, 0.0)
+        record, found, fits = self.deployment.record, self.leakage, self.misfit is None
+        promised = None if self.promise.default_delta else self.promise.together(1, 1, 0.0)
         return {
             "file": self.deployment.source,
             "record": record.slug,
@@ -183,7 +121,7 @@ class DeploymentCard:
             "status": record.status,
             "privacy_unit": record.unit,
             "promise": self.promise.sentence,
-            "promised": promised,
+            "promised": promised if found is None else found.promised,
             "delta": self.delta if fits else None,
             "fits": fits,
             "reason": self.reason or None,
@@ -207,7 +145,7 @@ class DeploymentCard:
             "alone": found.alone,
             "at": found.at,
             "lasting_at": found.limit.temporal,
-            "kind": found.limit.kind,
+            "kind": found.kind,
             "settles": found.settles,
             "within_horizon": found.within,
             "user_level": found.together,
@@ -224,19 +162,6 @@ class DeploymentCard:
         """Whether the noise of each step is taken to be independent of all other noise."""
         return self.deployment.noise_is_fresh(self.question)
 
-    def _leaking(self, unit: PrivacyUnit) -> Leaking:
-        return Leaking(self.promise, unit.distances(self.question.states), self.delta, self.fresh_noise)
-
-    def _doubled(self, adversary: Adversary) -> float | None:
-        """The supremum if both states contribute; inf if no bound is known."""
-        if self.unit.name != "binary-count":
-            return None
-        both = PrivacyUnit.at_most(self.unit.contributions, of=PrivacyUnit.category_histogram())
-        try:
-            return self._leaking(both).lasting(adversary).temporal
-        except InputError:  # by group privacy, two units of an (epsilon, delta) promise may have no guarantee
-            return math.inf
-
 
 def card_of(deployment: Deployment, question: Question, points: Iterable[float] | None = None) -> DeploymentCard:
     """Return the card, with suprema at given probabilities of staying; see `Deployment.card`."""
@@ -248,15 +173,13 @@ def card_of(deployment: Deployment, question: Question, points: Iterable[float] 
     delta, suprema = 0.0, {}
     if misfit is None:
         delta = _delta(promise, question)
-        steps = Leaking(promise, distances, delta, deployment.noise_is_fresh(question))
-        if not math.isfinite(steps.alone):
-            raise InputError(
-                f"expected a delta above that of the promise ({promise.sentence}), got {delta:g}; give a larger --delta"
-            )
         chains = {p: question.chain(p) for p in points or question.points}
         if question.correlation is not None:
             chains = {round(stay_probability(question.correlation), 6): question.correlation}
-        suprema = {p: steps.lasting(chain) for p, chain in chains.items()}
+        kind = {"fresh_noise": deployment.noise_is_fresh(question), "one_contributes": unit.name == "binary-count"}
+        suprema = {
+            p: LeakageOverTime(promise, distances, delta, chain, horizon, p, **kind) for p, chain in chains.items()
+        }
     return DeploymentCard(deployment, question, promise, period or "", unit, horizon, misfit, delta, suprema)
 
 

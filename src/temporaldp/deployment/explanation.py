@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from temporaldp.report import sentences as s
 
 if TYPE_CHECKING:
-    from temporaldp.deployment.card import DeploymentCard, LeakageOverTime
+    from temporaldp.deployment.card import DeploymentCard
+    from temporaldp.deployment.lasting import LeakageOverTime
 
 
 def limits(card: DeploymentCard) -> tuple[str, ...]:
@@ -79,7 +80,7 @@ def over_time(card: DeploymentCard, found: LeakageOverTime) -> str:
     given = chain(card, found.at)
     if math.isinf(leakage):
         return f"{given}, the leakage about one {card.step} from all {card.step}s grows without bound with the horizon."
-    how = "exact over all mechanisms" if found.limit.exact else "an upper bound for every mechanism"
+    how = "exact over all mechanisms" if found.is_exact else "an upper bound for every mechanism"
     return (
         f"{given}, all {card.step}s together leak up to {s.nats(leakage)} about one {card.step} over an infinite horizon "
         f"({how} with this promise): {s.odds(leakage, found.delta)}."

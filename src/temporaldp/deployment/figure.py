@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from temporaldp.deployment.card import DeploymentCard, LeakageOverTime
+    from temporaldp.deployment.card import DeploymentCard
+    from temporaldp.deployment.lasting import LeakageOverTime
 
 LINE_LETTERS, LINE_HEIGHT = 98, 0.155
 """Letters of a line of 9 points, and the distance between lines in inches."""
@@ -74,7 +75,7 @@ def _draw_curve(axes: Axes, card: DeploymentCard, found: LeakageOverTime) -> Non
     unbounded = [f"{p:g}" for p, leakage in points if math.isinf(leakage)]
     axes.axhline(found.alone, color=GREY, linestyle=":", linewidth=2, label=f"one {step} by itself")
     if finite:
-        label = f"all {step}s together ({found.limit.kind})"
+        label = f"all {step}s together ({found.kind})"
         axes.plot(*zip(*finite, strict=True), color=BLUE, linewidth=2, marker="o", markersize=3, label=label)
     named = {found.at, 0.7, *(p for p, _ in finite[-1:])}
     look: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": DARK}

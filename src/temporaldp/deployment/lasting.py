@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from temporaldp.accounting import (
     ApproximateDP,
     Exact,
     LeakageSeries,
+    LeakageSupremum,
     MarkovQuilt,
     MetricPrivacy,
     PaperBound,
@@ -25,6 +27,7 @@ from temporaldp.deployment.promise import Promise
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.protocol import epsilon_of_one
 from temporaldp.planning import sustainable_budget
+from temporaldp.values import assign, compared_by_value
 
 GRID_POINTS, COARSEST_GRID = 128, 0.01
 """Points of a privacy curve up to the epsilon of one step, and the largest distance between them in nats: two more digits than
@@ -40,64 +43,76 @@ HALVINGS = 14
 """Bisection steps for a budget at a delta: to a ten-thousandth."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lasting:
-    """Supremum of the leakage about one step's state over an infinite horizon, in nats.
+@compared_by_value
+@dataclass(frozen=True, eq=False)
+class LeakageOverTime:
+    """Leakage about one step's state under a promise for each step and one correlation, in nats.
+
+    At delta = 0, leakage is exact over all mechanisms with the promise if a tight method exists. At a delta it is the epsilon
+    at this delta, and one privacy curve for all pairs of states gives an upper bound.
 
     Parameters
     ----------
-    temporal : float
-        From all releases; inf if it is unbounded.
-    past : float
-        From the releases up to the step.
-    exact : bool
-        Whether it is the least such number for every mechanism with the promise; an upper bound otherwise.
-    """
-
-    temporal: float
-    past: float
-    exact: bool
-
-    @property
-    def kind(self) -> str:
-        """Exact or upper bound."""
-        return "exact" if self.exact else "upper bound"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Leaking:
-    """A promise for each step about states at given distances.
-
-    At delta = 0, leakage is exact over all mechanisms with the promise if a tight method exists. At a delta, one privacy curve
-    for all pairs of states gives an upper bound.
-
-    Parameters
-    ----------
-    promise : Promise
-        About one privacy unit.
+    promise : EpsilonPromise or ConcentratedPromise
+        Promise of a step about one privacy unit.
     distances : float array, shape (n, n)
         Privacy units between any two states.
     delta : float
+    adversary : Adversary
+        The correlation.
+    horizon : int
+        Number of steps.
+    at : float
+        The probability of staying.
     fresh_noise : bool
         Whether the noise of each step is independent of all other noise. If not, leakage is an upper bound for every mechanism
         whose outputs at all steps satisfy the promise when the state of one step is replaced; for delta = 0.
+    one_contributes : bool
+        Whether one of two states is assumed to contribute nothing.
+
+    Attributes
+    ----------
+    limit : LeakageSupremum
+        The supremum of the leakage about one step over an infinite horizon.
 
     Raises
     ------
     InputError
-        The promise needs a delta, and delta is 0.
+        The delta is not above that of the promise.
     """
 
     promise: Promise
     distances: NDArray[np.float64]
     delta: float
+    adversary: Adversary
+    horizon: int
+    at: float
     fresh_noise: bool = True
+    one_contributes: bool = False
+    limit: LeakageSupremum = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.delta == 0.0 and self.promise.default_delta:
             raise InputError(
                 f"expected a delta > 0 for a promise of {self.promise.sentence}; give --delta D, such as 1e-6"
             )
+        if not math.isfinite(self.alone):
+            raise InputError(
+                f"expected a delta above that of the promise ({self.promise.sentence}), got {self.delta:g}; give a larger "
+                "--delta"
+            )
+        release, method = self._accounted
+        assign(self, limit=leakage_supremum(self.adversary, release, accounting=method))
+
+    @cached_property
+    def promised(self) -> float:
+        """Promise of a step about one privacy unit."""
+        return self._of_one(1)
+
+    @cached_property
+    def alone(self) -> float:
+        """Leakage of one release by itself, between the two states that are furthest apart."""
+        return self._of_one(self.units)
 
     @property
     def units(self) -> int:
@@ -105,70 +120,95 @@ class Leaking:
         return int(self.distances.max())
 
     @property
-    def alone(self) -> float:
-        """Leakage of one release by itself, between the two states that are furthest apart."""
-        if not self.delta:
-            return self.promise.together(self.units, 1, 0.0)
-        return epsilon_of_one(self.promise.mechanism(self.units), delta=self.delta)
+    def is_exact(self) -> bool:
+        """Whether the supremum is the least bound for every mechanism with the promise; an upper bound otherwise."""
+        symmetric = isinstance(self._accounted[1], PaperBound)
+        return symmetric or (self.limit.accounting.is_exact and self.limit.certified)
 
-    def lasting(self, adversary: Adversary) -> Lasting:
-        """Supremum over an infinite horizon."""
-        release, method = self._accounted(adversary)
-        found = leakage_supremum(adversary, release, accounting=method)
-        is_tight = isinstance(method, PaperBound) or (found.accounting.is_exact and found.certified)
-        return Lasting(found.temporal, found.backward, is_tight)
+    @property
+    def kind(self) -> str:
+        """Exact or upper bound."""
+        return "exact" if self.is_exact else "upper bound"
 
-    def within(self, adversary: Adversary, horizon: int, limit: Lasting) -> float:
-        """Largest leakage about any step of a horizon; of a long one, a bound from the supremum."""
-        if self.delta and horizon > SERIES_LENGTHS_AT_DELTA[0]:
-            return limit.temporal
-        if horizon > SERIES_LENGTHS[-1]:
-            return min(limit.temporal, self.together(horizon))
-        return min(self._series(adversary, horizon).worst, limit.temporal)
+    @cached_property
+    def within(self) -> float:
+        """Largest leakage about any step of the horizon; of a long one, a bound from the supremum."""
+        if self.delta and self.horizon > SERIES_LENGTHS_AT_DELTA[0]:
+            return self.limit.temporal
+        if self.horizon > SERIES_LENGTHS[-1]:
+            return min(self.limit.temporal, self.together)
+        return min(self._series(self.adversary, self.horizon).worst, self.limit.temporal)
 
-    def settles(self, adversary: Adversary, limit: Lasting) -> int | None:
+    @cached_property
+    def settles(self) -> int | None:
         """Number of releases after which backward leakage is within 1 % of its supremum; None if it is not."""
-        if not math.isfinite(limit.past):
+        if not math.isfinite(self.limit.backward):
             return None
-        past = Adversary(backward=adversary.backward)
+        past = Adversary(backward=self.adversary.backward)
         for length in SERIES_LENGTHS_AT_DELTA if self.delta else SERIES_LENGTHS:
-            settled = np.flatnonzero(self._series(past, length).backward >= (1.0 - SETTLED_SHARE) * limit.past)
+            settled = np.flatnonzero(self._series(past, length).backward >= (1.0 - SETTLED_SHARE) * self.limit.backward)
             if settled.size:
                 return int(settled[0]) + 1
         return None
 
-    def held(self, adversary: Adversary) -> Promise | None:
+    @cached_property
+    def held(self) -> Promise | None:
         """Largest promise found whose supremum is at most the leakage of one release now; None if there is none."""
         if not self.delta:
-            budget = sustainable_budget(adversary, self.alone, accounting=self._accounted(adversary)[1])
+            budget = sustainable_budget(self.adversary, self.alone, accounting=self._accounted[1])
             by_units = len(self.distances) == 2 or not self.fresh_noise
             share = budget / self.promise.together(self.units if by_units else 1, 1, 0.0)
             return self.promise.times(share) if share > 0.0 else None
-        level, low, high = self.alone, 0.0, 1.0
+        low, high = 0.0, 1.0
         for _ in range(HALVINGS):
             share = 0.5 * (low + high)
             smaller = replace(self, promise=self.promise.times(share))
-            low, high = (share, high) if smaller.lasting(adversary).temporal <= level else (low, share)
+            low, high = (share, high) if smaller.limit.temporal <= self.alone else (low, share)
         return self.promise.times(low) if low > 0.0 else None
 
-    def together(self, horizon: int) -> float:
-        """Leakage about all states of a person within a horizon, by composition of the promise."""
-        return self.promise.together(self.units, horizon, self.delta)
+    @property
+    def together(self) -> float:
+        """Leakage about all states of a person within the horizon (user level), for every correlation; inf if unknown."""
+        return self.promise.together(self.units, self.horizon, self.delta)
 
-    def _accounted(self, adversary: Adversary) -> tuple[Any, Accounting[Any, Any]]:
+    @cached_property
+    def doubled(self) -> float | None:
+        """The supremum if both of two states contribute, where one is assumed not to; inf if no bound is known."""
+        if not self.one_contributes:
+            return None
+        try:
+            return replace(self, distances=2.0 * self.distances).limit.temporal
+        except InputError:  # by group privacy, two units of an (epsilon, delta) promise may have no guarantee
+            return math.inf
+
+    @cached_property
+    def any_noise(self) -> float | None:
+        """The supremum for every mechanism with the promise, also if its noise is shared between steps; None at a delta.
+
+        It is an upper bound; inf if none is known.
+        """
+        return None if self.delta else replace(self, fresh_noise=False).limit.temporal
+
+    def _of_one(self, units: int) -> float:
+        """Leakage of one release by itself between states so many units apart."""
+        if not self.delta:
+            return self.promise.together(units, 1, 0.0)
+        return epsilon_of_one(self.promise.mechanism(units), delta=self.delta)
+
+    @property
+    def _accounted(self) -> tuple[Any, Accounting[Any, Any]]:
         """The release of each step, and the tightest accounting method for it."""
         if not self.fresh_noise:
             return self.alone, MarkovQuilt()
         if self.delta:
-            alone = self.alone
-            grid = min(COARSEST_GRID, alone / GRID_POINTS) if 0.0 < alone < math.inf else COARSEST_GRID
+            grid = min(COARSEST_GRID, self.alone / GRID_POINTS) if self.alone > 0.0 else COARSEST_GRID
             return self.promise.mechanism(self.units), ApproximateDP(self.delta, grid=grid)
         if len(self.distances) > 2:
             return self.promise.together(1, 1, 0.0), MetricPrivacy(self.distances)
-        return self.alone, PaperBound() if _symmetric(adversary) else Exact()
+        return self.alone, PaperBound() if _symmetric(self.adversary) else Exact()
 
     def _series(self, adversary: Adversary, length: int) -> LeakageSeries:
-        release, method = self._accounted(adversary)
+        release, method = self._accounted
         return temporal_leakage(adversary, [release] * length, accounting=method)
 
 

@@ -48,7 +48,7 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
             "infinite_horizon": [
                 {"stays": p, "at_most": _rounded(leak)} for p, leak in zip(card.stays, card.lasting, strict=True)
             ],
-            "kind": found.limit.kind,
+            "kind": found.kind,
             "all_steps_together": _rounded(found.together),
         },
     }

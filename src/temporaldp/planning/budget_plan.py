@@ -14,7 +14,7 @@ from temporaldp.correlation import Adversaries
 from temporaldp.errors import BudgetError
 from temporaldp.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
-from temporaldp.planning.plan import Method, Optimality, Plan
+from temporaldp.planning.plan import Method, Plan
 from temporaldp.values import FloatArray, compared_by_value, copy_in
 
 METHODS: dict[Method, str] = {
@@ -34,19 +34,17 @@ class BudgetPlan(Plan):
 
     Parameters
     ----------
-    leakage, alpha, source
-        As of every plan: the leakage of these budgets, the level, and the source of the correlation.
+    leakage, alpha, source, optimality
+        As of every plan: the leakage of these budgets, the level, the source of the correlation, and the objective of an
+        optimal plan with a bound on its distance from the optimum.
     epsilons : array, shape (T,), or (1,) with an unknown horizon
         The budgets, in nats.
     method : {"optimal", "upper_bound", "quantified", "uniform"}
         The method of planning.
-    optimality : Optimality or None
-        The objective of an optimal plan, and a bound on its distance from the optimum.
     """
 
     epsilons: FloatArray = field()  # `field()`, or the base's property would be taken for a default
     method: Method
-    optimality: Optimality | None = None
 
     def __post_init__(self) -> None:
         copy_in(self, "epsilons")

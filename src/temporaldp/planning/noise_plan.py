@@ -15,7 +15,7 @@ from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.planning.measurement import Measurement, require_noise_mechanism
-from temporaldp.planning.plan import Optimality, Plan
+from temporaldp.planning.plan import Plan
 from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
 from temporaldp.values import FloatArray, compared_by_value, copy_in
 
@@ -37,21 +37,19 @@ class NoisePlan(Plan):
 
     Parameters
     ----------
-    leakage, alpha, source
-        As of every plan: the leakage of this noise, at a delta > 0; the level; and the source of the correlation.
+    leakage, alpha, source, optimality
+        As of every plan: the leakage of this noise, at a delta > 0; the level; the source of the correlation; and, with a
+        horizon, the mean noise with its lower bound by the same accounting.
     noise : {"gaussian", "laplace"}
         Discrete Gaussian or discrete Laplace noise, independent on every count.
     scales : array, of the shape of `epsilons`
         Scale of the noise at each step, in counts.
-    optimality : Optimality or None
-        With a horizon: the mean noise, and its lower bound by the same accounting.
     verification : Verification or None
         Result of the search for less noise by simulation; None without one.
     """
 
     noise: Noise = field()  # as for `BudgetPlan.epsilons`
     scales: FloatArray = field()
-    optimality: Optimality | None = None
     verification: Verification | None = None
 
     def __post_init__(self) -> None:

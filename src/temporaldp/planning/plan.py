@@ -64,11 +64,14 @@ class Plan(Table):
         The level that is satisfied, in nats.
     source : Source
         Where the correlation comes from.
+    optimality : Optimality or None
+        The objective of an optimal plan, and a bound on its distance from the optimum.
     """
 
     leakage: LeakageSeries | LeakageSupremum
     alpha: float
     source: Source = NOWHERE
+    optimality: Optimality | None = None
 
     def __repr__(self) -> str:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
