@@ -22,7 +22,6 @@ from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.release import ReleasedHistograms, SmoothedHistograms
 from temporaldp.report.sentences import PAPER_BOUND, number
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, label_lines, legend_above, new_figure, one_plot, styled
-from temporaldp.report.thinning import drawn_points
 from temporaldp.values import FloatArray
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ def _draw_leakage(
     if paper is not None:
         looks.append((paper.temporal, f"{PAPER_BOUND} of TPL", GREY, {"linewidth": 0.8}))
     for values, label, colour, look in looks:
-        _draw_line(axes, values, label=label, color=colour, **look)
+        axes.plot(values, label=label, color=colour, **look)
     if alpha is not None:
         axes.axhline(alpha, color=DARK, linewidth=0.8)
         axes.annotate(
@@ -103,12 +102,6 @@ def _draw_leakage(
     axes.set(ylabel="privacy leakage (nats)", ylim=(0.0, 1.12 * highest))
     _time_axis(axes, times)
     label_lines(axes, [(values, label, colour) for values, label, colour, _ in looks])
-
-
-def _draw_line(axes: Axes, values: NDArray[Any], **look: Any) -> None:
-    """A line with one value per step, thinned if it is long."""
-    steps = drawn_points(values)
-    axes.plot(steps, values[steps], **look)
 
 
 def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) -> None:
@@ -279,9 +272,9 @@ def release_figure(
             panel.fill_between(steps, low, truth + reach, color="0.85", label=noise)
         if true_counts is not None:
             width = 1.6 if smoothed is None else 1.2
-            _draw_line(panel, true_counts[:, state], color=DARK, linewidth=width, label="true")
+            panel.plot(true_counts[:, state], color=DARK, linewidth=width, label="true")
         if smoothed is None:
-            _draw_line(panel, released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
+            panel.plot(released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
         panel.set_title(_short(released.states[state], 40), fontsize=10, loc="left")
         panel.set_ylabel("people")
         _time_axis(panel, released.times, most=6)

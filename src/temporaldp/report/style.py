@@ -35,6 +35,7 @@ STYLE: Any = {
     "figure.dpi": 100,
     "svg.hashsalt": "temporaldp",
     "text.parse_math": False,  # names may contain dollar signs
+    "path.simplify_threshold": 1.0 / 3.0,  # of a pixel; a long line has about 4,000 points, its peaks among them
 }
 LABEL_WIDTH, LABEL_HEIGHT = 0.078, 0.15
 """Inches of a letter and of a line of a label of nine points."""
