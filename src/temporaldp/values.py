@@ -50,6 +50,13 @@ def real_number(
     raise error(f"expected {name} to be a finite number {expected}, got {value!r}{advice}")
 
 
+def refuse(*cases: tuple[bool, InputError]) -> None:
+    """Raise the error of the first case that applies."""
+    for applies, error in cases:
+        if applies:
+            raise error
+
+
 def positive(value: Any, name: str) -> float:
     """Return `value` as a float if it is a positive budget, level or scale within the limits."""
     number = real_number(value, name, gt=0.0, error=BudgetError)

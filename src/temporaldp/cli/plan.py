@@ -20,6 +20,7 @@ from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_no
 from temporaldp.project.inputs import Inputs, absences
 from temporaldp.report.figures import comparison_figure
 from temporaldp.report.sentences import NOISE_FIXED, NoiseBesideCounts, number, steps
+from temporaldp.values import refuse
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -102,37 +103,40 @@ def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCo
 def _require_together(settings: Settings, *, compared: bool) -> None:
     """Refuse settings that contradict each other or have no effect."""
     privacy, is_pure, verified = settings.privacy, settings.privacy.delta is None, settings.verification.enabled
-    refused = (
+    refuse(
         (
             privacy.noise == "unknown" and not is_pure,
-            "--noise unknown is accounted at delta = 0: leave out --delta, or name the noise",
+            BudgetError("--noise unknown is accounted at delta = 0: leave out --delta, or name the noise"),
         ),
         (
             is_pure and compared and privacy.horizon is None,
-            "--compare and --figure need --horizon T: without one there is only one method",
+            BudgetError("--compare and --figure need --horizon T: without one there is only one method"),
         ),
-        (is_pure and privacy.drawn_noise is not None, "--noise is planned at a delta: give --delta D, such as 1e-6"),
-        (is_pure and verified, "verification needs a delta and a number of steps: give --delta D and --horizon T"),
+        (
+            is_pure and privacy.drawn_noise is not None,
+            BudgetError("--noise is planned at a delta: give --delta D, such as 1e-6"),
+        ),
+        (
+            is_pure and verified,
+            BudgetError("verification needs a delta and a number of steps: give --delta D and --horizon T"),
+        ),
         (
             not is_pure and compared,
-            "--compare and --figure are about budgets with delta = 0: leave out --delta, or them",
+            BudgetError("--compare and --figure are about budgets with delta = 0: leave out --delta, or them"),
         ),
         (
             not is_pure and settings.plan.is_given,
-            "plan.method and plan.objective are about budgets with delta = 0: leave out --delta, or them",
+            BudgetError("plan.method and plan.objective are about budgets with delta = 0: leave out --delta, or them"),
         ),
         (
             not is_pure and privacy.bound == "paper",
-            "--bound paper is an accounting method for delta = 0: leave it out, or --delta",
+            BudgetError("--bound paper is an accounting method for delta = 0: leave it out, or --delta"),
         ),
         (
             not is_pure and verified and privacy.horizon is None,
-            "verification needs a number of steps: give --horizon T",
+            BudgetError("verification needs a number of steps: give --horizon T"),
         ),
     )
-    for applies, message in refused:
-        if applies:
-            raise BudgetError(message)
 
 
 def _document(made: Plan, found: PlanComparison, beside: NoiseBesideCounts | None) -> dict[str, Any]:

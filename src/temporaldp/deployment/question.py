@@ -15,7 +15,7 @@ from temporaldp.correlation.states import state_names
 from temporaldp.deployment.stated_unit import STEPS_A_YEAR, Period
 from temporaldp.deployment.unit import PrivacyUnit
 from temporaldp.errors import BudgetError, InputError, StateError
-from temporaldp.values import assign, whole_number
+from temporaldp.values import assign, refuse, whole_number
 
 if TYPE_CHECKING:
     from temporaldp.deployment.record import Deployment
@@ -97,66 +97,54 @@ class Question:
             assign(self, tables=tuple(dict(self.tables).items()))
         if self.horizon is not None:
             whole_number(self.horizon, "the horizon", least=1, error=BudgetError)
-        refused: tuple[tuple[bool, type[InputError], str], ...] = (
+        refuse(
             (
                 len(names) < 2,
-                StateError,
-                f"expected at least 2 states, such as home,away, got {', '.join(names) or 'none'}",
+                StateError(f"expected at least 2 states, such as home,away, got {', '.join(names) or 'none'}"),
             ),
             (
                 not 0.0 <= least <= most <= 1.0,
-                InputError,
-                f"expected 0 <= smallest <= largest <= 1 for the probability of staying, got {least:g} and {most:g}",
+                InputError(
+                    f"expected 0 <= smallest <= largest <= 1 for the probability of staying, got {least:g} and {most:g}"
+                ),
             ),
             (
                 self.at is not None and not least <= self.at <= most,
-                InputError,
-                f"expected a probability within the range {least:g} to {most:g}, got {self.at}",
+                InputError(f"expected a probability within the range {least:g} to {most:g}, got {self.at}"),
             ),
             (
                 self.correlation is not None and self.at is not None,
-                InputError,
-                "expected either a correlation or a probability of staying to explain, got both",
+                InputError("expected either a correlation or a probability of staying to explain, got both"),
             ),
             (
                 self.unit not in {None, *get_args(UnitName)},
-                InputError,
-                f"expected a unit among {', '.join(get_args(UnitName))}, got {self.unit!r}",
+                InputError(f"expected a unit among {', '.join(get_args(UnitName))}, got {self.unit!r}"),
             ),
             (
                 self.every not in {None, *STEPS_A_YEAR},
-                InputError,
-                f"expected a length of a step among {', '.join(STEPS_A_YEAR)}, got {self.every!r}",
+                InputError(f"expected a length of a step among {', '.join(STEPS_A_YEAR)}, got {self.every!r}"),
             ),
             (
                 (self.horizon or 0) > MOST_STEPS,
-                BudgetError,
-                f"expected a horizon of at most {MOST_STEPS} steps, got {self.horizon}",
+                BudgetError(f"expected a horizon of at most {MOST_STEPS} steps, got {self.horizon}"),
             ),
             (
                 self.horizon is not None and (self.since is not None or self.until is not None),
-                InputError,
-                "expected either a horizon or dates (since, until), got both",
+                InputError("expected either a horizon or dates (since, until), got both"),
             ),
             (
                 self.until is not None and self.since is None,
-                InputError,
-                "expected since, the first day, with until, the last one",
+                InputError("expected since, the first day, with until, the last one"),
             ),
             (
                 self.delta is not None and not 0.0 < self.delta < 1.0,
-                BudgetError,
-                f"expected delta between 0 and 1, got {self.delta!r}",
+                BudgetError(f"expected delta between 0 and 1, got {self.delta!r}"),
             ),
             (
                 self.absent is not None and self.unit not in {None, "add-or-remove"},
-                InputError,
-                f"expected absent with the unit 'add-or-remove' alone, got {self.unit!r}",
+                InputError(f"expected absent with the unit 'add-or-remove' alone, got {self.unit!r}"),
             ),
         )
-        for applies, error, message in refused:
-            if applies:
-                raise error(message)
 
     @property
     def explained(self) -> float:

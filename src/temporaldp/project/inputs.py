@@ -31,6 +31,7 @@ from temporaldp.planning.clock import Clock
 from temporaldp.progress import progressed
 from temporaldp.report import Provenance
 from temporaldp.studies import LeakageUncertainty, leakage_uncertainty
+from temporaldp.values import refuse
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import CorrelationSettings, Settings, TableSettings, TracesSettings
@@ -176,32 +177,35 @@ def _require_one_source(settings: Settings) -> None:
     """Refuse settings that contradict each other."""
     known = settings.correlation
     given = [known.backward is not None or known.forward is not None, known.file is not None, known.stays is not None]
-    refused = (
+    refuse(
         (
             sum(given) > 1,
-            "expected one of correlation.backward and correlation.forward, correlation.file, and correlation.stays",
+            InputError(
+                "expected one of correlation.backward and correlation.forward, correlation.file, and correlation.stays"
+            ),
         ),
         (
             any(given) and (settings.history.path is not None or known.is_estimated),
-            "correlation.backward, .forward, .file and .stays replace estimation: leave out the history and correlation.prior, "
-            ".directions, .per_user, .confidence, .period and .phase",
+            InputError(
+                "correlation.backward, .forward, .file and .stays replace estimation: leave out the history and "
+                "correlation.prior, .directions, .per_user, .confidence, .period and .phase"
+            ),
         ),
         (
             known.phase is not None and known.period is None,
-            "correlation.phase is a step of a clock: set correlation.period too",
+            InputError("correlation.phase is a step of a clock: set correlation.period too"),
         ),
         (
             known.confidence is not None and (known.prior > 0.0 or known.period is not None),
-            "correlation.confidence covers every prior and every time: leave out correlation.prior and correlation.period",
+            InputError(
+                "correlation.confidence covers every prior and every time: leave out correlation.prior and correlation.period"
+            ),
         ),
         (
             known.per_user and known.period is not None,
-            "correlation.period estimates one clock for all users: leave out correlation.per_user",
+            InputError("correlation.period estimates one clock for all users: leave out correlation.per_user"),
         ),
     )
-    for applies, message in refused:
-        if applies:
-            raise InputError(message)
 
 
 def _estimated(past: Traces, settings: Settings, data: Traces | None) -> Inputs:
