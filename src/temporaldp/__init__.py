@@ -1,5 +1,7 @@
 """Differential privacy under temporal correlations: quantify the leakage, bound it, and spend it on real releases."""
 
+__version__ = "0.1.0"
+
 import temporaldp.report  # noqa: F401  # registers the figures of results
 from temporaldp import adapters, deployment, errors, studies
 from temporaldp.accounting import (
@@ -78,8 +80,6 @@ from temporaldp.release import (
     smooth,
 )
 from temporaldp.smoothing import PublicCorrelation, tradeoff
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Adversary",

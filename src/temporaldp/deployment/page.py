@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from temporaldp.files.atomic import write_text
-from temporaldp.report.page import PageFigure, rendered
+from temporaldp.report.page import page_figure, rendered
 from temporaldp.report.sentences import nats
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def render_card(card: DeploymentCard) -> str:
     picture = None
     if card.leakage is not None:
         ends = [f"{nats(card.lasting[k])} at {card.stays[k]:g}" for k in (0, -1)]
-        picture = PageFigure.of(
+        picture = page_figure(
             curve_figure(card),
             f"Line chart of the leakage over an infinite horizon against the probability of staying: {', '.join(ends)}.",
             f"Leakage about one {card.step} over an infinite horizon, by the probability that the state stays the same from "

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp import __version__
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.exact.evidence import ExactLeakage, Observation
 from temporaldp.correlation import Adversary
@@ -104,12 +105,6 @@ class Provenance:
         )
 
 
-def _version() -> str:
-    from temporaldp import __version__
-
-    return __version__
-
-
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """From what a release was computed.
@@ -131,7 +126,7 @@ class Recipe:
     settings: dict[str, dict[str, Any]]
     inputs: dict[str, str]
     provenance: Provenance
-    version: str = field(default_factory=_version)
+    version: str = __version__
 
     @property
     def project_file(self) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from temporaldp import __version__
 from temporaldp.extras import needing
 from temporaldp.files.atomic import write_text
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
@@ -25,28 +25,17 @@ MOST_ROWS = 400
 """Steps in the table at the end of the page."""
 
 
-@dataclass(frozen=True, slots=True)
-class PageFigure:
-    """A figure as a data URL, with its alternative text and its caption."""
-
-    url: str
-    alternative: str
-    caption: str
-
-    @classmethod
-    def of(cls, figure: Figure, alternative: str, caption: str, *, step: str | None = None) -> PageFigure:
-        """Draw a figure, with the length of a step on its axis of time if it is known."""
-        name_step(figure, step)
-        encoded = base64.b64encode(figure_svg(figure)).decode("ascii")
-        return cls(f"data:image/svg+xml;base64,{encoded}", alternative, caption)
+def page_figure(figure: Figure, alternative: str, caption: str, *, step: str | None = None) -> dict[str, str]:
+    """A figure for a template: its data URL, alternative text and caption; with the length of a step if it is known."""
+    name_step(figure, step)
+    encoded = base64.b64encode(figure_svg(figure)).decode("ascii")
+    return {"url": f"data:image/svg+xml;base64,{encoded}", "alternative": alternative, "caption": caption}
 
 
 def rendered(package: str, template: str, **content: Any) -> str:
     """Fill in a template of a package; everything that is filled in is escaped."""
     with needing("report"):
         from jinja2 import Environment, StrictUndefined
-
-    from temporaldp import __version__
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     page = environment.from_string((files(package) / template).read_text(encoding="utf-8"))
@@ -102,11 +91,11 @@ def _noise(evidence: Evidence) -> float | None:
     return None if evidence.leakage.delta else mean_absolute_noise(laplace_scales(evidence.leakage.epsilons))
 
 
-def _pictures(evidence: Evidence) -> list[PageFigure]:
+def _pictures(evidence: Evidence) -> list[dict[str, str]]:
     series, alpha, seen = evidence.leakage, evidence.alpha, evidence.observation
     step = None if evidence.plan is None else evidence.plan.source.step
     pictures = [
-        PageFigure.of(
+        page_figure(
             leakage_figure(series, times=evidence.times, alpha=alpha, paper=None if alpha else evidence.paper),
             f"Line chart of leakage over {len(series)} steps; the temporal leakage is largest, "
             f"{sentences.nats(series.worst)}, at step {evidence.explained_step + 1}.",
@@ -117,7 +106,7 @@ def _pictures(evidence: Evidence) -> list[PageFigure]:
     ]
     if evidence.uncertainty is not None:
         pictures.append(
-            PageFigure.of(
+            page_figure(
                 uncertainty_figure(evidence.uncertainty),
                 explanation.uncertainty(evidence.uncertainty),
                 "Plausible leakage (draws) and guaranteed leakage, given the traces.",
@@ -125,7 +114,7 @@ def _pictures(evidence: Evidence) -> list[PageFigure]:
         )
     if seen is not None:
         pictures.append(
-            PageFigure.of(
+            page_figure(
                 witness_figure(seen, evidence.times),
                 f"The counts, of {len(seen.states)}, that are high at each step of the most revealing observation.",
                 f"The most revealing observation about step {seen.time + 1} (framed): high counts are filled.",
@@ -133,7 +122,7 @@ def _pictures(evidence: Evidence) -> list[PageFigure]:
             )
         )
     budgets = f"Bar chart of the budget of each of {len(series)} steps."
-    pictures.append(PageFigure.of(budget_figure(series, evidence.times), budgets, "Budget of each step.", step=step))
+    pictures.append(page_figure(budget_figure(series, evidence.times), budgets, "Budget of each step.", step=step))
     for direction, when in (("backward", "before"), ("forward", "later")):
         correlation = getattr(evidence.worst_adversary, direction)
         matrix = next(iter(correlation.matrices), None)
@@ -141,7 +130,7 @@ def _pictures(evidence: Evidence) -> list[PageFigure]:
             whose = f" of {evidence.who}, who has the largest leakage" if evidence.who else ""
             first = "" if correlation.is_constant else " (first of several)"
             pictures.append(
-                PageFigure.of(
+                page_figure(
                     matrix_figure(matrix, backward=direction == "backward"),
                     f"Heat map of the {direction} transition matrix over {matrix.n_states} states.",
                     f"The {direction} correlation{whose}{first}: each row is the distribution of the state one step {when}.",
@@ -149,5 +138,5 @@ def _pictures(evidence: Evidence) -> list[PageFigure]:
             )
     if evidence.released is not None:
         shown = f"Released {'counts' if evidence.true_counts is None else 'and true counts'} over time."
-        pictures.append(PageFigure.of(release_figure(evidence.released, evidence.true_counts), shown, shown, step=step))
+        pictures.append(page_figure(release_figure(evidence.released, evidence.true_counts), shown, shown, step=step))
     return pictures

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
-
 from temporaldp.extras import needing
-from temporaldp.report.style import figure_style
+from temporaldp.report.style import figure_png
 
 with needing("report"):
     from matplotlib.figure import Figure
@@ -16,7 +14,4 @@ class Picture(Figure):
 
     def _repr_png_(self) -> bytes:
         """Return the figure as PNG for a notebook."""
-        buffer = io.BytesIO()
-        with figure_style():
-            self.savefig(buffer, format="png", dpi=100)
-        return buffer.getvalue()
+        return figure_png(self, dpi=100)

@@ -74,21 +74,27 @@ def figure_suffix(path: str | Path) -> str:
 
 def save_figure(figure: Figure, path: str | Path) -> None:
     """Write a figure as .png or .svg, whole or not at all."""
-    is_svg = figure_suffix(path) == ".svg"
+    drawn = figure_svg(figure) if figure_suffix(path) == ".svg" else figure_png(figure, dpi=160)
     with replacing(path) as temporary:
-        if is_svg:
-            temporary.write_bytes(figure_svg(figure))
-            return
-        with figure_style():
-            figure.savefig(temporary, format="png", dpi=160)
+        temporary.write_bytes(drawn)
 
 
 def figure_svg(figure: Figure) -> bytes:
     """A figure as an SVG document, which a viewer in dark mode inverts; hues stay what they are."""
+    drawn = _drawn(figure, format="svg", metadata={"Date": None})  # the same data give the same file
+    return drawn.replace(b"</style>", DARK_MODE + b"</style>", 1)
+
+
+def figure_png(figure: Figure, dpi: int) -> bytes:
+    """A figure as a PNG file."""
+    return _drawn(figure, format="png", dpi=dpi)
+
+
+def _drawn(figure: Figure, **options: Any) -> bytes:
     buffer = io.BytesIO()
-    with figure_style():  # without the creation date: the same data give the same file
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-    return buffer.getvalue().replace(b"</style>", DARK_MODE + b"</style>", 1)
+    with figure_style():
+        figure.savefig(buffer, **options)
+    return buffer.getvalue()
 
 
 def new_figure(

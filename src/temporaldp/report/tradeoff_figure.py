@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from temporaldp.display import figure_of
+from temporaldp.extras import needing
 from temporaldp.report.sentences import at_delta, number
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, one_plot, styled
 from temporaldp.smoothing import Tradeoff
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 @styled
 def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
     """Error of released and smoothed counts over alpha; where computed, also under w-event and user-level privacy."""
+    with needing("report"):
+        from matplotlib.ticker import LogLocator, NullLocator
+
     figure, axes = one_plot(3.8, axes)
     alphas = [point.alpha for point in found.points]
     axes.plot(alphas, [p.error for p in found.points], color=ORANGE, marker="o", markersize=4, label="as released")
@@ -40,13 +44,10 @@ def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
                 f"alpha = {number(found.within.alpha, up=True)}", where, (6, 6), textcoords="offset points", fontsize=9
             )
     axes.set(xscale="log", yscale="log")
-    round_numbers = [digit * 10.0**power for power in range(-6, 9) for digit in (1, 2, 5)]
-    errors = [error for point in found.points for error in (point.error, point.smoothed_error)]
-    for axis, values in ((axes.xaxis, alphas), (axes.yaxis, errors)):
-        low, high = min(values) / 1.1, max(values) * 1.1
-        ticks = [tick for tick in round_numbers if low <= tick <= high]
-        axis.set_ticks(ticks, [f"{tick:g}" for tick in ticks])
-        axis.set_ticks([], minor=True)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_locator(NullLocator())
     xlabel = f"alpha: largest leakage of any step (nats{at_delta(found.delta)})"
     axes.set(xlabel=xlabel, ylabel="mean error of a count (people)")
     legend_above(axes, 2)
