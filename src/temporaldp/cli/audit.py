@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
@@ -147,36 +147,38 @@ def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | Discre
     return histogram_profile(privacy.drawn_noise, privacy.scale)
 
 
-Accounted: TypeAlias = Callable[[Any], tuple[LeakageSeries, LeakageSupremum | None]]
-"""Leakage and supremum of a release by an accounting method."""
+def evidence_by(
+    inputs: Inputs,
+    method: Any,
+    *,
+    leakage: Callable[..., LeakageSeries],
+    supremum: Callable[..., LeakageSupremum | None],
+) -> Evidence:
+    """Content of the tables, the figure and the sentences by a method; beside exact numbers, the paper's.
 
-
-def evidence_by(inputs: Inputs, accounted: Accounted, method: Any) -> Evidence:
-    """Content of the tables, the figure and the sentences; beside exact numbers, the paper's."""
-    leakage, limits = accounted(method)
-    is_tighter = isinstance(leakage.accounting, Exact | IntervalBound)
-    paper, paper_limits = accounted(PaperBound()) if is_tighter else (None, None)
+    `leakage` and `supremum` are functions of `accounting`.
+    """
+    series = leakage(accounting=method)
+    is_tighter = isinstance(series.accounting, Exact | IntervalBound)
     return Evidence(
         inputs.adversaries,
-        leakage,
+        series,
         inputs.provenance,
-        inputs.times(len(leakage)),
-        supremum=limits,
-        paper=paper,
-        paper_supremum=paper_limits,
+        inputs.times(len(series)),
+        supremum=supremum(accounting=method),
+        paper=leakage(accounting=PaperBound()) if is_tighter else None,
+        paper_supremum=supremum(accounting=PaperBound()) if is_tighter else None,
     )
 
 
 def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any) -> Evidence:
     """Leakage of a release that spends an epsilon, or calls a mechanism, at every step, and its supremum."""
-
-    def accounted(one: Any) -> tuple[LeakageSeries, LeakageSupremum]:
-        return (
-            temporal_leakage(inputs.everyone, release, accounting=one, horizon=n_steps),
-            leakage_supremum(inputs.everyone, release, accounting=one),
-        )
-
-    return evidence_by(inputs, accounted, method)
+    return evidence_by(
+        inputs,
+        method,
+        leakage=partial(temporal_leakage, inputs.everyone, release, horizon=n_steps),
+        supremum=partial(leakage_supremum, inputs.everyone, release),
+    )
 
 
 def _own(inputs: Inputs, mechanism: Any, delta: float, n_steps: int, verification: VerificationSettings) -> OwnLeakage:

@@ -18,7 +18,7 @@ from temporaldp.deployment.page import write_card
 from temporaldp.deployment.question import Question
 from temporaldp.deployment.registry_field import registry_yaml
 from temporaldp.errors import MissingFileError
-from temporaldp.files.atomic import brief, suffix_of
+from temporaldp.files.atomic import suffix_of
 from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor, upper
 from temporaldp.report.style import save_figure
 
@@ -160,10 +160,7 @@ def _sentences(title: str, sentences: tuple[str, ...]) -> None:
 
 def _folder(folder: Path, asked: Question, as_json: bool) -> None:
     """Print one row for each record; records that cannot be read are listed."""
-    try:
-        files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".yaml", ".yml"} and path.is_file())
-    except OSError as error:
-        raise InputError(f"{folder}: expected a folder of records, but it cannot be read: {brief(error)}") from None
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".yaml", ".yml"} and path.is_file())
     if not files:
         raise MissingFileError(f"expected records (.yaml) in {folder}, but there are none")
     if len(files) > MOST_RECORDS:

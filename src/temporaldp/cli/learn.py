@@ -69,19 +69,19 @@ def learn(
 
 def show_learnt(adversary: Adversary) -> None:
     """Print the learnt correlation."""
-    rows, narrowest = [], 1.0
-    for direction in ("backward", "forward"):
-        matrix = getattr(adversary, direction)
-        if isinstance(matrix, IntervalMatrix):
-            widths = matrix.upper - matrix.lower
-            narrowest = min(narrowest, float(widths.min()))
-            rows.append((direction, f"intervals {number(float(widths.min()))} to {number(float(widths.max()))} wide"))
-    assert isinstance(adversary.backward, IntervalMatrix)
-    origin = adversary.backward.origin
-    rows.append(("spent", f"{number(origin.epsilon, up=True)} nats, for all states of a person together"))
-    rows.append(("how", origin.sentence))
+    backward, forward = adversary.backward, adversary.forward
+    assert isinstance(backward, IntervalMatrix)
+    assert isinstance(forward, IntervalMatrix)
+    widths = [matrix.upper - matrix.lower for matrix in (backward, forward)]
+    spread = [f"intervals {number(float(one.min()))} to {number(float(one.max()))} wide" for one in widths]
+    rows = [
+        ("backward", spread[0]),
+        ("forward", spread[1]),
+        ("spent", f"{number(backward.origin.epsilon, up=True)} nats, for all states of a person together"),
+        ("how", backward.origin.sentence),
+    ]
     facts("Correlation learnt with differential privacy", rows)
-    if narrowest > 0.5:
+    if min(one.min() for one in widths) > 0.5:
         warn(
             "no interval is narrower than 1/2: plans will spend little more than alpha / T a step. More people, a larger "
             "--epsilon, or more transitions of each (--set learn.contributed=L) narrow them; learning again "

@@ -35,9 +35,14 @@ from temporaldp.cli.render import drop_output, errors
 from temporaldp.errors import LateDataError, SpentError
 
 BAD_INPUT = 2
-LEVEL_NOT_HELD = 3
-LEDGER_UNUSABLE = 4
-LATE_DATA = 5
+
+EXIT_CODES = (
+    (PlanError | LeakageBudgetError | SpentError, 3),
+    (LateDataError, 5),
+    (LedgerError, 4),
+    (TemporaldpError, BAD_INPUT),
+)
+"""Exit codes of errors; the first class of which an error is an instance counts."""
 
 
 def _name_setting(error: Exception, option: str) -> None:
@@ -122,7 +127,7 @@ def main() -> None:
     except Interrupted as stop:
         leave(stop.message, stop.exit_code)
     except TemporaldpError as error:
-        _stop(str(error), _code(error))
+        _stop(str(error), next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
     except MemoryError:
         _stop(
             "not enough memory for that many steps, people or states; use fewer, or plan without a horizon", BAD_INPUT
@@ -133,14 +138,6 @@ def main() -> None:
     except OSError as error:
         drop_output()
         _stop(f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}", BAD_INPUT)
-
-
-def _code(error: TemporaldpError) -> int:
-    if isinstance(error, PlanError | LeakageBudgetError | SpentError):
-        return LEVEL_NOT_HELD
-    if isinstance(error, LateDataError):
-        return LATE_DATA
-    return LEDGER_UNUSABLE if isinstance(error, LedgerError) else BAD_INPUT
 
 
 def _stop(message: str, code: int) -> NoReturn:

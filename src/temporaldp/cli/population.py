@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
 from temporaldp.accounting.protocol import Accounting
@@ -22,6 +22,9 @@ from temporaldp.studies import LeakageDistribution, leakage_distribution
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
 MOST_NAMED = 5
+
+Planned: TypeAlias = tuple[dict[str, Any], list[tuple[str, str]]]
+"""Budgets as JSON values and as rows of a table."""
 
 
 def population(
@@ -78,42 +81,45 @@ def population(
             people(), epsilon=privacy.epsilon, horizon=privacy.horizon, people=sizes, accounting=method
         )
     warn(scarcity(data), None if isinstance(data, CountedTraces) else absences(data))
-    plans: dict[str, Any] = {}
+    planned: Planned = {}, []
     if privacy.alpha is not None:
         with working("budgets of all people"):
-            plans = _plans(list(people()), privacy.alpha, study.share, method, groups=groups)
+            planned = _planned(list(people()), privacy.alpha, study.share, method, groups=groups)
     if output is not None:
         save_columns({"name": found.names, "leakage": found.leakage.tolist(), "people": found.people.tolist()}, output)
     answer(
         as_json,
-        document=partial(_document, found, study.above, plans),
-        show=partial(_show, found, study.above, "group" if groups else "person", plans),
+        document=partial(_document, found, study.above, planned[0]),
+        show=partial(_show, found, study.above, "group" if groups else "person", planned[1]),
         draw=partial(population_figure, found, level=study.above, groups=groups),
         figure=figure,
         table=output,
     )
 
 
-def _plans(
+def _planned(
     people: list[Adversary], alpha: float, share: float, method: Accounting[Any, Any], *, groups: bool
-) -> dict[str, Any]:
+) -> Planned:
     """Budgets of each step: one for each group, or one for a share of all people."""
+    what = f"budget of each step (alpha = {alpha:g})"
     if groups:
         if share != 1.0:
             raise InputError("--share is a share of users: leave out traces.by, or --share")
         budgets = {str(one.name): float(plan_budget(one, alpha=alpha, accounting=method).epsilons[0]) for one in people}
-        return {"alpha": alpha, "budgets": budgets}
+        listing = ", ".join(f"{name} {number(budget, down=True)}" for name, budget in budgets.items())
+        return {"alpha": alpha, "budgets": budgets}, [(what, listing)]
     plan = plan_for_share(people, alpha=alpha, share=share, accounting=method)
-    return {
+    document = {
         "alpha": alpha,
         "budget": plan.epsilon,
         "share_held": plan.share,
         "not_held": list(plan.names),
         "sentence": plan.sentence,
     }
+    return document, [(what, number(plan.epsilon, down=True)), ("people above alpha", plan.sentence)]
 
 
-def _document(found: LeakageDistribution, level: float | None, plans: dict[str, Any]) -> dict[str, Any]:
+def _document(found: LeakageDistribution, level: float | None, planned: dict[str, Any]) -> dict[str, Any]:
     return {
         "epsilon": found.epsilon,
         "horizon": found.horizon,
@@ -125,12 +131,12 @@ def _document(found: LeakageDistribution, level: float | None, plans: dict[str, 
         "above": level,
         "share_above": None if level is None else found.share_above(level),
         "unit": "nats",
-        **plans,
+        **planned,
     }
 
 
-def _show(found: LeakageDistribution, level: float | None, whose: str, plans: dict[str, Any]) -> None:
-    """Print the distribution."""
+def _show(found: LeakageDistribution, level: float | None, whose: str, planned: list[tuple[str, str]]) -> None:
+    """Print the distribution, and the rows about what is planned."""
     kind = "exact" if found.accounting.is_exact else PAPER_BOUND
     rows = [("epsilon of each step", number(found.epsilon, up=True)), ("leakage", kind)]
     rows += [(f"{100.0 * share:g} % of people leak at most", upper(found.quantile(share))) for share in SHARES]
@@ -138,11 +144,7 @@ def _show(found: LeakageDistribution, level: float | None, whose: str, plans: di
     rows.append(("largest leakage", ", ".join(worst)))
     if level is not None:
         rows.append((f"above {level:g}", f"{number(100.0 * found.share_above(level))} % of people"))
-    if "budgets" in plans:
-        granted = [f"{name} {number(budget, down=True)}" for name, budget in plans["budgets"].items()]
-        rows.append((f"budget of each step (alpha = {plans['alpha']:g})", ", ".join(granted)))
-    if "budget" in plans:
-        rows.append((f"budget of each step (alpha = {plans['alpha']:g})", number(plans["budget"], down=True)))
-        rows.append(("people above alpha", plans["sentence"]))
     horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
-    facts(f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's state)", rows)
+    facts(
+        f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's state)", rows + planned
+    )

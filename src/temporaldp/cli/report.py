@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +11,6 @@ import typer
 
 from temporaldp import (
     InputError,
-    LeakageSeries,
-    LeakageSupremum,
     Ledger,
     ReleasedHistograms,
     load_plan,
@@ -180,14 +179,12 @@ def _report_ledger(settings: Settings, output: Path, *, is_other: bool) -> None:
 
 def _planned(inputs: Inputs, plan: Plan, n_steps: int, method: Accounting[Any, Any]) -> Evidence:
     """Leakage under a plan, by the method that is asked for, or by its own."""
-
-    def accounted(one: Accounting[Any, Any] | None) -> tuple[LeakageSeries, LeakageSupremum | None]:
-        return (
-            plan.leakage_to(inputs.everyone, n_steps, accounting=one),
-            plan.supremum_to(inputs.everyone, accounting=one),
-        )
-
-    return evidence_by(inputs, accounted, None if isinstance(method, Exact) else method)
+    return evidence_by(
+        inputs,
+        None if isinstance(method, Exact) else method,
+        leakage=partial(plan.leakage_to, inputs.everyone, n_steps),
+        supremum=partial(plan.supremum_to, inputs.everyone),
+    )
 
 
 def _reported_steps(horizon: int | None, shown: ReleasedHistograms | None, plan: Plan | None, inputs: Inputs) -> int:

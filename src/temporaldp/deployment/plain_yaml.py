@@ -33,24 +33,9 @@ NUMBERS = (
 
 
 class PlainLoader(yaml.SafeLoader):
-    """SafeLoader without anchors, aliases, tags, repeated keys and YAML 1.1's guesses."""
+    """SafeLoader without repeated keys and YAML 1.1's guesses."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012
-    depth = 0
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return the node of the next event; refuse what a record does not need."""
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
-        if self.check_event(yaml.AliasEvent) or event.anchor is not None:
-            raise InputError(f"expected no anchors and aliases (& and *), got one {_place(event)}: write values out")
-        if getattr(event, "tag", None) is not None:
-            raise InputError(f"expected no tags, got {event.tag[:60]!r} {_place(event)}: write plain values")
-        self.depth += 1
-        if self.depth > DEEPEST:
-            raise InputError(f"expected at most {DEEPEST} levels of nesting, got more {_place(event)}")
-        node = super().compose_node(parent, index)
-        self.depth -= 1
-        return node
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """Return a mapping; an error for a key that is not text, or is repeated."""
@@ -85,6 +70,7 @@ def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
     if len(content) > LARGEST_FILE:
         raise InputError(f"{source}: expected {what} of at most {LARGEST_FILE // 1024} KiB, got a larger file")
     try:
+        _require_plain(content)
         found = yaml.load(content, Loader=PlainLoader)
     except InputError as error:
         raise InputError(f"{source}: {error}") from None
@@ -93,6 +79,19 @@ def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{source}: expected {what}, a mapping of fields, got {_kind(found)}")
     return found
+
+
+def _require_plain(content: bytes) -> None:
+    """Refuse what a record does not need, before anything is made of it."""
+    depth = 0
+    for event in yaml.parse(content):
+        if getattr(event, "anchor", None) is not None:
+            raise InputError(f"expected no anchors and aliases (& and *), got one {_place(event)}: write values out")
+        if (tag := getattr(event, "tag", None)) is not None:
+            raise InputError(f"expected no tags, got {tag[:60]!r} {_place(event)}: write plain values")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > DEEPEST:
+            raise InputError(f"expected at most {DEEPEST} levels of nesting, got more {_place(event)}")
 
 
 def _kind(found: Any) -> str:

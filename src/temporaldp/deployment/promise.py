@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from temporaldp.errors import InputError
 from temporaldp.mechanisms import PrivacyGuarantee
-from temporaldp.mechanisms.concentrated import LARGEST_RHO, LEAST_RHO, ConcentratedGuarantee
+from temporaldp.mechanisms.concentrated import LARGEST_RHO, ConcentratedGuarantee
 from temporaldp.mechanisms.protocol import epsilon_of_one
 from temporaldp.report.sentences import number
 from temporaldp.values import real_number
@@ -21,11 +21,8 @@ LARGEST_EPSILON = 1e4
 
 
 @dataclass(frozen=True, slots=True)
-class EpsilonPromise:
+class EpsilonPromise(PrivacyGuarantee):
     """(epsilon, delta)-differential privacy of each step; pure differential privacy by default."""
-
-    epsilon: float
-    delta: float = 0.0
 
     def __post_init__(self) -> None:
         real_number(self.epsilon, "epsilon", gt=0.0, le=LARGEST_EPSILON)
@@ -62,13 +59,8 @@ class EpsilonPromise:
 
 
 @dataclass(frozen=True, slots=True)
-class ConcentratedPromise:
+class ConcentratedPromise(ConcentratedGuarantee):
     """rho-zero-concentrated differential privacy of each step."""
-
-    rho: float
-
-    def __post_init__(self) -> None:
-        real_number(self.rho, "rho", ge=LEAST_RHO, le=LARGEST_RHO)
 
     @property
     def sentence(self) -> str:
