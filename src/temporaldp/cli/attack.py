@@ -19,11 +19,12 @@ from temporaldp.studies import ReleaseAttack, attack_release
 
 
 def attack(
-    traces: o.TracesArgument = None,
-    released: Annotated[
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    report_released: Annotated[
         Path | None, o.option("--released", help="The release to attack (.parquet or .csv).", metavar="FILE")
     ] = None,
-    history: o.HistoryOption = None,
+    history_path: o.HistoryOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
@@ -33,8 +34,7 @@ def attack(
 
     TRACES are the true data; the result is as secret as they are. Exit code 3: the guarantee is exceeded.
     """
-    options = {"traces.path": traces, "history.path": history, "report.released": released}
-    settings = o.read(project, assignments, options).settings
+    settings = o.given(context).settings
     place = settings.report.released or settings.release.output
     if place is None:
         raise InputError("expected --released FILE, the published counts")

@@ -63,17 +63,20 @@ DRAWS = 400_000
 
 
 def audit(
-    traces: o.TracesArgument = None,
-    history: o.HistoryOption = None,
-    epsilon: o.EpsilonOption = None,
-    delta: o.DeltaOption = None,
-    noise: o.NoiseOption = None,
-    scale: Annotated[float | None, o.option("--scale", help="Scale of the noise, in counts.", metavar="S")] = None,
-    horizon: o.HorizonOption = None,
-    alpha: Annotated[
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    history_path: o.HistoryOption = None,
+    privacy_epsilon: o.EpsilonOption = None,
+    privacy_delta: o.DeltaOption = None,
+    privacy_noise: o.NoiseOption = None,
+    privacy_scale: Annotated[
+        float | None, o.option("--scale", help="Scale of the noise, in counts.", metavar="S")
+    ] = None,
+    privacy_horizon: o.HorizonOption = None,
+    privacy_alpha: Annotated[
         float | None, o.option("--alpha", help="Exit with code 3 if any step leaks more, in nats.", metavar="A")
     ] = None,
-    bound: o.BoundOption = None,
+    privacy_bound: o.BoundOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
@@ -83,18 +86,7 @@ def audit(
 
     TRACES may be left out where a correlation and --horizon are given.
     """
-    options = {
-        "traces.path": traces,
-        "history.path": history,
-        "privacy.epsilon": epsilon,
-        "privacy.delta": delta,
-        "privacy.noise": noise,
-        "privacy.scale": scale,
-        "privacy.horizon": horizon,
-        "privacy.alpha": alpha,
-        "privacy.bound": bound,
-    }
-    settings = o.read(project, assignments, options).settings
+    settings = o.given(context).settings
     privacy, verification = settings.privacy, settings.verification
     promise = _promise(privacy)
     if verification.enabled and isinstance(promise, float):

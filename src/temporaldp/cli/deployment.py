@@ -14,19 +14,21 @@ from temporaldp.cli.written import require_places, say_written
 from temporaldp.deployment import Deployment, DeploymentCard
 from temporaldp.deployment.card import overview_of
 from temporaldp.deployment.figure import card_figure, heading
-from temporaldp.deployment.page import write_card
+from temporaldp.deployment.page import render_card
 from temporaldp.deployment.question import Question
 from temporaldp.deployment.registry_field import registry_yaml
 from temporaldp.errors import MissingFileError
-from temporaldp.files.atomic import suffix_of
+from temporaldp.files.atomic import suffix_of, write_text
 from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor, upper
 from temporaldp.report.style import save_figure
+from temporaldp.values import refuse
 
 MOST_RECORDS = 2_000
 """Files of a folder; a folder with more is not a folder of records to be read together."""
 
 
 def deployment(
+    context: typer.Context,
     record: Annotated[
         Path,
         typer.Argument(
@@ -35,11 +37,11 @@ def deployment(
             show_default=False,
         ),
     ],
-    states: Annotated[
+    deployment_states: Annotated[
         str | None,
         o.option("--states", help="The secret: states of a step (default: present,absent).", metavar="A,B"),
     ] = None,
-    stays: Annotated[
+    deployment_stays: Annotated[
         str | None,
         o.option(
             "--stays",
@@ -47,7 +49,7 @@ def deployment(
             metavar="FROM:TO",
         ),
     ] = None,
-    correlation: Annotated[
+    deployment_correlation: Annotated[
         Path | None,
         o.option(
             "--correlation",
@@ -55,20 +57,20 @@ def deployment(
             metavar="FILE",
         ),
     ] = None,
-    horizon: Annotated[
+    deployment_horizon: Annotated[
         int | None, o.option("--horizon", help="Number of steps (default: those of a year).", metavar="T")
     ] = None,
-    unit: Annotated[
+    deployment_unit: Annotated[
         str | None,
         o.option(
             "--unit", help="What a change of state is in units of the promise.", metavar="replace-one|add-or-remove|..."
         ),
     ] = None,
-    tables: Annotated[
+    deployment_tables: Annotated[
         str | None,
         o.option("--tables", help="Tables that the state enters; their epsilons add up.", metavar="NAME=E,..."),
     ] = None,
-    delta: o.DeltaOption = None,
+    deployment_delta: o.DeltaOption = None,
     output: Annotated[
         list[Path] | None,
         o.option("--output", "-o", help="Write the card (.png, .svg or .html; repeatable).", metavar="FILE"),
@@ -85,24 +87,16 @@ def deployment(
     Options and the section [deployment] of the project file give what a record does not: the secret, the correlation, the
     number of steps, and how the unit of the guarantee maps to a change of state. The card lists every assumption.
     """
-    options = {
-        "deployment.states": states,
-        "deployment.stays": stays,
-        "deployment.correlation": correlation,
-        "deployment.horizon": horizon,
-        "deployment.unit": unit,
-        "deployment.tables": tables,
-        "deployment.delta": delta,
-    }
-    given = o.read(project, assignments, options).settings.deployment
+    given = o.given(context).settings.deployment
     places = output or []
     for place in places:
         suffix_of(place, (".png", ".svg", ".html"), "--output")
     require_places(*places, reads=(record if record.is_file() else None, given.correlation))
-    if given.stays is not None and given.correlation is not None:
-        raise InputError("expected either --stays or --correlation, got both")
-    if emit and as_json:
-        raise InputError("expected either --emit (YAML) or --json, got both")
+    is_given_twice = given.stays is not None and given.correlation is not None
+    refuse(
+        (is_given_twice, InputError("expected either --stays or --correlation, got both")),
+        (emit and as_json, InputError("expected either --emit (YAML) or --json, got both")),
+    )
     terms = given.model_dump(exclude_unset=True, exclude={"correlation"})
     if given.correlation is not None:
         terms |= {"correlation": _known(given.correlation), "correlation_name": given.correlation.name}
@@ -130,7 +124,7 @@ def deployment(
 def _write_cards(card: DeploymentCard, places: list[Path]) -> None:
     for place in places:
         if place.suffix.lower() == ".html":
-            write_card(card, place)
+            write_text(place, render_card(card))
         else:
             save_figure(card_figure(card), place)
 

@@ -7,6 +7,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated
 
+import typer
+
 from temporaldp.cli import options as o
 from temporaldp.cli.render import listing, say, warn, working
 from temporaldp.cli.written import answer, require_places
@@ -22,12 +24,13 @@ EPSILON = 0.1
 
 
 def diagnose(
-    traces: o.TracesArgument = None,
-    epsilon: o.EpsilonOption = None,
-    period: Annotated[
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    privacy_epsilon: o.EpsilonOption = None,
+    correlation_period: Annotated[
         int | None, o.option("--period", help="Steps after which the clock repeats.", metavar="P")
     ] = None,
-    horizon: o.HorizonOption = None,
+    privacy_horizon: o.HorizonOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
@@ -37,13 +40,7 @@ def diagnose(
 
     Leakage is computed for 0.1 nats per step unless epsilon is given.
     """
-    options = {
-        "traces.path": traces,
-        "privacy.epsilon": epsilon,
-        "correlation.period": period,
-        "privacy.horizon": horizon,
-    }
-    settings = o.read(project, assignments, options).settings
+    settings = o.given(context).settings
     if settings.privacy.noise == "unknown":
         warn(
             "leakage of this diagnosis assumes that the noise of each step is fresh, although privacy.noise is unknown"

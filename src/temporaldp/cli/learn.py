@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
+
 from temporaldp import Adversary, InputError, IntervalMatrix, learn_correlation, save_correlation
 from temporaldp.cli import options as o
 from temporaldp.cli.render import facts, warn, working
@@ -16,14 +18,15 @@ from temporaldp.report.sentences import number
 
 
 def learn(
-    traces: o.TracesArgument = None,
-    epsilon: Annotated[
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    learn_epsilon: Annotated[
         float | None, o.option("--epsilon", help="Epsilon for all states of a user together, in nats.", metavar="E")
     ] = None,
-    output: Annotated[
+    learn_output: Annotated[
         Path | None, o.option("--output", "-o", help="Where to write the correlation (.json).", metavar="FILE")
     ] = None,
-    ledger: Annotated[
+    learn_ledger: Annotated[
         Path | None,
         o.option("--ledger", help="Ledger of this spend; a stored result is never drawn again.", metavar="FILE"),
     ] = None,
@@ -34,13 +37,7 @@ def learn(
 
     Plans made with it (--set correlation.file=FILE) are public; alpha and epsilon add up.
     """
-    options = {
-        "traces.path": traces,
-        "learn.epsilon": epsilon,
-        "learn.output": output,
-        "learn.ledger": ledger,
-    }
-    settings = o.read(project, assignments, options).settings
+    settings = o.given(context).settings
     asked = settings.learn
     if asked.epsilon is None or asked.output is None:
         raise InputError(

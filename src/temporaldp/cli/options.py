@@ -46,6 +46,15 @@ def read(project: Path | None, assignments: list[str] | None, options: Mapping[s
     return Project(read_settings(project, assignments or [], named))
 
 
+def given(context: typer.Context) -> Project:
+    """Return the project of a command: each of its parameters that sets a key is named after it, such as `privacy_alpha`."""
+    from temporaldp.project.settings import Settings
+
+    values = {tuple(name.split("_", 1)): value for name, value in context.params.items()}
+    keys = {".".join(name): value for name, value in values.items() if name[0] in Settings.model_fields}
+    return read(context.params["project"], context.params["assignments"], keys)
+
+
 def option(*names: str, help: str, metavar: str | None = None) -> typer.models.OptionInfo:
     """Return an option without a default in its help: the project file may have another one."""
     made: typer.models.OptionInfo = typer.Option(*names, help=help, metavar=metavar, show_default=False)

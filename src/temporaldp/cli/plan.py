@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import typer
 
 from temporaldp import BudgetError, BudgetPlan, LeakageSeries, NoisePlan, compare_plans, save_plan
 from temporaldp.cli import options as o
@@ -30,13 +31,14 @@ NOISE_TOLERANCE = 1e-6
 
 
 def plan(
-    traces: o.TracesArgument = None,
-    history: o.HistoryOption = None,
-    alpha: o.AlphaOption = None,
-    delta: o.DeltaOption = None,
-    noise: o.NoiseOption = None,
-    horizon: o.HorizonOption = None,
-    bound: o.BoundOption = None,
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    history_path: o.HistoryOption = None,
+    privacy_alpha: o.AlphaOption = None,
+    privacy_delta: o.DeltaOption = None,
+    privacy_noise: o.NoiseOption = None,
+    privacy_horizon: o.HorizonOption = None,
+    privacy_bound: o.BoundOption = None,
     compare: Annotated[bool, o.option("--compare", help="Compare the plans of all methods.")] = False,
     figure: o.FigureOption = None,
     output: Annotated[
@@ -50,16 +52,7 @@ def plan(
 
     Without --horizon, the plan satisfies alpha for any number of steps.
     """
-    options = {
-        "traces.path": traces,
-        "history.path": history,
-        "privacy.alpha": alpha,
-        "privacy.delta": delta,
-        "privacy.noise": noise,
-        "privacy.horizon": horizon,
-        "privacy.bound": bound,
-    }
-    asked = o.read(project, assignments, options)
+    asked = o.given(context)
     settings, compared = asked.settings, compare or figure is not None
     _require_together(settings, compared=compared)
     require_places(output, figure=figure, reads=settings.inputs)

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
+import typer
+
 from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.cli import options as o
@@ -28,17 +30,18 @@ Planned: TypeAlias = tuple[dict[str, Any], list[tuple[str, str]]]
 
 
 def population(
-    traces: o.TracesArgument = None,
-    epsilon: o.EpsilonOption = None,
-    horizon: o.HorizonOption = None,
-    bound: o.BoundOption = None,
-    above: Annotated[
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    privacy_epsilon: o.EpsilonOption = None,
+    privacy_horizon: o.HorizonOption = None,
+    privacy_bound: o.BoundOption = None,
+    study_above: Annotated[
         float | None, o.option("--above", help="Report the share of users above this leakage.", metavar="LEVEL")
     ] = None,
-    alpha: Annotated[
+    privacy_alpha: Annotated[
         float | None, o.option("--alpha", help="Also plan a budget that satisfies this level.", metavar="A")
     ] = None,
-    share: Annotated[
+    study_share: Annotated[
         float | None, o.option("--share", help="Share of users for whom the budget satisfies it.", metavar="S")
     ] = None,
     figure: o.FigureOption = None,
@@ -53,16 +56,7 @@ def population(
 
     Without --horizon, leakage is the supremum. Names of users are printed: for internal use only.
     """
-    options = {
-        "traces.path": traces,
-        "privacy.epsilon": epsilon,
-        "privacy.horizon": horizon,
-        "privacy.bound": bound,
-        "study.above": above,
-        "privacy.alpha": alpha,
-        "study.share": share,
-    }
-    settings = o.read(project, assignments, options).settings
+    settings = o.given(context).settings
     privacy, study, prior = settings.privacy, settings.study, settings.correlation.prior
     if privacy.epsilon is None:
         raise InputError("expected --epsilon E, the epsilon of every step, in nats")

@@ -38,17 +38,20 @@ if TYPE_CHECKING:
 
 
 def report(
-    traces: o.TracesArgument = None,
-    history: o.HistoryOption = None,
-    epsilon: o.EpsilonOption = None,
-    plan: Annotated[Path | None, o.option("--plan", help="Plan to report on.", metavar="FILE")] = None,
-    ledger: Annotated[str | None, o.option("--ledger", help="Ledger to report on.", metavar="LEDGER")] = None,
-    released: Annotated[Path | None, o.option("--released", help="Published counts to show.", metavar="FILE")] = None,
-    output: Annotated[
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    history_path: o.HistoryOption = None,
+    privacy_epsilon: o.EpsilonOption = None,
+    release_plan: Annotated[Path | None, o.option("--plan", help="Plan to report on.", metavar="FILE")] = None,
+    release_ledger: Annotated[str | None, o.option("--ledger", help="Ledger to report on.", metavar="LEDGER")] = None,
+    report_released: Annotated[
+        Path | None, o.option("--released", help="Published counts to show.", metavar="FILE")
+    ] = None,
+    report_output: Annotated[
         Path | None, o.option("--output", "-o", help="Where to write the page (.html).", metavar="FILE")
     ] = None,
-    horizon: o.HorizonOption = None,
-    bound: o.BoundOption = None,
+    privacy_horizon: o.HorizonOption = None,
+    privacy_bound: o.BoundOption = None,
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
 ) -> None:
@@ -57,34 +60,25 @@ def report(
     A report is about a ledger (--ledger), a plan (--plan, with --released what was published) or an epsilon (--epsilon). Of
     these, what the command line names comes before the project file, in which a ledger comes first.
     """
-    options = {
-        "traces.path": traces,
-        "history.path": history,
-        "privacy.epsilon": epsilon,
-        "release.plan": plan,
-        "report.released": released,
-        "report.output": output,
-        "privacy.horizon": horizon,
-        "privacy.bound": bound,
-        "release.ledger": ledger,
-    }
-    settings = o.read(project, assignments, options).settings
-    if sum(one is not None for one in (epsilon, plan, ledger)) > 1 and not (ledger and plan):
+    settings = o.given(context).settings
+    named = {"epsilon": privacy_epsilon, "plan": release_plan, "ledger": release_ledger}
+    given = {name for name, value in named.items() if value is not None}
+    if len(given) > 1 and given != {"plan", "ledger"}:
         raise InputError(
             "expected one of --epsilon (every step), --plan (planned budgets) and --ledger (what was spent)"
         )
-    subject = _subject(settings, epsilon=epsilon is not None, plan=plan is not None, ledger=ledger is not None)
+    subject = _subject(settings, given)
     target = subject.report.output
     if target is None:
         raise InputError("expected --output FILE (.html), where the page is written")
     if subject.release.ledger is not None:
-        if released is not None or horizon is not None or bound is not None or traces is not None:
+        if any(one is not None for one in (report_released, privacy_horizon, privacy_bound, traces_path)):
             raise InputError(
                 "a ledger determines what was released, spent and by which bound: leave out TRACES, --released, --horizon and "
                 "--bound"
             )
-        is_other = history is not None or any(one.startswith(("correlation.", "history.")) for one in assignments or [])
-        _report_ledger(subject, target, is_other=is_other)
+        assigned = any(one.startswith(("correlation.", "history.")) for one in assignments or [])
+        _report_ledger(subject, target, is_other=history_path is not None or assigned)
         return
     asked, privacy = subject.report, subject.privacy
     if asked.true_counts and (subject.traces.path is None or asked.released is None):
@@ -130,16 +124,18 @@ def report(
     _write(evidence, inputs, target, asked.title)
 
 
-def _subject(settings: Settings, *, epsilon: bool, plan: bool, ledger: bool) -> Settings:
-    """The settings of the one thing to report on: named on the command line, or else the first of ledger, plan, epsilon."""
-    release, privacy = settings.release, settings.privacy
-    if not (epsilon or plan or ledger):
-        ledger = release.ledger is not None
-        plan = not ledger and release.plan is not None
-        epsilon = not ledger and not plan and privacy.epsilon is not None
-    if not (epsilon or plan or ledger):
+def _subject(settings: Settings, given: set[str]) -> Settings:
+    """The settings of the one thing to report on: given on the command line, or else the first of ledger, plan, epsilon."""
+    release = settings.release
+    known = {"ledger": release.ledger, "plan": release.plan, "epsilon": settings.privacy.epsilon}
+    chosen = given or {name for name, value in known.items() if value is not None}
+    if not chosen:
         raise InputError("expected --epsilon (every step), --plan (planned budgets) or --ledger (what was spent)")
-    kept = {"ledger": release.ledger if ledger else None, "plan": None if epsilon else release.plan}
+    first = next(name for name in known if name in chosen)
+    kept = {
+        "ledger": release.ledger if first == "ledger" else None,
+        "plan": None if first == "epsilon" else release.plan,
+    }
     return settings.model_copy(update={"release": release.model_copy(update=kept)})
 
 

@@ -20,13 +20,16 @@ from temporaldp.report.figures import release_figure
 
 
 def smooth(
-    released: Annotated[
+    context: typer.Context,
+    report_released: Annotated[
         Path | None,
         typer.Argument(metavar="RELEASED", show_default=False, help="Published counts, as drawn (.parquet or .csv)."),
     ] = None,
-    history: o.HistoryOption = None,
-    population: Annotated[int | None, o.option("--population", help="Public number of users.", metavar="N")] = None,
-    output: Annotated[
+    history_path: o.HistoryOption = None,
+    release_population: Annotated[
+        int | None, o.option("--population", help="Public number of users.", metavar="N")
+    ] = None,
+    release_smoothed: Annotated[
         Path | None, o.option("--output", "-o", help="Where to write (.parquet or .csv).", metavar="FILE")
     ] = None,
     figure: o.FigureOption = None,
@@ -38,13 +41,7 @@ def smooth(
 
     Post-processing: only published counts, the public number of users and a public correlation are read.
     """
-    options = {
-        "report.released": released,
-        "history.path": history,
-        "release.population": population,
-        "release.smoothed": output,
-    }
-    settings = o.read(project, assignments, options).settings
+    settings = o.given(context).settings
     release, place = settings.release, settings.report.released or settings.release.output
     if place is None or release.smoothed is None or release.population is None:
         raise InputError("expected RELEASED, --population N (the public number of users) and --output FILE")

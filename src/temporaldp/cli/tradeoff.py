@@ -6,6 +6,8 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
+import typer
+
 from temporaldp import InputError
 from temporaldp import tradeoff as computed
 from temporaldp.cli import options as o
@@ -22,19 +24,22 @@ ENOUGH = 2.0
 
 
 def tradeoff(
-    traces: o.TracesArgument = None,
-    history: o.HistoryOption = None,
-    horizon: o.HorizonOption = None,
-    alpha: Annotated[str | None, o.option("--alpha", help="Levels to compare, in nats.", metavar="A,B,...")] = None,
-    epsilon: Annotated[
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    history_path: o.HistoryOption = None,
+    privacy_horizon: o.HorizonOption = None,
+    study_alphas: Annotated[
+        str | None, o.option("--alpha", help="Levels to compare, in nats.", metavar="A,B,...")
+    ] = None,
+    study_epsilons: Annotated[
         str | None, o.option("--epsilon", help="In place of --alpha: epsilons of a step, in nats.", metavar="E,F,...")
     ] = None,
-    scale: Annotated[
+    study_scales: Annotated[
         str | None, o.option("--scale", help="In place of --alpha: scales of noise, in counts.", metavar="S,T,...")
     ] = None,
-    delta: o.DeltaOption = None,
-    noise: o.NoiseOption = None,
-    error: Annotated[
+    privacy_delta: o.DeltaOption = None,
+    privacy_noise: o.NoiseOption = None,
+    study_error: Annotated[
         float | None,
         o.option("--error", help="Find the smallest alpha with at most this error, in users.", metavar="E"),
     ] = None,
@@ -47,18 +52,7 @@ def tradeoff(
 
     Errors are simulated from the public correlation. Of TRACES only the numbers of users and steps are used.
     """
-    options = {
-        "traces.path": traces,
-        "history.path": history,
-        "privacy.horizon": horizon,
-        "privacy.delta": delta,
-        "privacy.noise": noise,
-        "study.alphas": alpha,
-        "study.epsilons": epsilon,
-        "study.scales": scale,
-        "study.error": error,
-    }
-    settings = o.read(project, assignments, options).settings
+    settings = o.given(context).settings
     privacy, study, n_people = settings.privacy, settings.study, settings.release.population
     require_places(figure=figure, reads=settings.inputs)
     if privacy.noise == "unknown" or (privacy.delta is None and privacy.noise is not None):

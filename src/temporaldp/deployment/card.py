@@ -151,16 +151,11 @@ class DeploymentCard:
             "user_level": found.together,
             "holding_promise": None if found.held is None else found.held.sentence,
             "lasting_if_both_values_contribute": found.doubled,
-            "fresh_noise": self.fresh_noise,
+            "fresh_noise": found.fresh_noise,
             "lasting_by_any_noise": found.any_noise,
             "sentences": list(self.sentences),
             "to_publisher": self.to_publisher,
         }
-
-    @property
-    def fresh_noise(self) -> bool:
-        """Whether the noise of each step is taken to be independent of all other noise."""
-        return self.deployment.noise_is_fresh(self.question)
 
 
 def card_of(deployment: Deployment, question: Question, points: Iterable[float] | None = None) -> DeploymentCard:

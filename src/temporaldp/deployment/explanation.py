@@ -51,7 +51,7 @@ def answers(card: DeploymentCard) -> tuple[str, ...]:
     ]
     if math.isfinite(found.limit.temporal):
         listed.append(s.posteriors(found.limit.temporal, found.delta))
-    if card.fresh_noise and found.any_noise is not None:
+    if found.fresh_noise and found.any_noise is not None:
         bound = f"at most {s.nats(found.any_noise)}" if math.isfinite(found.any_noise) else "not known to be bounded"
         listed.append(
             f"The record does not state that noise is fresh at every {step}. If it is shared between {step}s, as in tree "
@@ -132,7 +132,7 @@ def assumptions(card: DeploymentCard) -> tuple[str, ...]:
     noise = (
         f"The release of a {step} is computed from the data of that {step} alone, with noise that is fresh and independent of "
         "all other noise."
-        if card.fresh_noise
+        if found.fresh_noise
         else f"Noise may be shared between {step}s: leakage is an upper bound for every mechanism whose outputs at all {step}s "
         f"together satisfy the promise when the state of one {step} is replaced."
     )

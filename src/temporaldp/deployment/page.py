@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from temporaldp.files.atomic import write_text
 from temporaldp.report.page import page_figure, rendered
 from temporaldp.report.sentences import nats
 
@@ -56,17 +54,6 @@ def render_card(card: DeploymentCard) -> str:
     return rendered(
         "temporaldp.deployment", "card.html.j2", card=card, stated=stated_fields(card.deployment), picture=picture
     )
-
-
-def write_card(card: DeploymentCard, path: str | Path) -> None:
-    """Write the card as HTML, whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written; its previous content is unchanged.
-    """
-    write_text(path, render_card(card))
 
 
 def _quoted(text: str, longest: int) -> str:
