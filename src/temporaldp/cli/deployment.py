@@ -112,21 +112,17 @@ def deployment(
     if emit:
         typer.echo(registry_yaml(card), nl=False)
     with working("drawing", writes=True):
-        _write_cards(card, places)
+        for place in places:
+            if place.suffix.lower() == ".html":
+                write_text(place, render_card(card))
+            else:
+                save_figure(card_figure(card), place)
     if as_json:
         say_json(card.to_dict())
     elif not emit:
         show_card(card)
         for place in places:
             say_written(card=place)
-
-
-def _write_cards(card: DeploymentCard, places: list[Path]) -> None:
-    for place in places:
-        if place.suffix.lower() == ".html":
-            write_text(place, render_card(card))
-        else:
-            save_figure(card_figure(card), place)
 
 
 def show_card(card: DeploymentCard) -> None:

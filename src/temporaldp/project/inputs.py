@@ -128,7 +128,8 @@ def gather(settings: Settings, states: tuple[str, ...] | None = None) -> Inputs:
         return _from_file(traces, known.file, states)
     if known.backward is not None or known.forward is not None:
         adversary = _given(known, states)
-        provenance = replace(_provenance(settings), contradiction=adversary.contradiction or "")
+        files = ", ".join(path.name for path in (known.backward, known.forward) if path is not None)
+        provenance = Provenance("matrices", name=files, contradiction=adversary.contradiction or "")
         return Inputs((adversary,), provenance, _optional(traces, adversary.states))
     if traces.path is None and settings.history.path is None:
         raise InputError(
@@ -404,11 +405,8 @@ def _learnt(data: Traces, known: CorrelationSettings) -> tuple[Adversary, ...]:
 
 
 def _provenance(settings: Settings) -> Provenance:
-    """Origin of an estimated or given correlation."""
+    """Origin of an estimated correlation."""
     traces, known, history = settings.traces, settings.correlation, settings.history.path
-    matrices = [path for path in (known.backward, known.forward) if path is not None]
-    if matrices:
-        return Provenance("matrices", name=", ".join(path.name for path in matrices))
     learnt_from = history or traces.path or traces.transitions
     assert learnt_from is not None
     same = history is None or _is_same_file(traces.path, history)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @styled
 def attack_figure(found: ReleaseAttack) -> Figure:
     """True over false positives: guessing, the attack on the release, the mean over other draws, and the excluded region."""
-    figure, axes = new_figure(5.6, width=5.6)
+    _, axes = new_figure(5.6, width=5.6)
     rates = np.linspace(0.0, 1.0, 501)
     limit = found.allowed(rates)
     axes.fill_between(rates, limit, 1.0, color="0.9", linewidth=0.0)
@@ -37,5 +37,4 @@ def attack_figure(found: ReleaseAttack) -> Figure:
     axes.annotate("excluded by the guarantee", (0.03, 0.97), fontsize=9, va="top", color="0.35")
     axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
     axes.set(xlabel="false positive rate", ylabel="true positive rate")
-    legend_above(axes, 1)
-    return figure
+    return legend_above(axes, 1)

@@ -140,12 +140,11 @@ def _height(observation: Observation) -> float:
 @styled
 def budget_figure(series: LeakageSeries, times: Sequence[str]) -> Figure:
     """The budget of each step, and the mean."""
-    figure, axes = new_figure(2.8)
+    _, axes = new_figure(2.8)
     mean = float(series.epsilons.mean())
     _draw_budgets(axes, series.epsilons, times)
     axes.axhline(mean, color=DARK, linestyle="--", linewidth=1, label=f"mean {number(mean)}")
-    legend_above(axes, 2)
-    return figure
+    return legend_above(axes, 2)
 
 
 @figure_of.register(BudgetPlan)
@@ -195,7 +194,7 @@ def comparison_figure(
     if not plans.plans:
         raise InputError("expected at least one method with a plan, got none; see plans.refusals for the reasons")
     labels = _step_labels(times, len(next(iter(plans.plans.values())).epsilons))
-    figure, axes = one_plot(3.4, axes)
+    _, axes = one_plot(3.4, axes)
     looks = {"optimal": ("-", DARK), "quantified": ("--", BLUE), "upper_bound": ("-.", ORANGE), "uniform": (":", GREY)}
     for method, plan in plans.plans.items():
         line, colour = looks[method]
@@ -211,8 +210,7 @@ def comparison_figure(
         )
     axes.set(ylabel="budget (nats)", ylim=(0.0, None))
     _time_axis(axes, labels)
-    legend_above(axes, 2)
-    return figure
+    return legend_above(axes, 2)
 
 
 @figure_of.register(TransitionMatrix)

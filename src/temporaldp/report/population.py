@@ -27,13 +27,13 @@ def population_figure(
     """Share of people with at most each leakage, or one bar for each of a few groups; `level` is drawn as a line."""
     finite = np.isfinite(found.leakage)
     if groups and len(found.names) <= MOST_NAMES:
-        figure, axes = one_plot(1.2 + 0.3 * len(found.names), axes)
+        _, axes = one_plot(1.2 + 0.3 * len(found.names), axes)
         places = np.arange(len(found.names))[::-1]
         axes.barh(places[finite], found.leakage[finite], color=BLUE, height=0.6, label="largest leakage of a step")
         axes.set_yticks(places, found.names)
         axes.grid(axis="y", visible=False)
     else:
-        figure, axes = one_plot(3.4, axes)
+        _, axes = one_plot(3.4, axes)
         order = np.flatnonzero(finite)[::-1]
         share = np.cumsum(found.people[order]) / found.n_people
         axes.step(
@@ -47,5 +47,4 @@ def population_figure(
         lost = found.people[~finite].sum() / found.n_people
         axes.plot([], [], color=DARK, linestyle="none", label=f"{number(100.0 * lost)} % without bound")
     axes.set(xlim=(0.0, None), xlabel="largest temporal privacy leakage of a step (nats)")
-    legend_above(axes, 2)
-    return figure
+    return legend_above(axes, 2)

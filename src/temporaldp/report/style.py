@@ -163,13 +163,14 @@ def label_lines(axes: Axes, lines: Sequence[tuple[NDArray[Any], str, str]], colu
             None,
         )
         if box is None:
-            return legend_above(axes, columns)
+            legend_above(axes, columns)
+            return
         boxes.append(box)
     for (first, _, low), (_, label, colour) in zip(boxes, lines, strict=True):
         axes.text(first, low, label, color=colour, fontsize=9, va="bottom")
-    return None
 
 
-def legend_above(axes: Axes, columns: int) -> None:
-    """Place the legend above the axes."""
+def legend_above(axes: Axes, columns: int) -> Figure:
+    """Place the legend above the axes, and return their figure."""
     axes.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns, fontsize=9, frameon=False)
+    return cast("Figure", axes.figure)

@@ -22,7 +22,7 @@ def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
     with needing("report"):
         from matplotlib.ticker import LogLocator, NullLocator
 
-    figure, axes = one_plot(3.8, axes)
+    _, axes = one_plot(3.8, axes)
     alphas = [point.alpha for point in found.points]
     axes.plot(alphas, [p.error for p in found.points], color=ORANGE, marker="o", markersize=4, label="as released")
     label = "smoothed by the public correlation"
@@ -50,5 +50,4 @@ def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
         axis.set_minor_locator(NullLocator())
     xlabel = f"alpha: largest leakage of any step (nats{at_delta(found.delta)})"
     axes.set(xlabel=xlabel, ylabel="mean error of a count (people)")
-    legend_above(axes, 2)
-    return figure
+    return legend_above(axes, 2)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @styled
 def uncertainty_figure(found: LeakageUncertainty) -> Figure:
     """Draws of the posterior and of resampled people, the estimate, the worst matrices found, and the guarantee."""
-    figure, axes = new_figure(3.2)
+    _, axes = new_figure(3.2)
     drawn = [found.posterior.worst] + ([] if found.people is None else [found.people.worst])
     low, high = min(one.min() for one in drawn), max(one.max() for one in drawn)
     bins = np.linspace(low, high, 31).tolist() if high > low else [low * 0.99, low * 1.01]
@@ -31,27 +31,25 @@ def uncertainty_figure(found: LeakageUncertainty) -> Figure:
     axes.axvline(found.guaranteed, color=DARK, linewidth=2, label=f"guaranteed at {100.0 * found.confidence:g} %")
     xlabel = "largest temporal privacy leakage of any step (nats)"
     axes.set(xlim=(0.0, 1.05 * max(found.guaranteed, high)), xlabel=xlabel, ylabel="draws")
-    legend_above(axes, 3)
-    return figure
+    return legend_above(axes, 3)
 
 
 @styled
 def range_figure(stays: Sequence[float], leakage: Sequence[float], guaranteed: float) -> Figure:
     """Exact leakage of chains that stay with a given probability and otherwise move uniformly, and the bound of the range."""
-    figure, axes = new_figure(3.2)
+    _, axes = new_figure(3.2)
     axes.plot(stays, leakage, color=BLUE, marker="o", markersize=3, label="uniform otherwise (exact)")
     axes.axhline(guaranteed, color=DARK, linewidth=2, label="every matrix of the range (upper bound)")
     axes.set(xlabel="probability of staying", ylabel="largest leakage of any step (nats)")
     axes.set_ylim(0.0, 1.08 * max(guaranteed, *leakage))
-    legend_above(axes, 2)
-    return figure
+    return legend_above(axes, 2)
 
 
 @styled
 def diagnosis_figure(found: Diagnosis) -> Figure:
     """Leakage under each model: bars from below, lines up to the upper bound."""
     known = [one for one in found.models if math.isfinite(one.proved)]
-    figure, axes = new_figure(1.2 + 0.35 * max(1, len(known)))
+    _, axes = new_figure(1.2 + 0.35 * max(1, len(known)))
     places = np.arange(len(known))
     axes.barh(places, [one.attained for one in known], color=BLUE, height=0.6, label="attained")
     axes.hlines(places, [one.attained for one in known], [one.proved for one in known], color=GREY, linewidth=2)
@@ -59,5 +57,4 @@ def diagnosis_figure(found: Diagnosis) -> Figure:
     axes.set_yticks(places.tolist(), [one.model for one in known])
     axes.invert_yaxis()
     axes.set_xlabel(f"largest temporal leakage of any step (nats),\nepsilon {found.epsilon:g} a step")
-    legend_above(axes, 2)
-    return figure
+    return legend_above(axes, 2)
