@@ -46,8 +46,41 @@ def real_number(
         is_finite = math.isfinite(value) and not isinstance(value, bool | np.bool_)
         if is_finite and all(LIMITS[limit][1](value, bound) for limit, bound in limits.items()):
             return float(value)
-    expected = " and ".join(f"{LIMITS[limit][0]} {bound:g}" for limit, bound in limits.items())
-    raise error(f"expected {name} to be a finite number {expected}, got {value!r}{advice}")
+    raise error(f"expected {name} to be a finite number{_within(limits)}, got {value!r}{advice}")
+
+
+def real_array(
+    values: Any,
+    name: str,
+    *,
+    shape: tuple[int, ...] | None = None,
+    error: type[InputError] = InputError,
+    **limits: float,
+) -> FloatArray:
+    """Return a float array of finite numbers within limits, as of `real_number`; raise `error` otherwise.
+
+    The message names no entry: entries may be protected.
+    """
+    try:
+        found = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise error(f"expected {name} to be numbers, got something else") from None
+    if shape is not None and found.shape != shape:
+        raise error(f"expected {name} of shape {shape}, got shape {found.shape}")
+    sound = np.isfinite(found)
+    for limit, bound in limits.items():
+        sound &= LIMITS[limit][1](found, bound)
+    if not sound.all():
+        first = tuple(int(k) for k in np.argwhere(~sound)[0])
+        raise error(
+            f"expected {name} to be finite numbers{_within(limits)}, got {int((~sound).sum())} others, the first at {first}"
+        )
+    return found
+
+
+def _within(limits: dict[str, float]) -> str:
+    """The limits as the end of "a finite number"."""
+    return " " * bool(limits) + " and ".join(f"{LIMITS[limit][0]} {bound:g}" for limit, bound in limits.items())
 
 
 def refuse(*cases: tuple[bool, InputError]) -> None:

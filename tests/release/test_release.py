@@ -227,7 +227,7 @@ def test_files_that_hold_no_release_are_refused(tmp_path):
         with pytest.raises(InputError, match=message):
             load_released(tmp_path / "r.csv")
     (tmp_path / "r.csv").write_text("time,state,count,epsilon\n0,a,1,-0.1\n0,b,1,-0.1\n")
-    with pytest.raises(InputError, match="finite epsilons > 0"):
+    with pytest.raises(InputError, match="epsilons to be finite numbers >= 0"):
         load_released(tmp_path / "r.csv")
     parquet.write_table(pa.table({"x": [1]}), tmp_path / "r.parquet")
     with pytest.raises(InputError, match="temporaldp release"):

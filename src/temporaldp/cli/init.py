@@ -43,7 +43,6 @@ def init(
     if schema:
         write_text(beside, json_schema())
     write_text(output, text)
-    for sentence in proposal.questions:
-        warn(sentence)
+    warn(*proposal.questions)
     console.print(text, markup=False, soft_wrap=True)
     console.print(f"Written to {output}. Next: {proposal.next_step}", style="dim", soft_wrap=True)

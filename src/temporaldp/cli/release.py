@@ -97,9 +97,8 @@ def _release_with_ledger(
             "new_published": stream.n_published - published,
             **ledger_facts(stream),
         }
-        warn(gap)
-        warn(other_data(stream, setup.data, [t for t in setup.data.times if stream.published(t) is not None]))
-        warn(nearly_used(stream, asked.warn_at))
+        stored = [time for time in setup.data.times if stream.published(time) is not None]
+        warn(gap, other_data(stream, setup.data, stored), nearly_used(stream, asked.warn_at))
         smoothing = smoothing_of(setup, released, stream)
         say_release(released, setup, output, as_json, smoothing, (stream, before), is_first=not published)
 

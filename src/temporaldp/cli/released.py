@@ -46,11 +46,9 @@ def say_release(
     beside = NoiseBesideCounts(
         mean_absolute_noise(released.scales, released.noise), setup.data.n_users, len(released.states)
     )
-    warn(setup.source.warning)
-    warn(absences(setup.data))
+    warn(setup.source.warning, absences(setup.data))
     if is_first and smoothing is None:
-        warn(beside.warning)
-        warn(impossible_counts(released, setup.data.n_users))
+        warn(beside.warning, impossible_counts(released, setup.data.n_users))
     if as_json:
         say_json(
             {

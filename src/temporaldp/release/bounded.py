@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.accounting import accounting_blocks
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
-from temporaldp.values import assign, positive, whole_number
+from temporaldp.values import assign, positive, real_array, whole_number
 
 REPLACED = 2
 """Symmetric distance between data that differ in one person's number."""
@@ -74,10 +73,10 @@ class ClampedSum:
         LeakageBudgetError
             Inside the block of a `TemporalAccountant` that refuses the budget. Nothing was drawn.
         """
-        numbers = _checked(snapshot, self.n_people)
+        numbers = real_array(snapshot, "the numbers of the people", shape=(self.n_people,))
         measurement = self._measurement(epsilon)
         accounting_blocks.charge([self.epsilon_spent(epsilon)])
-        return float(measurement(numbers))
+        return float(measurement(numbers.tolist()))
 
     def epsilon_spent(self, epsilon: float) -> float:
         """Epsilon by OpenDP's privacy map if `epsilon` is requested: at most `epsilon`."""
@@ -110,18 +109,6 @@ class ClampedMean(ClampedSum):
     def __call__(self, snapshot: ArrayLike, epsilon: float) -> float:
         """The noisy mean. Errors as for `ClampedSum`."""
         return super().__call__(snapshot, epsilon) / self.n_people
-
-
-def _checked(snapshot: ArrayLike, n_people: int) -> list[float]:
-    try:
-        numbers = np.asarray(snapshot, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"expected {n_people} numbers, one per person, got something else") from None
-    if numbers.shape != (n_people,) or not np.isfinite(numbers).all():
-        raise InputError(
-            f"expected {n_people} finite numbers, one per person, got shape {numbers.shape}; the number of people is public"
-        )
-    return [float(number) for number in numbers.tolist()]
 
 
 @lru_cache(maxsize=256)

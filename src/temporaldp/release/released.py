@@ -20,7 +20,7 @@ from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file, suffix_of
 from temporaldp.files.columns import METADATA_KEY, save_columns, unguarded, with_names
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
-from temporaldp.values import REPLACE_ONE, FloatArray, IntArray, compared_by_value, copy_in
+from temporaldp.values import REPLACE_ONE, FloatArray, IntArray, compared_by_value, copy_in, real_array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,20 +77,12 @@ class ReleasedHistograms(Table):
         state_names(self.states)
         for time in self.times:
             printable(time, "time")
-        if self.counts.shape != (len(self.times), len(self.states)) or self.epsilons.shape != (len(self.times),):
-            raise InputError(
-                f"expected counts ({len(self.times)}, {len(self.states)}) and {len(self.times)} epsilons, "
-                f"got {self.counts.shape} and {self.epsilons.shape}"
-            )
-        if self.scales.shape != self.epsilons.shape:
-            raise InputError(f"expected {len(self.times)} scales, one per step, got {self.scales.shape}")
+        steps = (len(self.times),)
+        if self.counts.shape != (*steps, len(self.states)):
+            raise InputError(f"expected counts of shape {(*steps, len(self.states))}, got {self.counts.shape}")
         # At a delta, a release with enough noise has an epsilon of 0; with a budget of 0 there is no finite scale.
-        sound = np.isfinite(self.epsilons) & (self.epsilons >= 0.0) & np.isfinite(self.scales) & (self.scales > 0.0)
-        if not sound.all():
-            raise InputError(
-                f"expected finite epsilons > 0 and scales > 0, got {self.epsilons.min()} to {self.epsilons.max()} and "
-                f"{self.scales.min()} to {self.scales.max()}"
-            )
+        real_array(self.epsilons, "epsilons", shape=steps, ge=0.0)
+        real_array(self.scales, "scales", shape=steps, gt=0.0)
 
     def __repr__(self) -> str:
         return f"ReleasedHistograms({len(self.times)} steps, {len(self.states)} states, {self.neighboring_relation})"

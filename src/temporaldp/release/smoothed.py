@@ -18,7 +18,7 @@ from temporaldp.planning.histogram_noise import Noise, noise_quantile, noise_var
 from temporaldp.release.released import ReleasedHistograms, release_suffix
 from temporaldp.smoothing import PublicCorrelation, StepRelease, require_public, smooth_steps
 from temporaldp.smoothing.intervals import COVERAGE
-from temporaldp.values import FloatArray, compared_by_value, copy_in
+from temporaldp.values import FloatArray, compared_by_value, copy_in, real_array
 
 Seen: TypeAlias = Literal["all releases", "past releases"]
 
@@ -65,10 +65,8 @@ class SmoothedHistograms(Table):
     def __post_init__(self) -> None:
         copy_in(self, "counts", "lower", "upper", "totals")
         copy_in(self, "published", kind=bool)
-        shape = (len(self.times), len(self.states))
         for field in ("counts", "lower", "upper"):
-            if getattr(self, field).shape != shape:
-                raise InputError(f"expected {field} of shape {shape}, got {getattr(self, field).shape}")
+            real_array(getattr(self, field), field, shape=(len(self.times), len(self.states)))
 
     def __repr__(self) -> str:
         return f"SmoothedHistograms({len(self.times)} steps, {len(self.states)} states, from {self.seen})"
@@ -194,17 +192,12 @@ def smooth(
 
 def checked_totals(total: ArrayLike, n_steps: int) -> FloatArray:
     """The public total of each step: whole numbers >= 1, one or one per step."""
-    try:
-        totals = np.array(total, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"expected the public number of people, or one for each step, got {total!r}") from None
+    totals = real_array(total, "the public number of people", ge=1.0)
     if totals.ndim == 0:
-        totals = np.full(n_steps, float(totals))
-    if totals.shape != (n_steps,):
-        raise InputError(f"expected one public total, or one for each of {n_steps} steps, got shape {totals.shape}")
-    if not (np.isfinite(totals) & (totals >= 1.0) & (totals == np.floor(totals))).all():
+        totals = np.full(n_steps, totals)
+    if totals.shape != (n_steps,) or (totals != np.floor(totals)).any():
         raise InputError(
-            f"expected public totals that are whole numbers >= 1, got {totals.min():g} to {totals.max():g}"
+            f"expected a whole number of people, or one for each of {n_steps} steps, got an array of shape {totals.shape}"
         )
     return totals
 
