@@ -6,11 +6,10 @@ horizon is known, less noise suffices at the ends: its shape is found by derivat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
-from typing import Any, TypeAlias
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -22,7 +21,7 @@ from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import SIDES
 from temporaldp.correlation import Adversaries
 from temporaldp.errors import InputError, PlanError
-from temporaldp.mechanisms.protocol import epsilon_of_one
+from temporaldp.mechanisms.protocol import Mechanisms, epsilon_of_one
 from temporaldp.planning.histogram_noise import Noise, checked_noise, histogram_profile, mean_absolute_noise
 from temporaldp.planning.noise_bound import least_mean_noise
 from temporaldp.planning.noise_plan import NoisePlan, planned_grid
@@ -31,8 +30,6 @@ from temporaldp.planning.plan import Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.verified_noise import Simulating, least_verified, verified_series
 from temporaldp.values import FloatArray
-
-Worst: TypeAlias = Callable[[FloatArray], float]
 
 CLOSE = 1e-5
 """Relative distance from the least scale at which a search ends: always on the side that satisfies alpha."""
@@ -112,8 +109,8 @@ def plan_noise(
             "plan_budget for a plan without a delta"
         )
     request = Request.checked(adversary, alpha, horizon)
-    sought = _Calibration(request, accounting.delta, checked_noise(noise), accounting.pairwise)
-    if sought.pairwise or verify:
+    sought = _Calibration(request, accounting.delta, checked_noise(noise))
+    if accounting.pairwise or verify:
         checked_pairs(sought.delta)
     by = (
         Simulating(failure, draws, seconds, seed).checked(request.population, sought.delta, horizon) if verify else None
@@ -121,9 +118,9 @@ def plan_noise(
     if horizon is None:
         _require_forgetting(request, accounting)
     scales = _least_scales(sought)
-    if sought.goes_by_pairs(scales):
-        sought = replace(sought, by_pairs=True)
-        scales = _tightened(sought, scales)
+    of_pairs = replace(sought, by_pairs=True)
+    if accounting.pairwise or (accounting.pairwise is None and of_pairs.is_worthwhile(scales)):
+        sought, scales = of_pairs, _tightened(of_pairs, scales)
     leakage = sought.leakage(scales)
     while leakage.worst > request.alpha:  # the same sums in the same order, so it should not happen
         scales = scales * (1.0 + CLOSE)
@@ -135,13 +132,12 @@ def plan_noise(
 
 def _optimality(sought: _Calibration, plan: NoisePlan) -> Optimality:
     """Lower bound of the noise that satisfies the level by the plan's own accounting."""
-    worst = sought.worst_by_pairs if sought.by_pairs else sought.worst
     constant = sought.request.has_constant_matrices
     least = least_mean_noise(
         len(plan.scales),
         plan.alpha,
-        lambda scale: worst(np.array([scale])) if constant else sought.promised(scale),
-        (lambda one, other: worst(np.array([one, other]))) if constant else None,
+        lambda scale: sought.worst(np.array([scale])) if constant else sought.promised(scale),
+        (lambda one, other: sought.worst(np.array([one, other]))) if constant else None,
         lambda scale: mean_absolute_noise([scale], plan.noise) if scale > 0.0 else 0.0,
     )
     return Optimality("mean_absolute_error", plan.mean_absolute_noise, min(least, plan.mean_absolute_noise))
@@ -157,85 +153,53 @@ def _verified(sought: _Calibration, plan: NoisePlan, by: Simulating) -> NoisePla
         return replace(plan, verification=found)
     certified = sought.leakage(scales)
     assert isinstance(certified, LeakageSeries)
-    made = replace(plan, leakage=verified_series(certified, plan.alpha), scales=scales, verification=found)
-    return replace(made, optimality=None)  # the bound is about noise that accounting certifies
+    leakage = verified_series(certified, plan.alpha)
+    # The bound of an optimality is about noise that accounting certifies
+    return replace(plan, leakage=leakage, scales=scales, verification=found, optimality=None)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Calibration:
-    """Search for the least noise of one kind that satisfies a level at a delta."""
+    """Search for the least noise of one kind that satisfies a level at a delta, by one curve or by a curve for each pair."""
 
     request: Request
     delta: float
     noise: Noise
-    pairwise: bool | None
     by_pairs: bool = False
-    evaluated: dict[bytes, LeakageSeries | LeakageSupremum] = field(default_factory=dict)
-
-    @property
-    def grid(self) -> float:
-        """The grid of privacy losses."""
-        return planned_grid(self.request.alpha)
-
-    @property
-    def pair_grid(self) -> float:
-        """The grid of the curves of pairs."""
-        return planned_grid(self.request.alpha, pairwise=True)
 
     def leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
-        """Leakage of the scales; those that were tried before are not computed again."""
-        if scales.tobytes() not in self.evaluated:
-            self.evaluated[scales.tobytes()] = self._leakage(scales)
-        return self.evaluated[scales.tobytes()]
-
-    def _leakage(self, scales: FloatArray) -> LeakageSeries | LeakageSupremum:
-        made, everyone = self._profiles(scales), self.request.population
-        h = self.pair_grid if self.by_pairs else self.grid
-        method = ApproximateDP(self.delta, pairwise=self.by_pairs, grid=h)
+        """Leakage of the scales."""
+        made, everyone = self.releases(scales), self.request.population
         if self.request.horizon is None:
-            return leakage_supremum(everyone, made[0], accounting=method)
-        return temporal_leakage(everyone, made, accounting=method)
+            return leakage_supremum(everyone, made[0], accounting=self.method())
+        return temporal_leakage(everyone, made, accounting=self.method())
 
-    def goes_by_pairs(self, scales: FloatArray) -> bool:
-        """Whether a curve for each pair of states is required, or is tighter and takes minutes at most for the whole search.
+    def is_worthwhile(self, scales: FloatArray) -> bool:
+        """Whether a curve for each pair of states is tighter and takes minutes at most for the whole search.
 
         Over an infinite horizon it is tighter only where its curves settle, which coarse ones show.
         """
-        if self.pairwise is not None:
-            return self.pairwise
-        made = [(histogram_profile(self.noise, self.alone()),)] * (self.request.horizon or 1)
+        made = self.releases(np.full(self.request.n_shares, self.alone))
         # Scales that such a search looks at, about
         steps = 12 * (self.request.horizon or SETTLING)
-        if not affordable(self.request.users, made, self.pair_grid, self.delta, steps=steps, settling=steps):
+        users, grid = self.request.users, planned_grid(self.request.alpha, pairwise=True)
+        if not affordable(users, made, grid, self.delta, steps=steps, settling=steps):
             return False
         if self.request.horizon is not None:
             return True
-        method, (release,) = self._method_by_pairs(8), self._releases(scales)
-        each = ([method.supremum_arrivals(user, side, (release,)) for side in SIDES] for user in self.request.users)
+        method, release = self.method(8), self.releases(scales)
+        each = ([method.supremum_arrivals(user, side, release) for side in SIDES] for user in users)
         return any(all(side.pairs is not None for side in sides) for sides in each)
 
-    def temporal_by_pairs(self, scales: FloatArray) -> FloatArray:
-        """The leakage of every step with a curve for each pair of states, about each user."""
-        method, made = self._method_by_pairs(), self._releases(scales)
-        return np.stack([method.temporal(user, made) for user in self.request.users])
-
-    def worst_by_pairs(self, scales: FloatArray, coarser: int = 1) -> float:
-        """The worst leakage with a curve for each pair of states, on a grid that is `coarser` times as wide."""
-        if self.request.horizon is None and coarser == 1:
-            return self.leakage(scales).worst
-        method, made = self._method_by_pairs(coarser), self._releases(scales)
-        if self.request.horizon is None:
-            return method.limits(self.request.users, made).temporal
-        return method.worst(self.request.users, made)
-
-    def worst(self, scales: FloatArray) -> float:
-        """The worst leakage that `leakage` computes, without the lower run that bounds the discretisation error."""
-        made = self._releases(scales)
-        method = ApproximateDP(self.delta, pairwise=False, grid=self.grid, beyond=self.request.alpha)
+    def worst(self, scales: FloatArray, coarser: int = 1) -> float:
+        """The worst leakage of the scales on a grid that is `coarser` times as wide, without the bound of its error."""
+        made = self.releases(scales)
+        method = self.method(coarser, beyond=math.inf if self.by_pairs else self.request.alpha)
         if self.request.horizon is None:
             return limits_of(method, self.request.users, made).temporal
         return method.worst(self.request.users, made)
 
+    @cached_property
     def alone(self) -> float:
         """A scale, at most twice the least, at which a single release leaks at most alpha: the start of a search."""
         scale = SMALLEST_SCALE
@@ -247,46 +211,61 @@ class _Calibration:
         """Leakage of a single release."""
         return epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta)
 
-    def _method_by_pairs(self, coarser: int = 1) -> ApproximateDP:
-        return ApproximateDP(self.delta, pairwise=True, grid=coarser * self.pair_grid)
+    def method(self, coarser: int = 1, *, beyond: float = math.inf) -> ApproximateDP:
+        """The accounting method, on a grid that is `coarser` times as wide as the plan's."""
+        grid = coarser * planned_grid(self.request.alpha, pairwise=self.by_pairs)
+        return ApproximateDP(self.delta, pairwise=self.by_pairs, grid=grid, beyond=beyond)
 
-    def _profiles(self, scales: FloatArray) -> list[Any]:
-        return [histogram_profile(self.noise, scale) for scale in scales.tolist()]
+    def releases(self, scales: FloatArray) -> tuple[Mechanisms, ...]:
+        """The mechanism of each step."""
+        return tuple((histogram_profile(self.noise, scale),) for scale in scales.tolist())
 
-    def _releases(self, scales: FloatArray) -> tuple[tuple[Any, ...], ...]:
-        return tuple((one,) for one in self._profiles(scales))
+    def least(self, shape: FloatArray, close: float, coarser: int = 1) -> FloatArray:
+        """The least multiple of `shape` that satisfies alpha, within `close` of it or of the level, on the side that does."""
+
+        @cache
+        def leaked(less: float) -> float:
+            return self.worst(shape / less, coarser)
+
+        alpha, low, high = self.request.alpha, 1.0, max(2.0 * float(shape.min()) / self.alone, 1.0)
+        while leaked(low) > alpha:
+            low, high = 0.5 * low, low
+            if float(shape.max()) > LARGEST_SCALE * low:
+                raise PlanError(
+                    f"no noise up to a scale of {LARGEST_SCALE:g} satisfies alpha = {alpha:g} for so long at this delta: the "
+                    "correlation is too strong. Give a (shorter) horizon T, a larger alpha, or a larger delta"
+                )
+        return shape * (1.0 / largest_in_few_tries(leaked, low, high, alpha, close))
 
 
 def _least_scales(sought: _Calibration) -> FloatArray:
     """The scales with the least mean that were found: constant or, with a horizon, shaped by derivatives."""
-    request, alone = sought.request, sought.alone()
-    scales = alone * np.ones(request.n_shares)
-    scales = scales * _least(scales, sought.worst, request.alpha, CLOSE, alone)
+    request = sought.request
+    scales = sought.least(np.full(request.n_shares, sought.alone), CLOSE)
     if request.n_shares == 1:
         return scales
     shape = least_shape(request.users, sought.noise, scales, alpha=request.alpha, delta=sought.delta)
     if shape is None or shape.mean() >= scales[0]:
         return scales
     with suppress(PlanError):
-        shape = shape * _least(shape, sought.worst, request.alpha, CLOSE, alone)
-        return min(shape, scales, key=lambda one: float(one.mean()))
+        return min(sought.least(shape, CLOSE), scales, key=np.mean)
     return scales
 
 
 def _tightened(sought: _Calibration, scales: FloatArray) -> FloatArray:
     """Less of the same noise, as much less as a curve for each pair allows; the search begins with the result of one curve."""
-    request, alone = sought.request, sought.alone()
+    request, method = sought.request, sought.method()
 
     def least(shape: FloatArray) -> FloatArray:
         # A coarse grid rounds up more: its scales satisfy alpha on the fine one, where fewer evaluations are left to make.
         with suppress(PlanError):
-            shape = shape * _least(shape, partial(sought.worst_by_pairs, coarser=4), request.alpha, NEAR, alone)
-        return shape * _least(shape, sought.worst_by_pairs, request.alpha, NEAR, alone)
+            shape = sought.least(shape, NEAR, coarser=4)
+        return sought.least(shape, NEAR)
 
-    best = min(least(scales), scales, key=lambda one: float(one.mean()))
+    best = min(least(scales), scales, key=np.mean)
     # Times at most that scales are shaped again, by what each pair leaks at every step
     for _ in range(2 if request.n_shares > 1 else 0):
-        leaks = sought.temporal_by_pairs(best)
+        leaks = np.stack([method.temporal(user, sought.releases(best)) for user in request.users])
         shape = least_shape(request.users, sought.noise, best, alpha=request.alpha, delta=sought.delta, tighter=leaks)
         if shape is None or shape.mean() >= best.mean():
             break
@@ -302,24 +281,3 @@ def _require_forgetting(request: Request, accounting: ApproximateDP) -> None:
     for user, one in enumerate(request.users):
         if any(matrix.leakage_profile().contraction(1.0) >= 1.0 for matrix in one.matrices):
             raise request.nothing_lasts(user, accounting=accounting)
-
-
-def _least(shape: FloatArray, worst: Worst, alpha: float, close: float, alone: float) -> float:
-    """The least factor by which `shape` satisfies alpha, within `close` of it or of the level, on the side that does.
-
-    `alone` is a scale, at most twice too large, at which a single release satisfies alpha.
-    """
-
-    @cache
-    def leaked(less: float) -> float:
-        return worst(shape / less)
-
-    low, high = 1.0, max(2.0 * float(shape.min()) / alone, 1.0)
-    while leaked(low) > alpha:
-        low, high = 0.5 * low, low
-        if float(shape.max()) > LARGEST_SCALE * low:
-            raise PlanError(
-                f"no noise up to a scale of {LARGEST_SCALE:g} satisfies alpha = {alpha:g} for so long at this delta: the "
-                "correlation is too strong. Give a (shorter) horizon T, a larger alpha, or a larger delta"
-            )
-    return 1.0 / largest_in_few_tries(leaked, low, high, alpha, close)

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from temporaldp.accounting.curve.arrivals import SingleCurve, arriving_curves
+from temporaldp.accounting.curve.arrivals import Curves, SingleCurve, arriving_curves
+from temporaldp.accounting.curve.evidence import Run
 from temporaldp.accounting.curve.grid import raised_by
+from temporaldp.accounting.protocol import SIDES
 from temporaldp.correlation import Adversary
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
@@ -46,9 +49,7 @@ def least_shape(
     steps = np.arange(start.size)
     groups = np.minimum(steps, np.maximum(ENDS, steps - max(start.size - 2 * ENDS - 1, 0)))
     counts = np.bincount(groups)
-    program = _Program(users, noise, start, groups, alpha, delta)
-    if tighter is not None:
-        program.correct(tighter)
+    program = _Program(users, noise, start, groups, alpha, delta, tighter)
     # Steps of the search at most; the last ones gain next to nothing
     found = minimize(
         lambda y: float(counts @ np.exp(y) / start.size),
@@ -74,30 +75,27 @@ class _Program:
         groups: FloatArray,
         alpha: float,
         delta: float,
+        tighter: FloatArray | None,
     ) -> None:
         self.users, self.noise, self.start, self.groups = users, noise, start, groups
         self.alpha, self.delta = alpha, delta
-        self._at: tuple[FloatArray, list[_Run]] | None = None
+        self._runs = lru_cache(maxsize=1)(self._made)
         self.correction = np.zeros((len(users), start.size))
-
-    def correct(self, tighter: FloatArray) -> None:
-        """Take one curve for as much too high as it is at the start."""
-        known = self._runs(np.zeros(int(self.groups.max()) + 1))
-        self.correction = np.stack([self._slack(one) for one in tighter]) - [self._slack(run.epsilons) for run in known]
+        if tighter is not None:
+            self.correction = self._slack(tighter) - self._slacks(np.zeros(int(groups.max()) + 1))
 
     def slack(self, y: FloatArray) -> FloatArray:
         """Slack of every step for the worst user."""
-        return np.asarray(np.min(self._slacks(self._runs(y)), axis=0))
+        return np.asarray(np.min(self._slacks(y), axis=0))
 
     def slopes(self, y: FloatArray) -> FloatArray:
         """Derivatives of the slack: one row per step, one column per group."""
-        runs = self._runs(y)
-        worst = np.argmin(self._slacks(runs), axis=0)
-        every = np.stack([self._slopes(run, y) for run in runs])
+        worst = np.argmin(self._slacks(y), axis=0)
+        every = np.stack([self._slopes(run, y) for run in self._runs(tuple(y.tolist()))])
         return np.asarray(every[worst, np.arange(len(worst))])
 
-    def _slacks(self, runs: list[_Run]) -> FloatArray:
-        return np.asarray([self._slack(run.epsilons) for run in runs] + self.correction)
+    def _slacks(self, y: FloatArray) -> FloatArray:
+        return self._slack(np.stack([run.epsilons for run in self._runs(tuple(y.tolist()))])) + self.correction
 
     def _slack(self, epsilons: FloatArray) -> FloatArray:
         return np.asarray(np.log(self.alpha) - np.log(np.maximum(epsilons, 1e-9 * self.alpha)))
@@ -106,24 +104,19 @@ class _Program:
         base = self._slack(run.epsilons)
         found = np.zeros((self.start.size, y.size))
         for group in range(y.size):
-            steps = np.flatnonzero(self.groups == group)
+            steps, nudged = np.flatnonzero(self.groups == group), self._releases(y, NUDGE, group)
             if steps.size == 1:
                 t = int(steps[0])
-                near = run.with_other(t, self._releases(y, NUDGE, group)[t])
+                near = run.with_other(t, nudged[t])
             else:
-                near = _Run.of(run.user, self._releases(y, NUDGE, group), run.side).epsilons
+                near = _Run.of(run.user, nudged, run.curves.curves).epsilons
             found[:, group] = (self._slack(near) - base) / NUDGE
         return found
 
-    def _runs(self, y: FloatArray) -> list[_Run]:
-        if self._at is None or not np.array_equal(self._at[0], y):
-            releases = self._releases(y)
-            # Points of the grid up to alpha
-            made = [
-                _Run.of(user, releases, SingleCurve(self.alpha / 256.0, self.delta, up=True)) for user in self.users
-            ]
-            self._at = (y.copy(), made)
-        return self._at[1]
+    def _made(self, y: tuple[float, ...]) -> list[_Run]:
+        releases = self._releases(np.array(y))
+        # Points of the grid up to alpha
+        return [_Run.of(user, releases, SingleCurve(self.alpha / 256.0, self.delta, up=True)) for user in self.users]
 
     def _releases(self, y: FloatArray, nudge: float = 0.0, group: int = -1) -> list[Mechanisms]:
         scales = self.start * np.exp(y[self.groups] + nudge * (self.groups == group))
@@ -132,45 +125,41 @@ class _Program:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """Incoming leakage of every step, and its leakage, for one user."""
+    """Curves of every step, and its leakage, for one user."""
 
     user: Adversary
-    side: SingleCurve
     releases: list[Mechanisms]
-    past: tuple[FloatArray, ...]
-    backward: tuple[FloatArray, ...]
-    future: tuple[FloatArray, ...]
-    forward: tuple[FloatArray, ...]
+    curves: Run
     epsilons: FloatArray
 
     @classmethod
-    def of(cls, user: Adversary, releases: list[Mechanisms], side: SingleCurve) -> _Run:
-        past, backward = arriving_curves(side, user, "backward", releases)
-        future, forward = arriving_curves(side, user, "forward", releases)
-        each = [side.epsilon(side.composed(b, f)) for b, f in zip(backward, future, strict=True)]
-        return cls(user, side, releases, past, backward, future, forward, np.array(each))
+    def of(cls, user: Adversary, releases: list[Mechanisms], side: Curves) -> _Run:
+        past, future = (arriving_curves(side, user, direction, releases) for direction in SIDES)
+        curves = Run(side, *past, *future)
+        return cls(user, releases, curves, curves.epsilons("temporal"))
 
     def with_other(self, t: int, release: Mechanisms) -> FloatArray:
         """Leakage of every step if step t had another release."""
-        side, found = self.side, self.epsilons.copy()
+        run, side, found = self.curves, self.curves.curves, self.epsilons.copy()
         own = side.own(release)
-        total = side.composed(self.past[t], own)
-        found[t] = side.epsilon(side.composed(total, self.future[t]))
+        total = side.composed(run.past[t], own)
+        found[t] = side.epsilon(side.composed(total, run.future[t]))
         for s in range(t + 1, len(found)):
             arrived = side.through(self.user.backward.at(s - 1), total)
-            if self._same(arrived, self.past[s]):
+            if _same(side, arrived, run.past[s]):
                 break
             total = side.composed(arrived, side.own(self.releases[s]))
-            found[s] = side.epsilon(side.composed(total, self.future[s]))
-        total = side.composed(self.future[t], own)
+            found[s] = side.epsilon(side.composed(total, run.future[s]))
+        total = side.composed(run.future[t], own)
         for s in range(t - 1, -1, -1):
             arrived = side.through(self.user.forward.at(s), total)
-            if self._same(arrived, self.future[s]):
+            if _same(side, arrived, run.future[s]):
                 break
             total = side.composed(arrived, side.own(self.releases[s]))
-            found[s] = side.epsilon(side.composed(arrived, self.backward[s]))
+            found[s] = side.epsilon(side.composed(arrived, run.backward[s]))
         return found
 
-    def _same(self, one: FloatArray, other: FloatArray) -> bool:
-        # Of the delta, times the nudge: a curve that changes by less is taken for the same
-        return max(raised_by(one, other), raised_by(other, one)) <= 1e-3 * NUDGE * self.side.delta
+
+def _same(side: Curves, one: FloatArray, other: FloatArray) -> bool:
+    # Of the delta, times the nudge: a curve that changes by less is taken for the same
+    return max(raised_by(one, other), raised_by(other, one)) <= 1e-3 * NUDGE * side.delta
