@@ -21,9 +21,9 @@ LEAST_SHARE = 1e-9
 """Share of alpha below which a sustainable budget counts as none."""
 
 
-def bisected(holds: Callable[[float], bool], low: float, high: float, close: float) -> float:
-    """The largest number found from `low`, which is admitted, up to `high`, by at most 60 bisections; `close` is relative."""
-    for _ in range(60):
+def bisected(holds: Callable[[float], bool], low: float, high: float, close: float, *, most: int = 60) -> float:
+    """The largest number found from `low`, which holds, to `high`, by at most `most` bisections; `close` is relative."""
+    for _ in range(most):
         if high - low <= close * high:
             break
         middle = 0.5 * (low + high)

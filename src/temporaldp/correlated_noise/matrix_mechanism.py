@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.monotone_search import bisected
 from temporaldp.accounting.protocol import Leakage
 from temporaldp.accounting.sequence import SequenceMechanism
 from temporaldp.accounting.series import temporal_leakage
@@ -162,16 +163,14 @@ class MatrixMechanism(SequenceMechanism):
     def calibrated(self, epsilon: float, *, delta: float) -> MatrixMechanism:
         """Return a mechanism with this matrix and the least noise that is (epsilon, delta)-DP at event level."""
         positive(epsilon, "epsilon")
-        low, high = 0.0, LARGEST_MU
-        while high - low > 1e-12 * high:
-            middle = 0.5 * (low + high)
-            admitted = gaussian_delta(np.array([epsilon]), middle)[1][0] <= delta
-            low, high = (middle, high) if admitted else (low, middle)
-            if high < LEAST_MU:
-                raise InputError(
-                    f"expected a delta that Gaussian noise satisfies at epsilon = {epsilon:g}, got {delta!r}"
-                )
-        return replace(self, sigma=math.sqrt(2.0) * self.sensitivity / low)
+
+        def admits(mu: float) -> bool:
+            return bool(gaussian_delta(np.array([epsilon]), mu)[1][0] <= delta)
+
+        mu = bisected(admits, 0.0, LARGEST_MU, 1e-12, most=100)
+        if mu < LEAST_MU:
+            raise InputError(f"expected a delta that Gaussian noise satisfies at epsilon = {epsilon:g}, got {delta!r}")
+        return replace(self, sigma=math.sqrt(2.0) * self.sensitivity / mu)
 
     def event_level(self, n_steps: int, delta: float) -> FloatArray:
         """Epsilon of the whole output when one state at one step is replaced, for each step, shape (T,); inf at delta = 0."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from temporaldp.accounting.monotone_search import bisected
+
 FINER = 1.08
 """Ratio of neighbouring scales at which the noise of the first of two steps is looked at."""
 
@@ -53,7 +55,4 @@ def _not_enough(leakage: Callable[[float], float], alpha: float, start: float, f
     low, high = floor, start
     while leakage(high) > level:
         low, high = high, 2.0 * high
-    while high - low > CLOSE * high and high > 1e-6:
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if leakage(middle) > level else (low, middle)
-    return low
+    return bisected(lambda scale: leakage(scale) > level, low, high, CLOSE)

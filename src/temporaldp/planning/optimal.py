@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temporaldp.accounting.monotone_search import bisected
 from temporaldp.accounting.paper.online import PaperFilter
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError, PlanError
@@ -143,8 +144,4 @@ def _raised(program: PaperProgram, shape: FloatArray) -> FloatArray:
     # TPL lies between the largest budget and the sum of all: a bracket, where nothing was spent before.
     low, high = program.alpha / float(shape.sum()), program.alpha / float(shape.max())
     low = low if holds(low) else 0.0
-    # Halvings of the bracket in which a start is scaled; a start need not be exact
-    for _ in range(20):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low * shape
+    return bisected(holds, low, high, 0.0, most=20) * shape  # a start need not be exact

@@ -12,6 +12,7 @@ from temporaldp.accounting import LeakageSeries, TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.exact.incoming import SLACK
 from temporaldp.accounting.exact.online import ExactFilter
+from temporaldp.accounting.monotone_search import bisected
 from temporaldp.accounting.paper.online import SPARE, PaperFilter
 from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
@@ -126,20 +127,16 @@ def _exactly(
 
 def _constant(accountant: TemporalAccountant, by: Measure, admitted: Admitted) -> FloatArray:
     """The largest budget that all published steps to come can have."""
-    published = by.weights > 0.0
+    alpha, published = accountant.alpha or 0.0, by.weights > 0.0
+
+    def admits(budget: float) -> bool:
+        return accountant.admits(np.where(published, budget, 0.0), last=True)
 
     level = accountant.remaining(len(published), last=True) if published.all() else 0.0
     if level <= 0.0:
-        high = accountant.alpha or 0.0
-        # Halvings of the bracket for a constant start, which need not be exact
-        for _ in range(30):
-            middle = 0.5 * (level + high)
-            if accountant.admits(np.where(published, middle, 0.0), last=True):
-                level = middle
-            else:
-                high = middle
+        level = bisected(admits, level, alpha, 0.0, most=30)  # a start need not be exact
     if level <= 0.0:
-        raise _nothing_left(accountant.alpha or 0.0, len(published))
+        raise _nothing_left(alpha, len(published))
     return admitted(np.where(published, level, 0.0))
 
 

@@ -6,7 +6,7 @@ Every step has the same noise. A plan (`plan_budget`, `plan_noise`) for the chos
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from temporaldp.accounting import LeakageSeries, temporal_leakage
 from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.monotone_search import bisected
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw
 from temporaldp.errors import BudgetError, InputError
@@ -148,7 +149,7 @@ class _Setting:
 
     def errors(self, scale: float) -> tuple[float, float]:
         """Errors of counts as released, and smoothed."""
-        return mean_absolute_noise([scale], self.noise), self.simulated.smoothed_error(scale, self.noise)
+        return self.released_error(scale), self.smoothed_error(scale)
 
     def point_at(self, alpha: float, budget: float) -> TradeoffPoint:
         """The point with the least Laplace noise, to a precision of `CLOSE`, that satisfies alpha; searched from `budget`.
@@ -171,29 +172,30 @@ class _Setting:
             HISTOGRAM_SENSITIVITY * self.horizon / alpha
         )  # alpha / T a step: what leaks is no more than the sum
 
-    def largest_scale(self, which: int, largest: float) -> float | None:
-        """The largest scale with at most this error (0: as released, 1: smoothed); None if there is none."""
+    def released_error(self, scale: float) -> float:
+        """Error of counts as released."""
+        return mean_absolute_noise([scale], self.noise)
+
+    def smoothed_error(self, scale: float) -> float:
+        """Error of smoothed counts."""
+        return self.simulated.smoothed_error(scale, self.noise)
+
+    def within(self, error: Callable[[float], float], largest: float) -> TradeoffPoint | None:
+        """The point with the largest scale, to a hundredth, that has at most this error; None if there is none."""
 
         def holds(exponent: float) -> bool:
-            scale = math.exp(exponent)
-            found = (
-                self.simulated.smoothed_error(scale, self.noise) if which else mean_absolute_noise([scale], self.noise)
-            )
-            return found <= largest
+            return error(math.exp(exponent)) <= largest
 
         # Counts: noise of this scale is 0 but for one count in a hundred
-        low = high = math.log(0.2)
+        low, width = math.log(0.2), 2.0
         if not holds(low):
             return None
-        while holds(high):
-            low, high = high, high + 2.0
-            # Noise of a scale of nine million counts: the chain alone is as accurate, and no release is needed
-            if high > 16.0:
-                return math.exp(low)
-        while high - low > 0.01:
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if holds(middle) else (low, middle)
-        return math.exp(low)
+        # Noise of a scale of nine million counts: the chain alone is as accurate, and no release is needed
+        while low + width <= 16.0 and holds(low + width):
+            low += width
+        if low + width <= 16.0:
+            low = bisected(holds, low, low + width, 0.0, most=8)
+        return self.point(math.exp(low))
 
 
 def tradeoff(
@@ -315,8 +317,4 @@ def _within(setting: _Setting, largest: float | None) -> tuple[TradeoffPoint | N
     if largest is None:
         return None, None
     most = positive(largest, "largest_error")
-    released, smoothed = (setting.largest_scale(which, most) for which in (0, 1))
-    return (
-        None if smoothed is None else setting.point(smoothed),
-        None if released is None else setting.point(released),
-    )
+    return setting.within(setting.smoothed_error, most), setting.within(setting.released_error, most)
