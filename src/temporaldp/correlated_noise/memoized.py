@@ -54,25 +54,21 @@ class MemoizedLeakage(Evidence):
     Parameters
     ----------
     states : tuple of str
-    lower : Attained
+    attained : Attained
+        Lower bounds of the leakage of every step.
     failure : float
         Probability over the simulated draws that a bound is wrong; 0 for enumerated leakage.
     """
 
     states: tuple[str, ...]
-    lower: Attained
+    attained: Attained = field()  # `field()`, or the base's property would be taken for a default
     failure: float = 0.0
 
     def __len__(self) -> int:
-        return len(self.lower.temporal)
+        return len(self.attained.temporal)
 
     def __repr__(self) -> str:
         return f"MemoizedLeakage({len(self)} steps, {len(self.states)} states, failure={self.failure:g})"
-
-    @property
-    def attained(self) -> Attained:
-        """Lower bounds of the leakage of every step."""
-        return self.lower
 
     def worst_pair(self, step: int, direction: object = "temporal") -> None:
         """None: leakage of pairs is not kept."""

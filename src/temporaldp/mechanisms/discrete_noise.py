@@ -62,7 +62,7 @@ class DiscreteLaplaceNoise(Mechanism):
         below = 1.0 / (1.0 + math.exp(-1.0 / b))  # P(x <= 0)
         atoms = np.concatenate(([s / b], (s - 2.0 * inside) / b))
         masses = np.concatenate(([below], unit * np.exp(-inside / b)))
-        return from_atoms(losses, atoms[::-1], masses[::-1], 0.0)
+        return from_atoms(losses, atoms[::-1], masses[::-1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class DiscreteGaussianNoise(Mechanism):
         weights = np.exp(-0.5 * np.square(x / self.scale))
         total = float(np.sum(np.exp(-0.5 * np.square(np.arange(-reach, reach + 1) / self.scale))))
         atoms: FloatArray = ((0.5 * s - x) * (s / variance))[::-1]
-        return from_atoms(losses, atoms, (weights / total)[::-1], 0.0)
+        return from_atoms(losses, atoms, (weights / total)[::-1])
 
 
 def _require_counts(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> None:
@@ -117,40 +117,33 @@ def _require_counts(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> None
         )
 
 
-def from_atoms(
-    losses: FloatArray, atoms: FloatArray, masses: FloatArray, infinite: float
-) -> tuple[FloatArray, FloatArray]:
+def from_atoms(losses: FloatArray, atoms: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Delta at each epsilon of a distribution of privacy losses, from below and from above.
 
     Parameters
     ----------
     losses : array, >= 0
     atoms : array
-        Privacy losses, increasing; those below 0 may be left out.
+        Privacy losses, increasing, up to one above 0; those below 0 may be left out.
     masses : array
         Their probabilities.
-    infinite : float
-        Probability of an infinite loss.
 
     Notes
     -----
     At atom i, with ``B_i = sum over j >= i of masses_j e^{atom_i - atom_j}``: ``D_i = D_{i+1} + (1 - e^{atom_i - atom_{i+1}})
     B_{i+1}``, a sum of numbers >= 0; between atoms a straight line in e^epsilon.
     """
-    nodes = atoms
-    if nodes[-1] <= 0.0:
-        nodes, masses = np.append(nodes, 0.0), np.append(masses, 0.0)
-    values, last = _values_at_atoms(nodes, masses, infinite)
+    values, last = _values_at_atoms(atoms, masses)
     # Relative error of an exponential whose exponent, up to 800, was rounded
-    slack = 4e-13 + nodes.size * ULP
-    low = _between_atoms(nodes, values, last, losses * (1.0 + ROUNDED)) * (1.0 - slack)
-    high = _between_atoms(nodes, values, last, losses * (1.0 - ROUNDED)) * (1.0 + slack)
+    slack = 4e-13 + atoms.size * ULP
+    low = _between_atoms(atoms, values, last, losses * (1.0 + ROUNDED)) * (1.0 - slack)
+    high = _between_atoms(atoms, values, last, losses * (1.0 - ROUNDED)) * (1.0 + slack)
     low = np.where(low < SMALLEST, 0.0, low)
     high = np.where((high > 0.0) & (high < SMALLEST), SMALLEST, high)
     return probabilities_of(low), probabilities_of(high)
 
 
-def _values_at_atoms(nodes: FloatArray, masses: FloatArray, infinite: float) -> tuple[FloatArray, float]:
+def _values_at_atoms(nodes: FloatArray, masses: FloatArray) -> tuple[FloatArray, float]:
     """D at every atom, and B at the lowest."""
     steps = np.diff(nodes)[::-1]
     # A few atoms are added up one by one; more, evenly spaced, by a recursive filter
@@ -158,8 +151,8 @@ def _values_at_atoms(nodes: FloatArray, masses: FloatArray, infinite: float) -> 
         from scipy.signal import lfilter
 
         B = lfilter([1.0], [1.0, -math.exp(-float(steps[0]))], masses[::-1])
-        return np.concatenate(([0.0], np.cumsum(-np.expm1(-steps) * B[:-1])))[::-1] + infinite, float(B[-1])
-    total, value = float(masses[-1]), infinite
+        return np.concatenate(([0.0], np.cumsum(-np.expm1(-steps) * B[:-1])))[::-1], float(B[-1])
+    total, value = float(masses[-1]), 0.0
     values = [value]
     for mass, kept, lost in zip(
         masses[-2::-1].tolist(), np.exp(-steps).tolist(), (-np.expm1(-steps)).tolist(), strict=True

@@ -115,10 +115,10 @@ def advance(state: FilterState | None, step: StepRelease, correlation: PublicCor
         expected = errors.widened(next_counts(state.belief, P, widenings, state.total, step.total))
     if step.counts is None:
         return FilterState(expected, errors, widenings, fit, step.total, done + 1)
-    seen = observe(expected, step.counts, step.variance)
+    belief, density, error, variance = observe(expected, step.counts, step.variance)
     if done:  # the first counts are not a prediction by the chain
-        errors = errors.with_step(seen.error, seen.variance)
-    return FilterState(seen.belief, errors, widenings, fit + seen.density, step.total, done + 1)
+        errors = errors.with_step(error, variance)
+    return FilterState(belief, errors, widenings, fit + density, step.total, done + 1)
 
 
 def _first(total: float, correlation: PublicCorrelation, widenings: FloatArray) -> Belief:

@@ -104,13 +104,8 @@ def first_counts(initial: FloatArray, widenings: FloatArray, total: float) -> Be
     n, others = initial.size, float(initial.sum())
     shares = (initial + 1.0 / n) / (others + 1.0)
     spread = total * (1.0 + total / (others + 1.0)) * (np.diag(shares) - np.outer(shares, shares))
-    unknown = unknown_counts(total, n, widenings.size)
-    chained = np.isfinite(widenings)
-    covariance = np.where(chained, widenings, 0.0)[:, None, None] * spread
-    return Belief(
-        np.where(chained[:, None], total * shares, unknown.mean),
-        np.where(chained[:, None, None], covariance, unknown.covariance),
-    )
+    covariance = np.where(np.isfinite(widenings), widenings, 0.0)[:, None, None] * spread
+    return _by_chain(total * shares, covariance, widenings, total)
 
 
 def next_counts(now: Belief, P: FloatArray, widenings: FloatArray, total: float, total_after: float) -> Belief:
@@ -119,23 +114,24 @@ def next_counts(now: Belief, P: FloatArray, widenings: FloatArray, total: float,
     People who leave or arrive are assumed to be like all others: with a share f that stays, the covariance is that of
     sampling without replacement; those who arrive are drawn from the shares of the step.
     """
-    n_models, n = now.mean.shape
+    n = now.mean.shape[1]
     present = np.maximum(now.mean, 0.0)
     present *= (total / np.maximum(present.sum(axis=1), 1e-300))[:, None]
     mean, moved = now.mean @ P, present @ P
     own = -(P.T * present[:, None, :]) @ P
     own[:, range(n), range(n)] += moved
-    chained = np.isfinite(widenings)
-    covariance = P.T @ now.covariance @ P + np.where(chained, widenings, 0.0)[:, None, None] * own
+    covariance = P.T @ now.covariance @ P + np.where(np.isfinite(widenings), widenings, 0.0)[:, None, None] * own
     if total_after != total:
         mean, covariance = _with_total(mean, covariance, moved / max(total, 1e-300), total, total_after)
-    covariance = 0.5 * (covariance + covariance.transpose(0, 2, 1))
-    if chained.all():
-        return Belief(mean, covariance)
-    forgotten = unknown_counts(total_after, n, n_models)
+    return _by_chain(mean, 0.5 * (covariance + covariance.transpose(0, 2, 1)), widenings, total_after)
+
+
+def _by_chain(mean: FloatArray, covariance: FloatArray, widenings: FloatArray, total: float) -> Belief:
+    """The counts under the models with a chain; a model without one knows nothing but the total."""
+    chained, unknown = np.isfinite(widenings), unknown_counts(total, covariance.shape[-1], widenings.size)
     return Belief(
-        np.where(chained[:, None], mean, forgotten.mean),
-        np.where(chained[:, None, None], covariance, forgotten.covariance),
+        np.where(chained[:, None], mean, unknown.mean),
+        np.where(chained[:, None, None], covariance, unknown.covariance),
     )
 
 

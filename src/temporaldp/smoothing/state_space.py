@@ -24,27 +24,14 @@ from temporaldp.smoothing.counts_model import Belief
 from temporaldp.values import FloatArray
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """A step given its release, under each model.
+def observe(
+    expected: Belief, released: FloatArray, variance: float
+) -> tuple[Belief, FloatArray, FloatArray, FloatArray]:
+    """A step given its release, with noise of this variance, under each model.
 
-    Parameters
-    ----------
-    belief : Belief
-    density : array, shape (K,)
-        Logarithm of the release's density.
-    error, variance : array, shape (K, n)
-        Error of the prediction of each released count, and its variance by the model.
+    Returns the counts; the logarithm of the release's density, shape (K,); the error of the prediction of each released count,
+    and its variance by the model, shape (K, n) each.
     """
-
-    belief: Belief
-    density: FloatArray
-    error: FloatArray
-    variance: FloatArray
-
-
-def observe(expected: Belief, released: FloatArray, variance: float) -> Observed:
-    """A step given its release, with noise of this variance."""
     n = released.size
     F = expected.covariance + variance * np.eye(n)
     inverse = np.asarray(np.linalg.inv(F), dtype=np.float64)
@@ -53,7 +40,7 @@ def observe(expected: Belief, released: FloatArray, variance: float) -> Observed
     density = -0.5 * (np.einsum("ki,ki->k", surprise, weighed) + np.linalg.slogdet(F)[1] + n * np.log(2.0 * np.pi))
     mean = expected.mean + _times(expected.covariance, weighed)
     found = Belief(mean, _symmetric(variance * (inverse @ expected.covariance)))
-    return Observed(found, density, surprise, np.einsum("kii->ki", F))
+    return found, density, surprise, np.einsum("kii->ki", F)
 
 
 @dataclass(slots=True)

@@ -84,7 +84,10 @@ class ReleaseAttack:
 
     def allowed(self, false_positives: ArrayLike) -> FloatArray:
         """Return the largest true positive rates that the guarantee allows at false positive rates."""
-        return allowed_rates(self.epsilon, self.delta, np.asarray(false_positives, dtype=np.float64))
+        false = np.asarray(false_positives, dtype=np.float64)
+        above = math.exp(min(self.epsilon, 700.0)) * false + self.delta
+        beside = 1.0 - math.exp(-self.epsilon) * (1.0 - self.delta - false)
+        return np.clip(np.minimum(above, beside), 0.0, 1.0)
 
     @property
     def right(self) -> float:
@@ -127,13 +130,6 @@ class ReleaseAttack:
             f"ReleaseAttack({self.n_people} people, {self.n_steps} steps, right in {_percent(self.right)} of cases, "
             f"allowed {_percent(self.most_right, up=True)})"
         )
-
-
-def allowed_rates(epsilon: float, delta: float, false_positives: FloatArray) -> FloatArray:
-    """Return the largest true positive rates that (epsilon, delta) allows at false positive rates."""
-    above = math.exp(min(epsilon, 700.0)) * false_positives + delta
-    beside = 1.0 - math.exp(-epsilon) * (1.0 - delta - false_positives)
-    return np.clip(np.minimum(above, beside), 0.0, 1.0)
 
 
 def attack_release(
