@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -85,6 +86,27 @@ def drawn_likelihoods(release: Mechanisms, values: Values, n_states: int, rng: n
             outputs = drawn_columns(np.cumsum(table, axis=1)[values], rng)
             with np.errstate(divide="ignore"):
                 return np.asarray(np.log(table[:, outputs]).T)
+
+
+def arriving_likelihoods(rows: Sequence[FloatArray], own: Iterable[FloatArray], first: FloatArray) -> list[FloatArray]:
+    """Log likelihoods, up to a constant, of the releases before each step, given its state, by ``x <- P (m x)``.
+
+    Parameters
+    ----------
+    rows : sequence of array, shape (n, n)
+        P of each transition: row = the state at the later step.
+    own : iterable of array, shape (count, n)
+        Log likelihoods of the release of each step but the last.
+    first : array, shape (count, n)
+        Zeros: the log likelihoods before the first step.
+    """
+    found = [first]
+    for matrix, one in zip(rows, own, strict=True):
+        known = found[-1] + one
+        top = known.max(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            found.append(np.log(np.exp(known - top) @ matrix.T))
+    return found
 
 
 def drawn_columns(limits: FloatArray, rng: np.random.Generator) -> IntArray:

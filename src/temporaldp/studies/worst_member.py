@@ -14,6 +14,7 @@ exact leakage at several points in between determines the step length. Every num
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +23,8 @@ from temporaldp.accounting.exact.evidence import Observation
 from temporaldp.accounting.protocol import budgets
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
-from temporaldp.correlation.adversary import Matrix
+from temporaldp.correlation.adversary import Matrix, exactly_known
+from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import InputError
 from temporaldp.progress import progressed
 from temporaldp.values import FloatArray, compared_by_value, whole_number
@@ -114,8 +116,12 @@ def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstM
     # Rounds of ascent from one start, five to ten being usual; one that gains less than this share is the last
     for _ in range(25):
         ends = _best_ends(adversary, best.adversary, best.leakage.witness(), spent)
+        sides = list(zip(best.adversary.directions, ends, adversary.directions, strict=True))
         # Shares of the way to the extreme matrix that are tried
-        tried = [_between(adversary, best.adversary, ends, stride) for stride in (1.0, 0.5, 0.25, 0.1, 0.03)]
+        tried = [
+            Adversary(*(_between(*side, stride) for side in sides), name=f"{stride:g}")
+            for stride in (1.0, 0.5, 0.25, 0.1, 0.03)
+        ]
         series = temporal_leakage(tried, spent)
         worst = [one.worst for one in series.members]
         k = int(np.argmax(worst))
@@ -128,16 +134,20 @@ def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstM
 
 def _best_ends(
     adversary: Adversary, at: Adversary, seen: Observation, spent: FloatArray
-) -> dict[str, TransitionMatrix]:
-    """Return, for each direction, the extreme matrix in the direction of the derivatives."""
+) -> list[TransitionMatrix | None]:
+    """Return the extreme matrix of each direction that the derivatives point to; None where nothing can be gained."""
     factors = np.where(seen.high, np.exp(spent)[:, None], 1.0)
     pair = [seen.states.index(value) for value in (seen.state, seen.other_state)]
-    ends = {}
-    for direction, before in (("backward", factors[: seen.time]), ("forward", factors[: seen.time : -1])):
-        allowed, matrix = getattr(adversary, direction), getattr(at, direction)
-        if isinstance(allowed, IntervalMatrix) and len(before):
-            slopes = entry_derivatives(matrix.dense(), before, *pair)
-            ends[direction] = allowed.corner(np.argsort(-slopes, axis=1, kind="stable"))
+    ends: list[TransitionMatrix | None] = []
+    for allowed, matrix, before in (
+        (adversary.backward, at.backward, factors[: seen.time]),
+        (adversary.forward, at.forward, factors[: seen.time : -1]),
+    ):
+        if not (isinstance(allowed, IntervalMatrix) and len(before)):
+            ends.append(None)
+            continue
+        slopes = entry_derivatives(exactly_known(matrix.at(0)).dense(), before, *pair)
+        ends.append(allowed.corner(np.argsort(-slopes, axis=1, kind="stable")))
     return ends
 
 
@@ -166,14 +176,10 @@ def entry_derivatives(P: FloatArray, factors: FloatArray, i: int, j: int) -> Flo
     return slopes
 
 
-def _between(adversary: Adversary, at: Adversary, ends: dict[str, TransitionMatrix], stride: float) -> Adversary:
-    def moved(direction: str) -> Matrix | None:
-        matrix: TransitionMatrix | None = getattr(at, direction)
-        if direction not in ends or matrix is None:
-            return matrix
-        rows = (1.0 - stride) * matrix.dense() + stride * ends[direction].dense()
-        allowed = getattr(adversary, direction)
-        rows = np.clip(rows, allowed.lower, allowed.upper)
-        return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), matrix.states)
-
-    return Adversary(moved("backward"), moved("forward"), name=f"{stride:g}")
+def _between(known: Correlation, end: TransitionMatrix | None, allowed: Any, stride: float) -> Correlation:
+    """Return the matrix of a direction, moved by a share of the way to an extreme one of the set."""
+    if end is None:
+        return known
+    rows = (1.0 - stride) * exactly_known(known.at(0)).dense() + stride * end.dense()
+    rows = np.clip(rows, allowed.lower, allowed.upper)
+    return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), end.states)

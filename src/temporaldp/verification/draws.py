@@ -16,7 +16,7 @@ from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.threads import n_threads
 from temporaldp.mechanisms.protocol import Mechanisms
-from temporaldp.mechanisms.simulation import drawn_likelihoods
+from temporaldp.mechanisms.simulation import arriving_likelihoods, drawn_columns, drawn_likelihoods
 from temporaldp.progress import progressed
 from temporaldp.values import FloatArray, IntArray
 from temporaldp.verification.values import ABOVE, BELOW, StepValues
@@ -98,23 +98,15 @@ def _drawn(
     T = len(releases)
     values = np.empty((T, count), np.int64)
     values[-1] = rng.integers(n, size=count)
-    arrived = np.zeros((T, count, n))
     if not correlation:
         for t in range(T - 1):
             values[t] = rng.integers(n, size=count)
-        return [values, arrived]
+        return [values, np.zeros((T, count, n))]
     rows = [exactly_known(correlation.at(t)).dense() for t in range(T - 1)]
     for t in range(T - 2, -1, -1):
-        limits = np.cumsum(rows[t], axis=1)
-        here = values[t + 1]
-        values[t] = (rng.random(count)[:, None] * limits[here, -1:] >= limits[here]).sum(axis=1)
-        np.minimum(values[t], n - 1, out=values[t])
-    for t in range(T - 1):
-        known = arrived[t] + drawn_likelihoods(releases[t], values[t], n, rng)
-        top = known.max(axis=1, keepdims=True)
-        with np.errstate(divide="ignore"):
-            arrived[t + 1] = np.log(np.exp(known - top) @ rows[t].T)
-    return [values, arrived]
+        values[t] = drawn_columns(np.cumsum(rows[t], axis=1)[values[t + 1]], rng)
+    own = (drawn_likelihoods(releases[t], values[t], n, rng) for t in range(T - 1))
+    return [values, arriving_likelihoods(rows, own, np.zeros((count, n)))]
 
 
 @kernel
