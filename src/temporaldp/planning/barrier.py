@@ -70,9 +70,13 @@ class PaperProgram:
         with np.errstate(divide="ignore"):
             return float((self.weights[self.published] / self.budgets(x) ** self.power).sum())
 
-    def at(self, x: FloatArray, near: Point) -> Point:
-        """The point with these variables."""
-        return Point(x, self.constraints(x))
+    def at(self, x: FloatArray, near: Point | None = None) -> Point:
+        """The point with these variables; NaN, which is not positive, where a trial step is far out of range."""
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            found = [
+                x[c.target, 1 + k] - c.loss(x[c.source, 0] + x[c.source, 1 + k]) for k, c in enumerate(self.arrivals)
+            ]
+        return Point(x, found + [level - x[:, self.columns(u)].sum(axis=1) for u, level in enumerate(self.levels)])
 
     def newton(
         self, point: Point, y: list[FloatArray], mu: float, scale: float
@@ -90,19 +94,10 @@ class PaperProgram:
         """Columns of z that add up to the user's leakage: e and the user's arrivals."""
         return [0] + [1 + k for k, arrival in enumerate(self.arrivals) if arrival.user == user]
 
-    def constraints(self, z: FloatArray) -> list[FloatArray]:
-        """g(z); NaN, which is not positive, where a trial step is far out of range."""
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            found = [
-                z[c.target, 1 + k] - c.loss(z[c.source, 0] + z[c.source, 1 + k]) for k, c in enumerate(self.arrivals)
-            ]
-        return found + [level - z[:, self.columns(user)].sum(axis=1) for user, level in enumerate(self.levels)]
-
 
 def minimise(program: PaperProgram, start: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
     """Budgets of a locally minimal loss, from budgets that leak less than alpha; and multipliers for a lower bound."""
-    z = _inside(program, start)
-    found, multipliers = interior_point.minimise(program, Point(z, program.constraints(z)), gap=GAP)
+    found, multipliers = interior_point.minimise(program, program.at(_inside(program, start)), gap=GAP)
     return np.where(program.published, found[:, 0], 0.0), multipliers
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from temporaldp.planning.optimal import Measure, measure
 from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method, Objective
 from temporaldp.planning.request import Request
+from temporaldp.planning.within_level import plan_within_level, sustainable_plan
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,17 +113,22 @@ def plan_budget(
     if weights is not None and chosen != "optimal":
         raise BudgetError(f"weights are for the method 'optimal'; {chosen!r} treats all steps alike")
     by = measure(objective, weights, request.horizon) if chosen == "optimal" and request.horizon is not None else None
-    return _maker(request)(request, chosen, by)
+    return _planned(request, chosen, by)
 
 
-def _maker(request: Request) -> Callable[[Request, Method, Measure | None], BudgetPlan]:
-    """The planner for the methods that account for the users."""
-    methods = [method for method, _ in request.methods()]
-    if all(isinstance(method, Exact) and method.distances is None for method in methods):
-        return exact_plan
-    if all(isinstance(method, PaperBound) and method.distances is None for method in methods):
-        return paper_plan
-    return enlarged_plan
+def _planned(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
+    """The plan, by the planner for the methods that account for the users."""
+    methods = [one for one, _ in request.methods()]
+    if all(isinstance(one, PaperBound) and one.distances is None for one in methods):
+        return paper_plan(request, method, by)
+    if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
+        return sustainable_plan(request, method)
+    if method == "uniform":
+        shares = paper_plan(request.by(PaperBound()), method, by).epsilons
+        return plan_within_level(request, shares / request.most_promised, method)
+    if all(isinstance(one, Exact) and one.distances is None for one in methods):
+        return exact_plan(request, method, by)
+    return enlarged_plan(request, method, by)
 
 
 def sustainable_budget(adversary: Adversaries, alpha: float, *, accounting: Accounting[Any, Any] = EXACT) -> float:

@@ -6,11 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
+from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.correlation import Adversaries
 from temporaldp.errors import BudgetError
 from temporaldp.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
@@ -96,23 +95,13 @@ class BudgetPlan(Plan):
         """Scales of the noise of the budgets that were spent, which may be smaller than the plan's."""
         return laplace_scales(epsilons)
 
-    def leakage_to(
-        self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
-    ) -> LeakageSeries:
-        """Leakage of any mechanisms with these epsilons."""
-        return temporal_leakage(adversary, self.epsilons_for(n_steps), accounting=accounting or self._chosen)
-
-    def supremum_to(
-        self, adversary: Adversaries, *, accounting: Accounting[Any, Any] | None = None
-    ) -> LeakageSupremum | None:
-        """Supremum of any mechanism with this epsilon."""
-        if self.horizon is not None:
-            return None
-        return leakage_supremum(adversary, self.epsilons[0], accounting=accounting or self._chosen)
+    def releases(self, n_steps: int) -> FloatArray:
+        """The budgets, which stand for any mechanisms."""
+        return self.epsilons_for(n_steps)
 
     @property
-    def _chosen(self) -> Accounting[Any, Any]:
-        """The method for other adversaries: the exact leakage of fresh noise, of the plan's distances if it has some."""
+    def for_others(self) -> Accounting[Any, Any]:
+        """The exact leakage of fresh noise, of the plan's distances if it has some."""
         if not self.accounting.assumes_fresh_noise:
             return self.accounting
         distances = self.accounting.distances

@@ -21,28 +21,21 @@ from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_plan import exact_plan
 from temporaldp.planning.optimal import Measure
 from temporaldp.planning.paper_plan import paper_plan
-from temporaldp.planning.plan import Method, Optimality
+from temporaldp.planning.plan import Method
 from temporaldp.planning.request import Request
-from temporaldp.planning.within_level import plan_within_level, sustainable_plan
+from temporaldp.planning.within_level import plan_within_level
 from temporaldp.values import FloatArray
 
 
 def enlarged_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
-    """The plan of a method; with a measure, the one with less noise of those for the paper's bound and for the exact leakage.
+    """The plan of a method for a known horizon; with a measure, the better of the shapes by paper and by exact leakage.
 
     Every candidate satisfies the level by the request's own accounting method; none is proved to be optimal.
     """
-    if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
-        return sustainable_plan(request, method)
     unit = request.most_promised
-    if method == "uniform":
-        return plan_within_level(request, paper_plan(request.by(PaperBound()), method, by).epsilons / unit, method)
     found = [_scaled(request, shape / unit) for shape in _shapes(request, method, by)]
     error = by.error if by is not None else _mean_noise
-    plan = plan_within_level(request, min(found, key=error), method)
-    if by is None:
-        return plan
-    return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons)))
+    return plan_within_level(request, min(found, key=error), method, by=by)
 
 
 def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[FloatArray]:

@@ -1,10 +1,9 @@
-"""Budgets that satisfy a level by the exact leakage: the sustainable one, and those of least noise for a known horizon."""
+"""Budgets that satisfy a level by the exact leakage for a known horizon: larger at both ends, and those of least noise."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -17,10 +16,10 @@ from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure
 from temporaldp.planning.paper_plan import paper_plan
-from temporaldp.planning.plan import Method, Optimality
+from temporaldp.planning.plan import Method
 from temporaldp.planning.request import Request
 from temporaldp.planning.search import levelled, stretched
-from temporaldp.planning.within_level import plan_within_level, sustainable_plan
+from temporaldp.planning.within_level import plan_within_level
 from temporaldp.values import FloatArray
 
 ENLARGEMENTS, ROUGH, NEARLY = 4, 0.02, 0.995
@@ -28,7 +27,7 @@ ENLARGEMENTS, ROUGH, NEARLY = 4, 0.02, 0.995
 
 
 def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
-    """The plan of a method; with a measure, the one of least noise.
+    """The plan of a method for a known horizon; with a measure, the one of least noise.
 
     A plan that satisfies the level by the paper's bound satisfies it exactly: the search starts there, and never adds noise.
     """
@@ -46,11 +45,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
     def worst(epsilons: FloatArray) -> float:
         return accounted(epsilons).worst
 
-    if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
-        return sustainable_plan(request, method)
     known = _by_paper(request, method, by)
-    if method == "uniform":
-        return plan_within_level(request, known, method)
     if by is None:
         more = [widen(known, worst, alpha) for widen in (stretched, levelled)]
         best = min(more, key=lambda epsilons: float(np.mean(1.0 / epsilons)))
@@ -60,8 +55,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
     # Share of alpha that a plan may leave unused without another look
     if accounted(found).worst < alpha * (1.0 - 1e-5):  # where leakage has kinks, the method may stop short of the level
         found = min(stretched(found, worst, alpha), levelled(found, worst, alpha), key=by.error)
-    plan = plan_within_level(request, found, method, leakage=accounted(found))
-    return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons)))
+    return plan_within_level(request, found, method, leakage=accounted(found), by=by)
 
 
 def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArray:

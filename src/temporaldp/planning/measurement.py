@@ -18,7 +18,6 @@ class AccountedMechanism(Protocol):
 
     def epsilon_spent(self, epsilon: float) -> float:
         """Privacy loss of one call with that budget, in nats."""
-        ...
 
 
 @runtime_checkable
@@ -28,11 +27,9 @@ class NoiseMechanism(Protocol):
     @property
     def noise(self) -> Noise:
         """The kind of its noise."""
-        ...
 
     def __call__(self, snapshot: Any, scale: float) -> Any:
         """The snapshot with noise of that scale."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum, accounting_blocks, leakage_supremum, temporal_leakage
+from temporaldp.accounting import LeakageSeries, accounting_blocks
 from temporaldp.accounting.curve.method import ApproximateDP, Verified
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.mechanisms import Mechanism
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.planning.measurement import Measurement, require_noise_mechanism
 from temporaldp.planning.plan import Plan
@@ -114,8 +115,7 @@ class NoisePlan(Plan):
 
         Where that does not show that a verified plan satisfies its level, its simulation is repeated.
         """
-        profiles = [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
-        found = temporal_leakage(adversary, profiles, accounting=accounting or self._chosen)
+        found = super(NoisePlan, self).leakage_to(adversary, n_steps, accounting=accounting)
         if not isinstance(self.accounting, Verified) or self.verification is None or found.worst <= self.alpha:
             return found
         users = Population.of(adversary).over(len(self.scales)).users  # all planned steps: the first ones leak no more
@@ -123,17 +123,12 @@ class NoisePlan(Plan):
         held = is_verified(users, self.noise, self.scales, by=self.verification, **level)
         return verified_series(found, self.alpha) if held else found
 
-    def supremum_to(
-        self, adversary: Adversaries, *, accounting: Accounting[Any, Any] | None = None
-    ) -> LeakageSupremum | None:
-        """Supremum of this noise, by the accounting and on the grid by which the plan was made."""
-        if self.horizon is not None:
-            return None
-        profile = histogram_profile(self.noise, float(self.scales[0]))
-        return leakage_supremum(adversary, profile, accounting=accounting or self._chosen)
+    def releases(self, n_steps: int) -> list[Mechanism]:
+        """The noise of the histogram of each step."""
+        return [histogram_profile(self.noise, scale) for scale in self.scales_for(n_steps).tolist()]
 
     @property
-    def _chosen(self) -> ApproximateDP:
+    def for_others(self) -> ApproximateDP:
         """The plan's own method, on its own grid."""
         own = self.accounting
         pairwise = not isinstance(own, ApproximateDP) or own.pairwise is not False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
 from math import fsum, nextafter
 
 import numpy as np
@@ -13,7 +12,7 @@ from temporaldp.accounting.paper.supremum import ConstantBudget, constant_budget
 from temporaldp.errors import PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.optimal import Measure, optimise
-from temporaldp.planning.plan import Method, Optimality
+from temporaldp.planning.plan import Method
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level
 from temporaldp.values import SMALLEST, ULP, FloatArray
@@ -53,8 +52,7 @@ def _optimal(request: Request, by: Measure) -> BudgetPlan:
         return plan_within_level(request, epsilons, "optimal").epsilons
 
     epsilons, bound = optimise(list(request.users), request.alpha, by, starts, within_level)
-    plan = plan_within_level(request, epsilons, "optimal")
-    return replace(plan, optimality=Optimality(by.objective, by.error(plan.epsilons), bound))
+    return plan_within_level(request, epsilons, "optimal", by=by, bound=bound)
 
 
 def _upper_bound(request: Request, user: int) -> float:

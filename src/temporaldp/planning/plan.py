@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries
@@ -181,9 +181,9 @@ class Plan(Table):
         return {}
 
     @property
+    @abstractmethod
     def identity(self) -> list[Any]:
         """Data that distinguish the plan from others with the same level, as JSON values."""
-        return [self.horizon, self.epsilons.tolist(), self.terms]
 
     @abstractmethod
     def measurement(
@@ -214,16 +214,27 @@ class Plan(Table):
         """
 
     @abstractmethod
+    def releases(self, n_steps: int) -> Sequence[Any] | FloatArray:
+        """The first steps of the plan as an accounting method takes them: budgets, or mechanisms."""
+
+    @property
+    @abstractmethod
+    def for_others(self) -> Accounting[Any, Any]:
+        """The accounting method for adversaries that the plan was not made for."""
+
     def leakage_to(
         self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
     ) -> LeakageSeries:
-        """Leakage of the plan's first steps to any adversary, by the plan's accounting method."""
+        """Leakage of the plan's first steps to any adversary, by the plan's accounting method or another one."""
+        return temporal_leakage(adversary, self.releases(n_steps), accounting=accounting or self.for_others)
 
-    @abstractmethod
     def supremum_to(
         self, adversary: Adversaries, *, accounting: Accounting[Any, Any] | None = None
     ) -> LeakageSupremum | None:
         """Leakage of the plan over an infinite horizon; None for a plan with a horizon."""
+        if self.horizon is not None:
+            return None
+        return leakage_supremum(adversary, self.releases(1)[0], accounting=accounting or self.for_others)
 
     def measurements(
         self, mechanism: Callable[[Any, float], Any], n_steps: int, *, start: int = 0

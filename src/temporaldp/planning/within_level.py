@@ -6,18 +6,25 @@ import numpy as np
 
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.planning.budget_plan import BudgetPlan
-from temporaldp.planning.plan import Method
+from temporaldp.planning.optimal import Measure
+from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
 from temporaldp.values import SMALLEST, FloatArray
 
 
 def plan_within_level(
-    request: Request, epsilons: FloatArray, method: Method, leakage: LeakageSeries | LeakageSupremum | None = None
+    request: Request,
+    epsilons: FloatArray,
+    method: Method,
+    *,
+    leakage: LeakageSeries | LeakageSupremum | None = None,
+    by: Measure | None = None,
+    bound: float | None = None,
 ) -> BudgetPlan:
     """The plan, with budgets reduced by ulps, then by more, until accounting computes at most alpha; the last factor is a half.
 
-    `leakage` is that of these very budgets, if it is known. With a horizon a little stays unspent, so that an accountant admits
-    the plan step by step.
+    `leakage` is that of these very budgets, if it is known; `by` is the measure of an optimal plan, and `bound` its certified
+    lower bound. With a horizon a little stays unspent, so that an accountant admits the plan step by step.
     """
     ceiling = request.alpha * (1.0 - request.unspent)
     for halving in range(53):
@@ -33,6 +40,7 @@ def plan_within_level(
                 source=request.source,
                 epsilons=spent,
                 method=method,
+                optimality=None if by is None else Optimality(by.objective, by.error(spent), bound),
             )
     raise request.nothing_lasts()
 
