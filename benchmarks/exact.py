@@ -20,8 +20,8 @@ from measure import ACCOUNTING, record, short, table
 
 import temporaldp as tdp
 from temporaldp.accounting.metric.method import MetricPrivacy
+from temporaldp.accounting.monotone_search import largest
 from temporaldp.kernels.lifting import off_diagonal
-from temporaldp.planning.search import largest
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -32,7 +33,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.correlation import strongest_correlation
-from temporaldp.planning.search import levelled
+from temporaldp.planning.exact_plan import raised
 
 RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))
 METHODS = ("optimal", "quantified", "upper_bound", "uniform")
@@ -245,9 +246,14 @@ def test_bad_arguments_are_refused(sleep):
 
 
 def test_a_step_that_is_not_published_stays_unpublished_where_others_are_raised_to_one_level():
-    raised = levelled(np.array([0.5, 0.0, 0.1, 0.2]), lambda budgets: float(budgets.sum()), 1.1)
-    assert raised == pytest.approx([0.5, 0.0, 0.3, 0.3], rel=1e-6)
-    assert raised.sum() <= 1.1
+    found = raised(
+        np.array([0.5, 0.0, 0.1, 0.2]),
+        lambda budgets: SimpleNamespace(worst=float(budgets.sum())),
+        1.1,
+        lambda budgets: float((1.0 / budgets[budgets > 0.0]).sum()),
+    )
+    assert found == pytest.approx([0.5, 0.0, 0.3, 0.3], rel=1e-6)
+    assert found.sum() <= 1.1
 
 
 @pytest.mark.filterwarnings("error")

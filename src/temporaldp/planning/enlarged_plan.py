@@ -18,7 +18,7 @@ from temporaldp.correlation import Adversary, Population
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
-from temporaldp.planning.exact_plan import exact_plan
+from temporaldp.planning.exact_plan import exact_plan, mean_noise
 from temporaldp.planning.optimal import Measure
 from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method
@@ -34,7 +34,7 @@ def enlarged_plan(request: Request, method: Method, by: Measure | None) -> Budge
     """
     unit = request.most_promised
     found = [_scaled(request, shape / unit) for shape in _shapes(request, method, by)]
-    error = by.error if by is not None else _mean_noise
+    error = by.error if by is not None else mean_noise
     return plan_within_level(request, min(found, key=error), method, by=by)
 
 
@@ -63,10 +63,6 @@ def _scaled(request: Request, shape: FloatArray) -> FloatArray:
         if least * float(shape.max()) < LEAST_SHARE * request.alpha / unit:
             raise request.nothing_lasts()
     return shape * largest_in_few_tries(worst, least, ceiling / (unit * float(shape.max())), ceiling)
-
-
-def _mean_noise(epsilons: FloatArray) -> float:
-    return float(np.mean(1.0 / epsilons))
 
 
 def _central(request: Request) -> Request:

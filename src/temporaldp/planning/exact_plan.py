@@ -10,6 +10,7 @@ import numpy as np
 
 from temporaldp.accounting import LeakageSeries
 from temporaldp.accounting.exact.incoming import SLACK
+from temporaldp.accounting.monotone_search import largest
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.errors import PlanError
 from temporaldp.planning.budget_plan import BudgetPlan
@@ -18,7 +19,6 @@ from temporaldp.planning.optimal import Measure
 from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method
 from temporaldp.planning.request import Request
-from temporaldp.planning.search import levelled, stretched
 from temporaldp.planning.within_level import plan_within_level
 from temporaldp.values import FloatArray
 
@@ -42,19 +42,14 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
         """The exact leakage of these budgets. The last answer is kept: each search begins where another one ended."""
         return series_of(epsilons.tobytes())
 
-    def worst(epsilons: FloatArray) -> float:
-        return accounted(epsilons).worst
-
     known = _by_paper(request, method, by)
     if by is None:
-        more = [widen(known, worst, alpha) for widen in (stretched, levelled)]
-        best = min(more, key=lambda epsilons: float(np.mean(1.0 / epsilons)))
-        return plan_within_level(request, best, method)
+        return plan_within_level(request, raised(known, accounted, alpha, mean_noise), method)
     start = _enlarged(known, accounted, alpha)
     found = least_noise(list(request.users), alpha, by, start, accounted)
     # Share of alpha that a plan may leave unused without another look
     if accounted(found).worst < alpha * (1.0 - 1e-5):  # where leakage has kinks, the method may stop short of the level
-        found = min(stretched(found, worst, alpha), levelled(found, worst, alpha), key=by.error)
+        found = raised(found, accounted, alpha, by.error)
     return plan_within_level(request, found, method, leakage=accounted(found), by=by)
 
 
@@ -67,6 +62,28 @@ def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArra
         if budget > 0.0:
             return np.full(request.n_shares, budget)
     raise request.nothing_lasts()
+
+
+def mean_noise(epsilons: FloatArray) -> float:
+    """Return the measure of the plans that are not optimal for another one: the mean of 1 / epsilon."""
+    return float(np.mean(1.0 / epsilons))
+
+
+def raised(
+    budgets: FloatArray,
+    accounted: Callable[[FloatArray], LeakageSeries],
+    alpha: float,
+    error: Callable[[FloatArray], float],
+) -> FloatArray:
+    """Budgets raised as far as alpha allows, all by one factor or the smaller ones to one number; the better of both."""
+    least, factor = float(budgets[budgets > 0.0].min()), alpha / float(budgets.max())
+
+    def levelled(level: float) -> FloatArray:
+        return np.where(budgets > 0.0, np.maximum(budgets, level), 0.0)
+
+    stretched = budgets * largest(lambda share: accounted(budgets * share).worst, 1.0, max(1.0, factor), alpha)
+    level = largest(lambda level: accounted(levelled(level)).worst, least, max(least, alpha), alpha)
+    return min(stretched, levelled(level), key=error)
 
 
 def _enlarged(epsilons: FloatArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float) -> FloatArray:

@@ -93,8 +93,13 @@ def replan(
                 return tail
         raise _nothing_left(alpha, rest)
 
-    make = _exactly if all(isinstance(one, ExactFilter) for one in account_of(accountant).filters) else _as_admitted
-    tail = make(accountant, request, by, admitted, whole)
+    filters = account_of(accountant).filters
+    by_paper = [one for one in filters if isinstance(one, PaperFilter)]
+    tail = _constant(accountant, by, admitted)
+    if rest > 1 and all(isinstance(one, ExactFilter) for one in filters):
+        tail = _exactly(request, by, spent, tail, admitted, whole)
+    elif rest > 1 and by_paper:
+        tail = _by_paper(request, by, len(spent), tail, admitted, by_paper)
     return BudgetPlan(
         leakage=whole(tail),
         alpha=alpha,
@@ -106,14 +111,10 @@ def replan(
 
 
 def _exactly(
-    accountant: TemporalAccountant, request: Request, by: Measure, admitted: Admitted, whole: Whole
+    request: Request, by: Measure, spent: FloatArray, start: FloatArray, admitted: Admitted, whole: Whole
 ) -> FloatArray:
-    """The steps to come, as large as the exact leakage of all steps allows."""
-    start = _constant(accountant, by, admitted)
-    spent = accountant.spent
+    """The steps to come, as large as the exact leakage of all steps allows; no worse than `start`."""
     n_spent = len(spent)
-    if len(by.weights) == 1:
-        return start
     found = least_noise(
         list(request.users),
         request.alpha * (1.0 - 4.0 * SLACK),
@@ -144,16 +145,16 @@ def _nothing_left(alpha: float, rest: int) -> PlanError:
     return PlanError(f"what was spent leaves nothing below alpha = {alpha:g} for the {rest} steps to come")
 
 
-def _as_admitted(
-    accountant: TemporalAccountant, request: Request, by: Measure, admitted: Admitted, whole: Whole
+def _by_paper(
+    request: Request,
+    by: Measure,
+    n_spent: int,
+    start: FloatArray,
+    admitted: Admitted,
+    filters: list[PaperFilter],
 ) -> FloatArray:
-    """The steps to come: optimal by the paper's bound where the accountant counts by it, else one budget for all of them."""
-    rest = len(by.weights)
-    start = _constant(accountant, by, admitted)
-    filters = [one for one in account_of(accountant).filters if isinstance(one, PaperFilter)]
-    if rest == 1 or not filters:
-        return start
-    after = [user.between(len(accountant), rest) for user in request.users]
+    """The steps to come, optimal by the paper's bound; no worse than `start`."""
+    after = [user.between(n_spent, len(by.weights)) for user in request.users]
     distance = filters[0].steps.distance  # the optimum is computed in nats between the states furthest apart
     epsilons, _ = optimise(
         after, request.alpha, by, [start * distance], lambda each: admitted(each / distance) * distance, filters

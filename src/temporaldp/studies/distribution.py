@@ -207,12 +207,9 @@ def _leakage(
     people: list[Adversary], epsilon: float, horizon: int | None, accounting: Accounting[Any, Any]
 ) -> FloatArray:
     """Return the largest leakage about each."""
-    spent = np.full(1 if horizon is None else horizon, epsilon)
-    if accounting == EXACT:
-        releases = EXACT.of_epsilons(spent)
-        if horizon is None:
-            return np.array([EXACT.limits([one], releases).temporal for one in people])
-        return np.array([leakage.temporal.max() for leakage in EXACT.series(people, releases)])
     if horizon is None:
         return np.array([leakage_supremum(one, epsilon, accounting=accounting).temporal for one in people])
+    spent = np.full(horizon, epsilon)
+    if accounting == EXACT:  # for all of them at once
+        return np.array([leakage.temporal.max() for leakage in EXACT.series(people, EXACT.of_epsilons(spent))])
     return np.array([temporal_leakage(one, spent, accounting=accounting).worst for one in people])

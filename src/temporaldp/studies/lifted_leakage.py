@@ -132,10 +132,6 @@ class _Side:
         self.rows, self.labels, self.lifts = rows, labels, np.exp(spent)
         self.shown = np.eye(int(labels.max()) + 1)[labels]  # from hidden states to states, shape (m, n)
 
-    def start(self) -> BoolArray:
-        """Return likelihoods before the first output: all equal."""
-        return np.zeros((len(self.lifts), self.shown.shape[1]), dtype=bool)
-
     def likelihoods(self, high: BoolArray) -> list[FloatArray]:
         """Return the likelihoods of the outputs from each distance on, given the hidden state one step nearer."""
         x = [np.ones(len(self.rows))]
@@ -175,7 +171,7 @@ def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) ->
 
 def _ascend(past: _Side, future: _Side, shares: FloatArray) -> float:
     """Alternate sweeps over past and future."""
-    high = past.start(), future.start()
+    high = [np.zeros((len(side.lifts), side.shown.shape[1]), dtype=bool) for side in (past, future)]
     best = 0.0
     for _ in range(MOST_SWEEPS):
         past.improve(high[0], shares * future.likelihoods(high[1])[0])
