@@ -18,14 +18,13 @@ from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Attained, Evidence
 from temporaldp.accounting.quilt.method import MarkovQuilt
 from temporaldp.accounting.sequence import SequenceMechanism
 from temporaldp.correlated_noise.coupling import matrices_of
-from temporaldp.correlated_noise.paths import drawn_paths
 from temporaldp.correlated_noise.simulation import confidence_bounds
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.kernels.shared_noise import add_likelihoods
 from temporaldp.mechanisms.output_table import OutputTable, checked_table
 from temporaldp.mechanisms.protocol import epsilon_of_one
-from temporaldp.mechanisms.simulation import drawn_columns
+from temporaldp.mechanisms.simulation import drawn_columns, drawn_paths
 from temporaldp.values import ULP, FloatArray, assign, compared_by_value, positive, read_only, whole_number
 
 MOST_ENUMERATED = 1 << 22

@@ -10,7 +10,6 @@ G_s      likelihood of the outputs after step s given the word that ends there
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -20,7 +19,7 @@ from temporaldp.accounting.protocol import SIDES
 from temporaldp.correlated_noise.coupling import matrices_of, published_at
 from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
-from temporaldp.mechanisms.simulation import drawn_columns
+from temporaldp.mechanisms.simulation import drawn_paths
 from temporaldp.values import FloatArray
 
 MOST_WORDS = 1 << 16
@@ -123,20 +122,3 @@ class PathLikelihoods:
                 means += one.reshape((1,) * (k - first) + (self.n,) + (1,) * (t - k) + one.shape[1:])
             found.append((rows, means))
         return found
-
-
-def drawn_paths(
-    backward: Sequence[FloatArray],
-    forward: Sequence[FloatArray],
-    step: int,
-    state: int,
-    draws: int,
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """Paths given the state at a step, shape (T, draws), for the matrices of T - 1 transitions in each direction."""
-    paths = np.full((len(forward) + 1, draws), state)
-    for t in range(step - 1, -1, -1):
-        paths[t] = drawn_columns(backward[t].cumsum(axis=1)[paths[t + 1]], rng)
-    for t in range(step + 1, len(paths)):
-        paths[t] = drawn_columns(forward[t - 1].cumsum(axis=1)[paths[t - 1]], rng)
-    return paths

@@ -115,6 +115,23 @@ def drawn_columns(limits: FloatArray, rng: np.random.Generator) -> IntArray:
     return np.asarray((drawn >= limits[..., :-1]).sum(axis=-1))
 
 
+def drawn_paths(
+    backward: Sequence[FloatArray],
+    forward: Sequence[FloatArray],
+    step: int,
+    state: int | IntArray,
+    draws: int,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Paths given the state at a step, shape (T, draws), for the matrices of T - 1 transitions in each direction."""
+    paths = np.full((len(forward) + 1, draws), state)
+    for t in range(step - 1, -1, -1):
+        paths[t] = drawn_columns(backward[t].cumsum(axis=1)[paths[t + 1]], rng)
+    for t in range(step + 1, len(paths)):
+        paths[t] = drawn_columns(forward[t - 1].cumsum(axis=1)[paths[t - 1]], rng)
+    return paths
+
+
 def drawn_noise(
     noise: Literal["gaussian", "laplace"], scale: float, shape: int | tuple[int, ...], rng: np.random.Generator
 ) -> Values:

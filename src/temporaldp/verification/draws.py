@@ -16,7 +16,7 @@ from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.threads import n_threads
 from temporaldp.mechanisms.protocol import Mechanisms
-from temporaldp.mechanisms.simulation import arriving_likelihoods, drawn_columns, drawn_likelihoods
+from temporaldp.mechanisms.simulation import arriving_likelihoods, drawn_likelihoods, drawn_paths
 from temporaldp.progress import progressed
 from temporaldp.values import FloatArray, IntArray
 from temporaldp.verification.values import ABOVE, BELOW, StepValues
@@ -96,15 +96,11 @@ def _drawn(
     by the chain, whatever comes later.
     """
     T = len(releases)
-    values = np.empty((T, count), np.int64)
-    values[-1] = rng.integers(n, size=count)
+    last = rng.integers(n, size=count)
     if not correlation:
-        for t in range(T - 1):
-            values[t] = rng.integers(n, size=count)
-        return [values, np.zeros((T, count, n))]
+        return [[*rng.integers(n, size=(T - 1, count)), last], np.zeros((T, count, n))]
     rows = [exactly_known(correlation.at(t)).dense() for t in range(T - 1)]
-    for t in range(T - 2, -1, -1):
-        values[t] = drawn_columns(np.cumsum(rows[t], axis=1)[values[t + 1]], rng)
+    values = drawn_paths(rows, rows, T - 1, last, count, rng)
     own = (drawn_likelihoods(releases[t], values[t], n, rng) for t in range(T - 1))
     return [values, arriving_likelihoods(rows, own, np.zeros((count, n)))]
 
