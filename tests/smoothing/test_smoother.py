@@ -123,7 +123,7 @@ def test_the_public_total_is_exact_also_where_it_changes(before, after):
 
 
 def test_counts_of_others_at_the_start_bring_the_first_counts_near_them():
-    found = first_counts(np.array([90.0, 5.0, 5.0]), np.array([1.0, np.inf]), 50.0)
+    found = first_counts([90.0, 5.0, 5.0], 3, np.array([1.0, np.inf]), 50.0)
     assert found.mean[0, 0] == pytest.approx(50.0 * (90.0 + 1 / 3) / 101.0)
     np.testing.assert_allclose(found.mean[1], 50.0 / 3.0)
     np.testing.assert_allclose(found.covariance.sum(axis=2), 0.0, atol=1e-9)

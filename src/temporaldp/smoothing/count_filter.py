@@ -20,7 +20,6 @@ from temporaldp.smoothing.counts_model import (
     PredictionErrors,
     first_counts,
     next_counts,
-    unknown_counts,
 )
 from temporaldp.smoothing.intervals import intervals, with_total
 from temporaldp.smoothing.public_correlation import PublicCorrelation
@@ -107,8 +106,8 @@ def advance(state: FilterState | None, step: StepRelease, correlation: PublicCor
     """The state after one more step; None stands for the state before the first."""
     if state is None:
         widenings, fit, done = np.array(WIDENINGS), np.log(PRIOR), 0
-        expected = _first(step.total, correlation, widenings)
-        errors = PredictionErrors.none(*expected.mean.shape)
+        expected = first_counts(correlation.initial, len(correlation.states), widenings, step.total)
+        errors = PredictionErrors(np.zeros(expected.mean.shape), np.zeros(expected.mean.shape))
     else:
         widenings, fit, done, errors = state.widenings, state.fit, state.n_steps, state.errors
         P = correlation.matrix(done - 1).dense()
@@ -119,12 +118,6 @@ def advance(state: FilterState | None, step: StepRelease, correlation: PublicCor
     if done:  # the first counts are not a prediction by the chain
         errors = errors.with_step(error, variance)
     return FilterState(belief, errors, widenings, fit + density, step.total, done + 1)
-
-
-def _first(total: float, correlation: PublicCorrelation, widenings: FloatArray) -> Belief:
-    if correlation.initial is None:
-        return unknown_counts(total, len(correlation.states), len(widenings))
-    return first_counts(np.array(correlation.initial), widenings, total)
 
 
 def averaged(belief: Belief, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -23,6 +23,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from temporaldp.values import BoolArray, FloatArray
 
@@ -55,15 +56,13 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class PredictionErrors:
-    """The running mean of the errors of predictions (b) and its variance where the chain is right (B), under each model."""
+    """The running mean of the errors of predictions (b) and its variance where the chain is right (B), under each model.
+
+    Zeros before the first prediction.
+    """
 
     mean: FloatArray
     variance: FloatArray
-
-    @classmethod
-    def none(cls, n_models: int, n_states: int) -> PredictionErrors:
-        """Errors before the first prediction."""
-        return cls(np.zeros((n_models, n_states)), np.zeros((n_models, n_states)))
 
     def only(self, kept: BoolArray) -> PredictionErrors:
         """Under some of the models."""
@@ -96,13 +95,16 @@ def unknown_counts(total: float, n_states: int, n_models: int) -> Belief:
     return Belief(even, np.tile(spread * (total**2 / (n_states + 1.0)), (n_models, 1, 1)))
 
 
-def first_counts(initial: FloatArray, widenings: FloatArray, total: float) -> Belief:
-    """Counts before the first release, where other people began with the counts `initial`.
+def first_counts(initial: ArrayLike | None, n_states: int, widenings: FloatArray, total: float) -> Belief:
+    """Counts before the first release, where other people began with the counts `initial`, if that is known.
 
     Shares are estimated from these people, and one more who is spread evenly.
     """
-    n, others = initial.size, float(initial.sum())
-    shares = (initial + 1.0 / n) / (others + 1.0)
+    if initial is None:
+        return unknown_counts(total, n_states, widenings.size)
+    began = np.asarray(initial, dtype=np.float64)
+    others = float(began.sum())
+    shares = (began + 1.0 / n_states) / (others + 1.0)
     spread = total * (1.0 + total / (others + 1.0)) * (np.diag(shares) - np.outer(shares, shares))
     covariance = np.where(np.isfinite(widenings), widenings, 0.0)[:, None, None] * spread
     return _by_chain(total * shares, covariance, widenings, total)

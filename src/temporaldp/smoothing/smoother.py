@@ -36,7 +36,7 @@ def smooth_steps(steps: Sequence[StepRelease], correlation: PublicCorrelation) -
     """Smooth the counts of all steps, for the models that remain at the end."""
     states = _forward(steps, correlation)
     last = states[-1]
-    later = LaterReleases.none(len(last.widenings), len(correlation.states))
+    later = LaterReleases(np.zeros(last.belief.mean.shape), np.zeros(last.belief.covariance.shape))
     chained = np.isfinite(last.widenings).astype(np.float64)
     shape = (len(steps), len(correlation.states))
     mean, variance = np.empty(shape), np.empty(shape)

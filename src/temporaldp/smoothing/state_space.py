@@ -45,15 +45,10 @@ def observe(
 
 @dataclass(slots=True)
 class LaterReleases:
-    """Evidence of the releases after a step about its counts, in the backward recursion."""
+    """Evidence of the releases after a step about its counts, in the backward recursion; zeros after the last step."""
 
     u: FloatArray
     U: FloatArray
-
-    @classmethod
-    def none(cls, n_models: int, n_states: int) -> LaterReleases:
-        """No evidence, after the last step."""
-        return cls(np.zeros((n_models, n_states)), np.zeros((n_models, n_states, n_states)))
 
     def smoothed(self, filtered: Belief) -> Belief:
         """The counts of the step, given all releases."""

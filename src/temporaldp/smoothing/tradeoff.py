@@ -285,17 +285,13 @@ def _points(
         raise InputError("expected one of alphas, epsilons and scales, got several")
     if setting.delta and (alphas is not None or epsilons is not None):
         raise InputError("under approximate DP, give scales of noise: leakage and guarantees are computed for each")
-    points: list[TradeoffPoint] = []
-    if epsilons is not None or scales is not None or setting.delta:
-        for scale in _scales(epsilons, scales):
-            points.append(setting.point(scale))
-            progressed("simulating", len(points) / len(ALPHAS))
-        return points
+    by_scale = epsilons is not None or scales is not None or setting.delta > 0.0
     levels = sorted(positive(one, "alpha") for one in (ALPHAS if alphas is None else alphas))
-    for level in levels:
+    asked, points = _scales(epsilons, scales) if by_scale else levels, list[TradeoffPoint]()
+    for one in asked:
         share = points[-1].epsilon / points[-1].alpha if points else 1.0 / min(setting.horizon, 6)
-        points.append(setting.point_at(level, level * share))
-        progressed("simulating", len(points) / len(levels))
+        points.append(setting.point(one) if by_scale else setting.point_at(one, one * share))
+        progressed("simulating", len(points) / len(asked))
     return points
 
 
