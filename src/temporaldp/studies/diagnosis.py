@@ -23,7 +23,7 @@ from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.errors import EstimationError, MatrixError
 from temporaldp.progress import part
 from temporaldp.studies.lifted_leakage import lifted_leakage
-from temporaldp.values import FloatArray, positive
+from temporaldp.values import FloatArray, IntArray, positive
 
 LONGEST = 6
 """Steps from which on a state counts as old."""
@@ -115,12 +115,14 @@ def diagnose(
         worst = temporal_leakage(adversaries, spent).worst
         return worst, worst
 
+    people = _sampled(trajectories)
+    whose = "each person" if len(people) == trajectories.n_users else f"each of {len(people)} people"
     jobs: list[tuple[str, Callable[[], tuple[float, float]]]] = [
         ("first order", lambda: exact(next(estimate_adversaries(trajectories)))),
         ("first order with a prior of 1", lambda: exact(next(estimate_adversaries(trajectories, prior=1.0)))),
         ("order 2", lambda: _lifted(trajectories, spent, "words")),
         (f"age of a state, up to {LONGEST} steps", lambda: _lifted(trajectories, spent, "ages")),
-        (_people_named(trajectories), lambda: exact(_people(trajectories))),
+        (f"a matrix for {whose}, with a prior of 1", lambda: exact(_each(trajectories, people))),
     ]
     if period is not None:
         clock = partial(estimate_periodic, trajectories, period=period, phase=0)
@@ -151,20 +153,14 @@ def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float
     return found.attained, found.worst
 
 
-def _n_people(trajectories: Traces) -> int:
-    # People whose own matrices are accounted for, and n^3 entries of all of them; of more, some are taken at equal
-    # distances
-    return min(trajectories.n_users, 200, max(1, (1 << 21) // trajectories.n_states**3))
+def _sampled(trajectories: Traces) -> IntArray:
+    """Positions of the people whose own matrices are accounted for: all, or some at equal distances."""
+    # People, and n^3 entries of all of them
+    most = min(trajectories.n_users, 200, max(1, (1 << 21) // trajectories.n_states**3))
+    return np.unique(np.linspace(0, trajectories.n_users - 1, most).astype(np.int64))
 
 
-def _people_named(trajectories: Traces) -> str:
-    n_people = _n_people(trajectories)
-    whose = "each person" if n_people == trajectories.n_users else f"each of {n_people} people"
-    return f"a matrix for {whose}, with a prior of 1"
-
-
-def _people(trajectories: Traces) -> Iterator[Adversary]:
-    chosen = np.unique(np.linspace(0, trajectories.n_users - 1, _n_people(trajectories)).astype(int))
+def _each(trajectories: Traces, chosen: IntArray) -> Iterator[Adversary]:
     some = Trajectories(
         codes_of(trajectories)[chosen],
         states=trajectories.states,

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -115,13 +116,10 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
 
 def _ascent(chain: LiftedChain, spent: FloatArray, t: int) -> tuple[float, tuple[int, int]]:
     """Return the largest leakage about two states at step t that coordinate ascent finds, and these states."""
-    best, pair = 0.0, (0, 1)
     past = _Side(chain.backward.dense(), chain.labels, spent[:t][::-1])
     future = _Side(chain.forward.dense(), chain.labels, spent[t + 1 :])
-    for i, j in itertools.permutations(range(len(chain.states)), 2):
-        found = _ascend(past, future, chain.shares[[i, j]])
-        if found > best:
-            best, pair = found, (i, j)
+    pairs = itertools.permutations(range(len(chain.states)), 2)
+    best, pair = max(((_ascend(past, future, chain.shares[[i, j]]), (i, j)) for i, j in pairs), key=itemgetter(0))
     return best + float(spent[t]), pair
 
 

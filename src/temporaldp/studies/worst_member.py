@@ -91,14 +91,12 @@ def worst_member(
         raise InputError("expected an adversary with a constant IntervalMatrix: otherwise there is no set to search")
     whole_number(n_starts, "n_starts", least=1)
     generator = np.random.default_rng(rng)
-    best: WorstMember | None = None
-    for start in range(n_starts):
+
+    def ascended(start: int) -> WorstMember:
         progressed("the worst matrix of the set", start / n_starts)
-        found = _ascend(adversary, _start(adversary, generator if start else None), spent)
-        if best is None or found.leakage.worst > best.leakage.worst:
-            best = found
-    assert best is not None
-    return best
+        return _ascend(adversary, _start(adversary, generator if start else None), spent)
+
+    return max(map(ascended, range(n_starts)), key=lambda found: found.leakage.worst)
 
 
 def _start(adversary: Adversary, rng: np.random.Generator | None) -> Adversary:
