@@ -38,11 +38,6 @@ class PaperProgram:
     levels: FloatArray
 
     @property
-    def n_users(self) -> int:
-        """Number of users U."""
-        return len(self.levels)
-
-    @property
     def horizon(self) -> int:
         """Number of steps T."""
         return len(self.weights)
@@ -88,7 +83,7 @@ class PaperProgram:
             move[c.target, 1 + k] - slopes[k] * (move[c.source, 0] + move[c.source, 1 + k])
             for k, c in enumerate(self.arrivals)
         ]
-        return descent, move, changes + [-move[:, self.columns(u)].sum(axis=1) for u in range(self.n_users)]
+        return descent, move, changes + [-move[:, self.columns(u)].sum(axis=1) for u in range(len(self.levels))]
 
     def columns(self, user: int) -> list[int]:
         """Columns of z that add up to the user's leakage: e and the user's arrivals."""
@@ -153,7 +148,7 @@ def _system(
             else:
                 next_[:, column, a] -= cross
         slopes.append(first)
-    for user in range(program.n_users):
+    for user in range(len(program.levels)):
         part = len(program.arrivals) + user
         for a in program.columns(user):
             descent[:, a] -= mu / g[part]

@@ -41,9 +41,7 @@ CLOSE = 2e-7
 
 
 class PairProgram:
-    """The budgets of the free steps under the constraints that count so far (`constraints`, to be set).
-
-    Constraints are an int array of shape (4, m): user, step, and the pair of states whose leakage must stay below the level.
+    """The budgets of the free steps under the constraints that count so far.
 
     Parameters
     ----------
@@ -54,12 +52,20 @@ class PairProgram:
         The steps whose budgets can change.
     start : array, shape (T,)
         The budgets of the other steps.
+    constraints : int array, shape (4, m)
+        User, step, and the pair of states whose leakage must stay below the level; others may join.
     """
 
-    constraints: IntArray
-
-    def __init__(self, users: list[Adversary], alpha: float, by: Measure, free: BoolArray, start: FloatArray) -> None:
-        self._alpha, self._start, self._horizon = alpha, start, len(start)
+    def __init__(
+        self,
+        users: list[Adversary],
+        alpha: float,
+        by: Measure,
+        free: BoolArray,
+        start: FloatArray,
+        constraints: IntArray,
+    ) -> None:
+        self.constraints, self._alpha, self._start, self._horizon = constraints, alpha, start, len(start)
         self._steps, self._weights, self._power = np.flatnonzero(free), by.weights[free], POWERS[by.objective]
         self._known = [
             [
@@ -182,8 +188,7 @@ def least_noise(
     free[:n_spent] = False
     best = start
     series = accounted(start)
-    program = PairProgram(users, alpha, by, free, start)
-    program.constraints = worst_pairs(series, alpha, share=1.0)
+    program = PairProgram(users, alpha, by, free, start, worst_pairs(series, alpha, share=1.0))
     if not program.constraints.size:  # no user's correlation is known: each step stands alone
         return np.where(free, alpha, start)
     for round_ in range(MOST_ROUNDS):

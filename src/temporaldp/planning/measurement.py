@@ -49,14 +49,9 @@ class Measurement:
     parameter: float
     epsilon: float
 
-    @property
-    def is_published(self) -> bool:
-        """Whether the step is published."""
-        return self.parameter > 0.0
-
     def draw(self, snapshot: Any) -> Any:
         """The step's output; None where nothing is published."""
-        return self.mechanism(snapshot, self.parameter) if self.is_published else None
+        return self.mechanism(snapshot, self.parameter) if self.parameter > 0.0 else None
 
 
 NOTHING = Measurement(lambda _, __: None, 0.0, 0.0)

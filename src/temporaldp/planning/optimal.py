@@ -138,7 +138,7 @@ def _raised(program: PaperProgram, shape: FloatArray) -> FloatArray:
         epsilons = factor * shape
         arrived = [arrival.arrived(epsilons) for arrival in program.arrivals]
         sums = [epsilons + sum(v for v, c in zip(arrived, program.arrivals, strict=True) if c.user == user)
-                for user in range(program.n_users)]  # fmt: skip
+                for user in range(len(program.levels))]  # fmt: skip
         return bool((np.array(sums) <= program.levels).all())
 
     # TPL lies between the largest budget and the sum of all: a bracket, where nothing was spent before.
