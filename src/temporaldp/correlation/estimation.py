@@ -1,7 +1,6 @@
 """Transition matrices estimated from the sequences of many people."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 from temporaldp.correlation.adversary import Adversary, Matrix
 from temporaldp.correlation.confidence import intervals_of_counts
 from temporaldp.correlation.counted import CountedTraces
-from temporaldp.correlation.coverage import coverage
+from temporaldp.correlation.coverage import scarcity
 from temporaldp.correlation.interval_matrix import IntervalMatrix
 from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.states import listed
@@ -207,7 +206,7 @@ def all_transitions(traces: Traces) -> IntArray:
     if not counts.any():
         raise EstimationError(
             "no user is observed at two consecutive times, so the traces contain no transition; "
-            + _advice(traces, "check the times")
+            + (scarcity(traces) or "check the times")
         )
     return counts
 
@@ -220,18 +219,14 @@ def estimated(
     weights = (counts if direction == "forward" else counts.T) + prior
     totals = weights.sum(axis=1)
     if not (totals > 0).all():
+        # A prior would only hide that events were taken for states.
+        advice = (
+            scarcity(traces) or "give a prior (prior=1, or --set correlation.prior=1), longer traces, or fewer states"
+        )
         empty = [traces.states[k] for k in np.flatnonzero(~(totals > 0))]
         other = "next" if direction == "forward" else "previous"
         raise EstimationError(
             f"the traces{who} show no {other} state for {listed(empty)}, so there is no {direction} row for it; "
-            f"{_advice(traces, 'give a prior (prior=1, or --set correlation.prior=1), longer traces, or fewer states')}"
+            f"{advice}"
         )
     return TransitionMatrix(weights / totals[:, None], traces.states)
-
-
-def _advice(traces: Traces, otherwise: str) -> str:
-    """Advice for a missing row; a prior would only hide that events were taken for states."""
-    with suppress(InputError):  # counted traces without times
-        if (covered := coverage(traces)).is_scarce:
-            return covered.sentence
-    return otherwise

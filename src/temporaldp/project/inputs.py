@@ -20,7 +20,7 @@ from temporaldp.correlation import (
     estimate_periodic,
     sticky,
 )
-from temporaldp.correlation.coverage import coverage
+from temporaldp.correlation.coverage import scarcity
 from temporaldp.correlation.estimation import Direction
 from temporaldp.correlation.origin import together
 from temporaldp.correlation.states import in_order, listed
@@ -335,14 +335,6 @@ def _domain(table: TableSettings, states: Sequence[str] | None) -> Sequence[str]
             f"traces.states lists {', '.join(table.states)}, but the correlation or plan has {', '.join(states)}"
         )
     return states or table.states
-
-
-def scarcity(learnt_from: Traces) -> str | None:
-    """Return the warning where too few transitions were observed; None where there are enough."""
-    if isinstance(learnt_from, CountedTraces) and not learnt_from.has_histogram:
-        return None
-    covered = coverage(learnt_from)
-    return covered.sentence if covered.is_scarce else None
 
 
 def absences(data: Traces | None) -> str | None:
