@@ -111,14 +111,8 @@ def _named(
     adversaries: Adversary | Iterable[Adversary] | Mapping[str, Adversary],
 ) -> Iterator[tuple[str | None, Adversary]]:
     """Each adversary with its name."""
-    if isinstance(adversaries, Adversary):
-        adversaries = [adversaries]
-    if not isinstance(adversaries, Iterable):
-        raise InputError(
-            f"expected an Adversary or several of them, got {type(adversaries).__name__}; a TransitionMatrix m becomes one by "
-            "Adversary(backward=m) or Adversary(forward=m)"
-        )
-    pairs = list(adversaries.items() if isinstance(adversaries, Mapping) else ((None, item) for item in adversaries))
+    given = adversaries if isinstance(adversaries, Iterable) else [adversaries]
+    pairs = list(given.items() if isinstance(given, Mapping) else ((None, item) for item in given))
     if not pairs:
         raise InputError("expected at least one Adversary, got none")
     seen: set[str | None] = set()

@@ -1,7 +1,7 @@
 """Atomic output: files are written under a temporary name, then renamed."""
 
 import os
-import tempfile
+import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -21,12 +21,9 @@ def replacing(path: str | Path) -> Iterator[Path]:
     target = Path(path)
     try:
         _refuse_what_is_no_file(target)
-        with making(target, replace=True, durable=False) as temporary:
+        with making(target, replace=True, durable=False, mode=0o666) as temporary:
             yield temporary
             synchronise(temporary)
-            mask = os.umask(0)
-            os.umask(mask)
-            temporary.chmod(0o666 & ~mask)  # the permissions that a plainly created file would have
     except OSError as error:
         raise _unwritable(target, error) from error
 
@@ -38,10 +35,11 @@ def write_text(path: str | Path, text: str) -> None:
 
 
 @contextmanager
-def making(path: Path, *, replace: bool = False, durable: bool = True) -> Iterator[Path]:
-    """A temporary file, readable by its owner only, that is renamed to `path` when the block succeeds.
+def making(path: Path, *, replace: bool = False, durable: bool = True, mode: int = 0o600) -> Iterator[Path]:
+    """A temporary file that is renamed to `path` when the block succeeds; by default readable by its owner only.
 
-    Without `durable` the file is not flushed to the disk, and may be lost when the machine crashes.
+    Without `durable` the file is not flushed to the disk, and may be lost when the machine crashes. The process's mask is
+    taken from `mode`.
 
     Raises
     ------
@@ -50,9 +48,8 @@ def making(path: Path, *, replace: bool = False, durable: bool = True) -> Iterat
     OSError
         The file cannot be written.
     """
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent)  # mode 0600
-    os.close(handle)
-    temporary = Path(name)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+    temporary.touch(mode, exist_ok=False)
     try:
         yield temporary
         if durable:
