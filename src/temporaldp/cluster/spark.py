@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import CountedTraces, estimate_adversaries
+from temporaldp.correlation.relations import SparkRows
+from temporaldp.correlation.trace_table import TraceTable
 from temporaldp.errors import BudgetError, InputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from temporaldp.correlation.succession import Counting
-    from temporaldp.correlation.trace_table import TraceTable
 
 
 class SparkLeakage:
@@ -100,11 +101,11 @@ def leakage_on_spark(
     budget = positive(epsilon, "epsilon")
     if horizon is not None and horizon < 1:
         raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
-    if not getattr(traces, "on_spark", False):
+    sums = traces.user_sums() if isinstance(traces, TraceTable) else None
+    if not isinstance(sums, SparkRows):
         raise InputError(
             "expected traces that were read from a Spark DataFrame; for others, leakage_distribution does it here"
         )
-    sums = traces.user_sums()
     columns = [name for name in sums.relation().columns if name != "whose"]
     packed = sums.then(
         f"SELECT whose, collect_list(struct({', '.join(columns)})) AS sums FROM rows GROUP BY whose"

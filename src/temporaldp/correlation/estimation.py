@@ -60,9 +60,7 @@ def estimate_transition_matrix(
     """
     table = as_traces(traces)
     _checked(direction, prior)
-    require_countable(table)
-    counts = all_transitions(table) if user is None else table.transition_counts(user)
-    return estimated(table, counts, direction, prior, user)
+    return estimated(table, all_transitions(table, user), direction, prior, user)
 
 
 def estimate_adversary(
@@ -199,11 +197,11 @@ def intervals(
     return found
 
 
-def all_transitions(traces: Traces) -> IntArray:
-    """Sum of the transitions of all users, shape (n_states, n_states); `EstimationError` if there are none."""
+def all_transitions(traces: Traces, user: str | None = None) -> IntArray:
+    """The transitions of a user, or of all; shape (n_states, n_states). `EstimationError` if there are none of all users."""
     require_countable(traces)
-    counts = traces.transition_counts()
-    if not counts.any():
+    counts = traces.transition_counts(user)
+    if user is None and not counts.any():
         raise EstimationError(
             "no user is observed at two consecutive times, so the traces contain no transition; "
             + (scarcity(traces) or "check the times")

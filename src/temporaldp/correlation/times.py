@@ -87,7 +87,7 @@ def unlike_the_others(labels: Sequence[str]) -> list[str]:
 def _named_like(label: str) -> str | None:
     """Whether a label is a number or a date, or which word it numbers; None for any other name."""
     numbered = re.fullmatch(r"(.*?)(\d+)", label)
-    kind = _kind(label)
+    kind = kind_of_word(label)
     if kind is not None:
         return "date" if kind == "date" else "number"
     return f"{numbered.group(1)}0" if numbered else None
@@ -155,7 +155,7 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
     words = np.unique(column.astype(str)).tolist()
     first: dict[str | None, str] = {}
     for word in words:
-        first.setdefault(_kind(word), word)
+        first.setdefault(kind_of_word(word), word)
     if None in first:
         bad = first.pop(None)
         where = f"data row {int(np.flatnonzero(column == bad)[0]) + 1}" if place is None else place(bad)
@@ -181,7 +181,7 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
     return column.astype(np.float64 if "float" in first else np.int64)
 
 
-def _kind(word: str) -> str | None:
+def kind_of_word(word: str) -> str | None:
     """Whether a word is a whole number of 64 bits, another number, or a date; None if it is none of them."""
     if re.fullmatch(r"\s*[+-]?\d{1,18}\s*", word):
         return "int"

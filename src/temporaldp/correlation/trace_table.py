@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation.counted import CountsByName
 from temporaldp.correlation.encoding import encoded
-from temporaldp.correlation.relations import Rows, SparkRows, integers, text, values
+from temporaldp.correlation.relations import Rows, integers, text, values
 from temporaldp.correlation.states import in_order, listed, place_in_order
 from temporaldp.correlation.succession import Between, Counting, ordered, sums_of, whole_succession
 from temporaldp.correlation.times import TimesOf
@@ -167,11 +167,6 @@ class TraceTable(Traces):
             counted = self._by("user", part)
             for name in names:
                 yield name, counted[name]
-
-    @property
-    def on_spark(self) -> bool:
-        """Whether the table is a Spark DataFrame."""
-        return isinstance(self._found.rows, SparkRows)
 
     def user_sums(self) -> Rows:
         """Rows that `counting` turns into the transitions of all users: one row for each user and pair of states."""

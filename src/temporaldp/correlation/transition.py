@@ -210,12 +210,11 @@ class TransitionMatrix(Constant):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TransitionMatrix):
             return NotImplemented
-        if self.states != other.states:
-            return False
         if not (self.is_sparse or other.is_sparse):
-            return np.array_equal(self.probabilities, other.probabilities)
+            return self.states == other.states and np.array_equal(self.probabilities, other.probabilities)
         both = [scipy.sparse.csr_array(matrix.probabilities) for matrix in (self, other)]
-        return all(np.array_equal(*pair) for pair in zip(*((m.data, m.indices, m.indptr) for m in both), strict=True))
+        parts = zip(*((m.data, m.indices, m.indptr) for m in both), strict=True)
+        return self.states == other.states and all(np.array_equal(*pair) for pair in parts)
 
     def __hash__(self) -> int:
         return hash(self.states)

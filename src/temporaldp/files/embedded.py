@@ -6,6 +6,7 @@ is interrupted.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import weakref
@@ -266,12 +267,7 @@ def _close(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
 
 
 def _list(paths: Sequence[Path]) -> str:
-    return "[" + ", ".join(_quoted(_literal(path)) for path in paths) + "]"
-
-
-def _literal(path: Path) -> str:
-    """A path whose own stars and brackets are not a pattern."""
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in os.fspath(path))
+    return "[" + ", ".join(_quoted(glob.escape(os.fspath(path))) for path in paths) + "]"
 
 
 def _quoted(word: str) -> str:
