@@ -201,7 +201,7 @@ def test_sorting_is_asked_for(tmp_path):
             "t.csv",
             "user,t0,t1\n1,a,b\n1,b,a\n",
             {},
-            r"user '1' has 2 rows.*with --set traces.time=NAME and --set traces.state=NAME",
+            r"user '1' has 2 rows.*\(--set traces.time=NAME\) and .*\(--set traces.state=NAME\)",
         ),
         ("t.csv", "user,t0,t1,t2,age\n1,a,b,a,9\n", {}, r"column 'age' is named unlike the others \('t0'\)"),
         ("t.csv", "user,note,2024-01-01,2024-01-02\n1,,a,b\n", {"gaps": True}, r"'note' is named unlike.*'2024-01-01'"),

@@ -187,7 +187,7 @@ def _laid_out(
     grid: tuple[str | None, Fill | None, str | None],
 ) -> TraceTable:
     from temporaldp.correlation.grid import on_grid
-    from temporaldp.correlation.layouts import is_long, long_traces, wide_traces
+    from temporaldp.correlation.layouts import is_long, long_traces, require_columns, wide_traces
     from temporaldp.correlation.succession import Between
     from temporaldp.correlation.trace_table import TraceTable
 
@@ -197,6 +197,7 @@ def _laid_out(
     if layout == "sequences":
         cells = long_traces(table, "user", "time", "state")
         return TraceTable(cells, sort=True, in_order_of_rows=True, **how)
+    require_columns(table, {})
     if layout == "long" or (layout == "auto" and is_long(table, time, state)):
         traces = long_traces(table, user, time, state, by)
         if every is None:
