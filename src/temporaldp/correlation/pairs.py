@@ -9,19 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
 from temporaldp.correlation.adversary import Adversary, Matrix, exactly_known
 from temporaldp.correlation.protocol import Correlation
+from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.correlation.trajectories import ABSENT, Trajectories
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import InputError, TraceError
-
-if TYPE_CHECKING:
-    from temporaldp.correlation.trace_table import TraceTable
 
 
 def pair_states(states: Sequence[str]) -> tuple[str, ...]:
@@ -29,7 +26,7 @@ def pair_states(states: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"{before} > {now}" for before in states for now in states)
 
 
-def transition_trajectories(trajectories: Trajectories | TraceTable) -> Trajectories:
+def transition_trajectories(trajectories: Traces) -> Trajectories:
     """Return the trajectories of pairs: at each time but the first, the previous state and the current one.
 
     The histogram is the table of transitions, origin by destination, as one row of n * n counts. A user who is not observed
@@ -49,7 +46,8 @@ def transition_trajectories(trajectories: Trajectories | TraceTable) -> Trajecto
     """
     if trajectories.n_times < 2:
         raise TraceError("expected at least two times to see where people went, got one")
-    before, now = trajectories.codes[:, :-1].astype(np.int64), trajectories.codes[:, 1:].astype(np.int64)
+    codes = codes_of(trajectories)
+    before, now = codes[:, :-1], codes[:, 1:]
     seen = (before >= 0) & (now >= 0) & trajectories.consecutive
     return Trajectories(
         np.where(seen, before * trajectories.n_states + now, ABSENT),
