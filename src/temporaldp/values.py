@@ -92,10 +92,8 @@ def refuse(*cases: tuple[bool, InputError]) -> None:
 
 def positive(value: Any, name: str) -> float:
     """Return `value` as a float if it is a positive budget, level or scale within the limits."""
-    number = real_number(value, name, gt=0.0, error=BudgetError)
-    if not SMALLEST <= number <= LARGEST:
-        raise BudgetError(f"expected {name} between {SMALLEST:g} and {LARGEST:g} nats, got {value}")
-    return number
+    real_number(value, name, gt=0.0, error=BudgetError)
+    return real_number(value, name, ge=SMALLEST, le=LARGEST, error=BudgetError)
 
 
 def whole_number(value: Any, name: str, *, least: int | None = None, error: type[InputError] = InputError) -> int:

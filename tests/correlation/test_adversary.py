@@ -53,7 +53,7 @@ def test_from_forward_with_a_sequence():
 def test_from_forward_refuses_what_is_not_determined():
     with pytest.raises(InputError, match="not stationary"):
         Adversary.from_forward(CHAIN, initial=[0.5, 0.5])
-    with pytest.raises(InputError, match="at least 2 steps"):
+    with pytest.raises(InputError, match="whole number of at least 2"):
         Adversary.from_forward(CHAIN, initial=[0.5, 0.5], horizon=1)
     with pytest.raises(InputError, match="got None"):
         Adversary.from_forward(None, initial=[0.5, 0.5])

@@ -15,7 +15,7 @@ from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.transition import TransitionMatrix, distribution
 from temporaldp.display import summary
 from temporaldp.errors import InputError, MatrixError
-from temporaldp.values import FloatArray, assign
+from temporaldp.values import FloatArray, assign, whole_number
 
 Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
 Known: TypeAlias = Correlation | ArrayLike | Sequence[Matrix | ArrayLike] | None
@@ -148,10 +148,8 @@ class Adversary:
                 "the initial distribution is not stationary, so the backward matrix changes with every step: "
                 "give horizon=T, or start from forward.stationary_distribution()"
             )
-        elif horizon < 2:
-            raise InputError(f"expected a horizon of at least 2 steps (one transition), got {horizon}")
         else:
-            steps = chain * (horizon - 1)
+            steps = chain * (whole_number(horizon, "horizon", least=2) - 1)
         backward = []
         for matrix in steps:
             backward.append(matrix.reversed(marginal))

@@ -237,8 +237,6 @@ def sticky(
     if (n_states is None) == (states is None):
         raise InputError("expected either n_states or states=")
     names = state_names(range(n_states or 0) if states is None else states)
-    if len(names) < 2:
-        raise InputError(f"expected at least 2 states, got {len(names)}: a single state reveals nothing")
     own = np.eye(len(names), dtype=bool)
     elsewhere = 1.0 - most if len(names) == 2 else 0.0  # of two states, the other one has all the rest
     lower, upper = np.where(own, least, elsewhere), np.where(own, most, 1.0 - least)
@@ -254,7 +252,7 @@ def _checked_bound(bound: Any, which: str) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise MatrixError(f"expected a square array of numbers as the {which} bound: {error}") from None
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1] or len(entries) < 2:
-        raise MatrixError(f"expected a square {which} bound of at least 2 rows, got shape {entries.shape}")
+        raise MatrixError(f"expected a square {which} bound over at least 2 states, got shape {entries.shape}")
     bad = ~((entries >= 0.0) & (entries <= 1.0))
     if bad.any():
         i, j = (int(k[0]) for k in np.nonzero(bad))
