@@ -7,16 +7,17 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from temporaldp.correlation.origin import Origin
 from temporaldp.correlation.protocol import Constant
 from temporaldp.correlation.states import listed, names_of, positions, require_same_states, state_names
-from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatrix, in_proportion
+from temporaldp.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatrix, checked_square, in_proportion
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.kernels import LeakageProfile
 from temporaldp.kernels.interval import interval_profile
-from temporaldp.values import FloatArray, assign, compared_by_value, locked, real_number
+from temporaldp.values import FloatArray, assign, compared_by_value, real_number
 
 ROUNDINGS = 4.0
 """By so many roundings of 1 an entry may pass its bound: a row that was divided by its sum does."""
@@ -247,19 +248,15 @@ def sticky(
 
 
 def _checked_bound(bound: Any, which: str) -> FloatArray:
-    try:
-        entries = np.array(bound, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise MatrixError(f"expected a square array of numbers as the {which} bound: {error}") from None
-    if entries.ndim != 2 or entries.shape[0] != entries.shape[1] or len(entries) < 2:
-        raise MatrixError(f"expected a square {which} bound over at least 2 states, got shape {entries.shape}")
+    # A sparse bound would be written out: most entries of an upper bound are not 0.
+    entries = checked_square(bound.toarray() if scipy.sparse.issparse(bound) else bound, f"{which} bound")
     bad = ~((entries >= 0.0) & (entries <= 1.0))
     if bad.any():
         i, j = (int(k[0]) for k in np.nonzero(bad))
         raise MatrixError(
             f"expected a {which} bound from 0 to 1 for every entry, got {entries[i, j]} in row {i}, column {j}"
         )
-    return locked(entries)
+    return entries
 
 
 def _require_distributions(low: FloatArray, high: FloatArray, names: tuple[str, ...]) -> None:

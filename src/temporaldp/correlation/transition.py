@@ -70,7 +70,7 @@ class TransitionMatrix(Constant):
         if isinstance(probabilities, TransitionMatrix):  # its names come along, unless others are given
             states = probabilities.states if states is None else states
             probabilities = probabilities.probabilities
-        matrix = _checked_square(probabilities)
+        matrix = checked_square(probabilities)
         n = matrix.shape[0]
         labels = labels_of(probabilities)
         names = names_of(n, labels[0] if states is None and labels else states)
@@ -80,7 +80,7 @@ class TransitionMatrix(Constant):
                 positions(rows, names, what="the table's rows"),
                 positions(columns, names, what="the table's columns"),
             )
-            matrix = _checked_square(matrix[np.ix_(*order)])
+            matrix = checked_square(matrix[np.ix_(*order)])
         _check_entries(matrix, names)
         _check_row_sums(matrix, names)
         assign(self, probabilities=matrix, states=names, _profile=None)
@@ -266,16 +266,16 @@ def distribution(weights: ArrayLike, states: tuple[str, ...]) -> FloatArray:
     return vector
 
 
-def _checked_square(probabilities: Any) -> FloatArray | scipy.sparse.csr_array:
+def checked_square(entries: Any, what: str = "matrix") -> FloatArray | scipy.sparse.csr_array:
     """A private, read-only float64 copy, dense or CSR."""
     try:
-        given = probabilities if scipy.sparse.issparse(probabilities) else np.asarray(probabilities)
+        given = entries if scipy.sparse.issparse(entries) else np.asarray(entries)
     except ValueError as error:
-        raise MatrixError(f"expected a square array of numbers, got something else: {error}") from None
+        raise MatrixError(f"expected a {what}, a square array of numbers, got something else: {error}") from None
     if given.dtype.kind not in "biuf":
-        raise MatrixError(f"expected a square array of real numbers, got entries of type {given.dtype}")
+        raise MatrixError(f"expected a {what} of real numbers, got entries of type {given.dtype}")
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
-        raise MatrixError(f"expected a square matrix, got shape {given.shape}")
+        raise MatrixError(f"expected a square {what}, got shape {given.shape}")
     if given.shape[0] < 2:
         raise MatrixError(f"expected at least 2 states, got {given.shape[0]}: a single state reveals nothing")
     if not scipy.sparse.issparse(given):
