@@ -333,7 +333,7 @@ def test_nothing_follows_the_last_step_or_the_horizon():
 
 
 def test_a_matrix_is_no_adversary():
-    with pytest.raises(InputError, match=r"Adversary\(backward=m\)"):
+    with pytest.raises(InputError, match=r"Adversary\(backward=matrix\)"):
         TemporalAccountant(MATRIX)
 
 
