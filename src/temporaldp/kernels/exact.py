@@ -252,25 +252,16 @@ def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, 
     total, error = -rho * scale, UNIT * rho * scale
     drift = 4.0 * gamma * (apart + rho * scale) + abs(balance)
     sign_only, limit = most < 0.0, int(abs(most))
-    # Fields are read once: each access counts references, which would take as long as a step.
-    factors, spreads, into, data, is_dense = (
-        chain.factors,
-        chain.spreads,
-        chain.into,
-        chain.data,
-        chain.columns.size == 0,
-    )
-    infinite, plain = chain.infinite, chain.plain
-    if not infinite:
+    if not chain.infinite:
         limit = min(limit, t)
     low, high, slope, slope_high, summed_high, bound, backward = -np.inf, np.inf, 1.0, 1.0, np.inf, np.inf, 0.0
     for depth in range(limit):
-        s = t if infinite else t - 1 - depth
-        last = not infinite and s == 0
-        growth, excess = spreads[s, 1], spreads[s, 2]
+        s = t if chain.infinite else t - 1 - depth
+        last = not chain.infinite and s == 0
+        growth, excess = chain.spreads[s, 1], chain.spreads[s, 2]
         p = w = raised = lowered = widest = 0.0
         for k in range(n):
-            a, b = factors[s, 0, k * stride], factors[s, 1, k * stride]
+            a, b = chain.factors[s, 0, k * stride], chain.factors[s, 1, k * stride]
             positive = max(c[k], 0.0)
             negative = positive - c[k]
             widest = max(widest, a, b)
@@ -294,14 +285,14 @@ def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, 
         if sign_only:
             trusted = backward <= BACKWARD_SHARE * level
             below = summed_high + bound <= 0.0 or (high <= 0.0 and trusted)
-            if plain:  # F grows with the number of steps, so that a positive sign stays
+            if chain.plain:  # F grows with the number of steps, so that a positive sign stays
                 done = below or total + add > bound or (low > 0.0 and trusted)
             else:
                 done = below or (p > (growth * w if w > 0.0 else 0.0) and trusted)
         else:
             slope = slope_high = nearer = 0.0
             for k in range(n):
-                a, b = factors[s, 0, k * stride], factors[s, 1, k * stride]
+                a, b = chain.factors[s, 0, k * stride], chain.factors[s, 1, k * stride]
                 raises = c[k] > 0.0  # selected, not branched on: signs are hard to predict
                 factor = a if raises else b
                 nearer += v[k] * (factor - (excess if raises else 0.0))
@@ -310,7 +301,7 @@ def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, 
                 slope += v[k]
             slope_high = slope if last else slope_high
             unknown = (excess * p if p > 0.0 else 0.0) - add
-            if not plain:  # outputs multiply D too: what counts is high / slope_high against low / slope
+            if not chain.plain:  # outputs multiply D too: what counts is high / slope_high against low / slope
                 near = unknown + high * (nearer / slope_high)
                 unknown = abs(near if excess < 1.0 else high * (slope / slope_high) - low)
             blur = min(bound, gamma * 2.0 * (depth + 2) * (1.0 + rho) * slope)
@@ -320,16 +311,10 @@ def roll(chain, t, i, j, rho, most, work):  # noqa: PLR0912, PLR0915  one loop, 
             done = done or (high < 0.0 and summed_high < 0.0 and unknown <= -ROUGH * max(low, total + add))
         if last or done or depth == limit - 1:
             return low, high, slope, slope_high, total + add, summed_high, bound, backward, depth + 1, below
-        if is_dense:
-            dense_through(data, into[s] * n * n, n, g, c)
-            if not sign_only:
-                dense_through(data, into[s] * n * n, n, v, spare)
-                v, spare = spare, v
-        else:
-            through(chain, s, g, c)
-            if not sign_only:
-                through(chain, s, v, spare)
-                v, spare = spare, v
+        through(chain, s, g, c)
+        if not sign_only:
+            through(chain, s, v, spare)
+            v, spare = spare, v
         drift = (1.0 + widest) * drift + 2.0 * gamma * (larger + smaller)
         error += UNIT * abs(total)
         total += add

@@ -24,11 +24,11 @@ from temporaldp.kernels.exact import (
     LONGEST,
     RISE,
     coefficients,
-    dense_through,
     pair_value,
     roll,
     set_spread,
     stays_below,
+    through,
 )
 from temporaldp.values import ROUNDOFF as UNIT
 from temporaldp.values import BoolArray, FloatArray, IntArray
@@ -183,14 +183,13 @@ def is_below(chain, start, kept, total, error, drift, depth, room, work):
     """
     n = chain.n
     gamma, sums = (n + 5) * UNIT, (n + 4) * UNIT
-    c, g, data, into = work[0], work[1], chain.data, chain.into
-    spreads, factors, infinite = chain.spreads, chain.factors, chain.infinite
+    c, g = work[0], work[1]
     for k in range(n):
         c[k] = kept[k]
-    for taken in range(int(LONGEST) if infinite else start):
+    for taken in range(int(LONGEST) if chain.infinite else start):
         s = max(start - 1 - taken, 0)
-        last = not infinite and s == 0
-        h = factors[s, 0, 0]
+        last = not chain.infinite and s == 0
+        h = chain.factors[s, 0, 0]
         p = w = 0.0
         for k in range(n):
             positive = max(c[k], 0.0)
@@ -202,9 +201,9 @@ def is_below(chain, start, kept, total, error, drift, depth, room, work):
         bound = error + 4.0 * UNIT * abs(total)
         high, summed = larger - w, now
         if not last:
-            high = (spreads[s, 1] * p if p > 0.0 else 0.0) - w
-            summed = total + (spreads[s, 2] * p if p > 0.0 else 0.0)
-            bound += spreads[s, 2] * (drift + 2.0 * sums * p)
+            high = (chain.spreads[s, 1] * p if p > 0.0 else 0.0) - w
+            summed = total + (chain.spreads[s, 2] * p if p > 0.0 else 0.0)
+            bound += chain.spreads[s, 2] * (drift + 2.0 * sums * p)
         trusted = 2.0 * (gamma * (depth + 1.0) + 2.0 * sums) <= room
         if summed + bound <= 0.0 or (high <= 0.0 and trusted):
             return True
@@ -215,7 +214,7 @@ def is_below(chain, start, kept, total, error, drift, depth, room, work):
         drift = (1.0 + h) * drift + 2.0 * gamma * (larger + w)
         total = now
         depth += 1.0
-        dense_through(data, into[s] * n * n, n, g, c)
+        through(chain, s, g, c)
     return False
 
 
