@@ -16,8 +16,8 @@ import numpy as np
 
 from temporaldp.accounting.adoption import Adoption, KeptAdoption, continued, require_adoptable
 from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
-from temporaldp.accounting.online_states import MOST_SHOWN, Filters, Odometers, filters_at_start, refusal
-from temporaldp.accounting.protocol import Accounting, Filter, Leakage, Odometer, grouped, listed
+from temporaldp.accounting.online_states import MOST_SHOWN, Filters, OnlineStates, filters_at_start, refusal
+from temporaldp.accounting.protocol import Accounting, Filter, Group, Leakage, Odometer, grouped, listed
 from temporaldp.correlation import Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.distances import require_no_nearer
@@ -112,12 +112,12 @@ class Account:
         self.alpha, self.horizon, self.asked_reserve = alpha, horizon, asked_reserve
         self.spent = PastBudgets()
         self.expected_reserve: float | None = None
-        self._methods: list[tuple[Accounting[Any, Any], list[int]]] | None = None
+        self._methods: list[Group] | None = None
         self._adoptions: tuple[Adoption, ...] = ()
         self._timelines = population.users
         self._last_allowed: Filters | None = None
         self._n_reserved = 0
-        self._counted: Odometers | None = None
+        self._counted: OnlineStates[Odometer] | None = None
         self._end: int | None = None
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ class Account:
         made.__dict__.update(self.__dict__ | {"spent": copy(self.spent), "_counted": copy(self._counted)})
         return made
 
-    def methods(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
+    def methods(self, following: Any = None) -> list[Group]:
         """The methods, and the users of each. Under approximate DP the grid depends on the first release.
 
         That is `following` if nothing was spent yet; nothing is kept then.
@@ -147,9 +147,12 @@ class Account:
         # Taken out while they change: after an interrupt they are computed from the first step on.
         known, self._counted = self._counted, None
         if known is None:
-            methods, users = self._first_methods(following), self._first.users
-            made = {k: method.odometer(users[k]) for method, numbers in methods for k in numbers}
-            known = Odometers(tuple(made[k] for k in range(len(made))))
+            made = {
+                number: method.odometer(user)
+                for method, numbers, users in self._first_methods(following)
+                for number, user in zip(numbers, users, strict=True)
+            }
+            known = OnlineStates(tuple(made[k] for k in range(len(made))))
         counted = known.after(self.spent, self._adoptions)
         if self.spent or not self.delta:
             self._counted = counted
@@ -167,12 +170,7 @@ class Account:
         """Filters of the last request, computed on the first; None for an odometer."""
         if self._last_allowed is None and self.alpha is not None:
             self._last_allowed = filters_at_start(
-                self._first_methods(),
-                self._first.users,
-                self.alpha,
-                self.horizon,
-                self.asked_reserve,
-                self.expected_reserve,
+                self._first_methods(), self.alpha, self.horizon, self.asked_reserve, self.expected_reserve
             )
         return self._last_allowed
 
@@ -237,7 +235,7 @@ class Account:
             final = last and step == len(releases) - 1
             number = None if self._are_reserved(releases[: step + 1]) else before.refusing(epsilon, final)
             if number is not None:
-                method = next(method for method, numbers in self.methods() if number in numbers)
+                method = next(method for method, numbers, _ in self.methods() if number in numbers)
                 user, name = self.population.users[number], self.population.names[number]
                 if self._adoptions:
                     user = self._timelines[number].between(0, len(self) + step + MOST_SHOWN)
@@ -347,14 +345,14 @@ class Account:
         self._n_reserved = len(self) if state["reserved"] else NEVER
         at = len(self), len(adopted)
         odometers = zip(state["odometers"], self._timelines, strict=True)
-        self._counted = Odometers(tuple(ExactOdometer.restored(*one) for one in odometers), *at)
+        self._counted = OnlineStates(tuple(ExactOdometer.restored(*one) for one in odometers), *at)
         if self.alpha is not None:
             alpha, horizon = self.alpha, self.horizon
             filters = zip(state["filters"], self._timelines, strict=True)
             each = tuple(ExactFilter.restored(*one, alpha=alpha, horizon=horizon) for one in filters)
             self._last_allowed = Filters(each, *at, alpha=alpha, reserve=float(state["reserve"]), horizon=horizon)
 
-    def _first_methods(self, following: Any = None) -> list[tuple[Accounting[Any, Any], list[int]]]:
+    def _first_methods(self, following: Any = None) -> list[Group]:
         """The accounting methods of the users before any adoption."""
         if self._adoptions:
             return grouped(self.accounting, self._first.users, online=True)
@@ -363,8 +361,8 @@ class Account:
     def _countable(self, given: Any) -> Any:
         """Return the mechanisms of a step at a delta, if they can be accounted for."""
         release = release_from(given)
-        for method, numbers in self.methods(release):
-            method.require_countable([self.population.users[k] for k in numbers], release)
+        for method, _, users in self.methods(release):
+            method.require_countable(users, release)
         return release
 
     def _are_reserved(self, epsilons: Sequence[float]) -> bool:

@@ -6,7 +6,6 @@ Filters never change, so that copies of an account share them; odometers do, as 
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 import numpy as np
 
 from temporaldp.accounting.monotone_search import bisected
-from temporaldp.accounting.protocol import Accounting, Filter, Odometer, OnlineState
+from temporaldp.accounting.protocol import Accounting, Filter, Group, OnlineState
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, LeakageBudgetError
 from temporaldp.values import ROUNDOFF
@@ -37,6 +36,8 @@ MOST_SHOWN = TO_COME[-1] + 2
 @dataclass(frozen=True, slots=True, eq=False)
 class OnlineStates(Generic[State]):
     """The online states of all users after a number of steps and adoptions.
+
+    `after` changes odometers in place: use its result alone.
 
     Parameters
     ----------
@@ -61,30 +62,18 @@ class OnlineStates(Generic[State]):
         each = tuple(self.each[parent].adopted(user) for parent, user in adoption.lines)
         return replace(self, each=each, n_adopted=self.n_adopted + 1)
 
-    @abstractmethod
     def extended(self, releases: Sequence[Any]) -> Self:
         """Return the states after the releases of the next steps."""
+        each = tuple(one.extended(releases) for one in self.each)
+        return replace(self, each=each, n_steps=self.n_steps + len(releases))
+
+    def __copy__(self) -> Self:
+        return replace(self, each=tuple(map(copy, self.each)))
 
     def saved(self) -> list[dict[str, Any]] | None:
         """Return all states as JSON values; None where a state needs every release."""
         each = [one.saved() for one in self.each]
         return None if None in each else each  # type: ignore[return-value]
-
-
-class Odometers(OnlineStates[Odometer]):
-    """Odometers of all users. `after` changes the odometers in place: use its result alone."""
-
-    __slots__ = ()
-
-    def __copy__(self) -> Self:
-        each: tuple[Any, ...] = tuple(map(copy, self.each))
-        return replace(self, each=each)
-
-    def extended(self, releases: Sequence[Any]) -> Self:
-        """Return the odometers after the next releases."""
-        for odometer in self.each:
-            odometer.extend(releases)
-        return replace(self, n_steps=self.n_steps + len(releases))
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -104,13 +93,6 @@ class Filters(OnlineStates[Filter]):
     alpha: float
     reserve: float
     horizon: int | None
-
-    def extended(self, releases: Sequence[float]) -> Self:
-        """Return the filters after the next epsilons."""
-        each = self.each
-        for epsilon in releases:
-            each = tuple(one.after(epsilon) for one in each)
-        return replace(self, each=each, n_steps=self.n_steps + len(releases))
 
     def adopted(self, adoption: Adoption) -> Self:
         """Return the filters with another correlation, and with its reserve where rounding still allows it."""
@@ -171,14 +153,13 @@ class Filters(OnlineStates[Filter]):
 
 
 def filters_at_start(
-    methods: Sequence[tuple[Accounting[Any, Any], list[int]]],
-    users: Sequence[Adversary],
+    groups: Sequence[Group],
     alpha: float,
     horizon: int | None,
     asked: float | None,
     expected: float | None,
 ) -> Filters:
-    """Each user's filter before the first step, by the accounting methods and the numbers of the users counted by each.
+    """Each user's filter before the first step, by the accounting method of each group of users.
 
     `asked` is the reserve to keep; None for the largest, which `expected` may be.
 
@@ -187,22 +168,21 @@ def filters_at_start(
     BudgetError
         alpha does not allow the reserve, or budgets cannot be chosen as one goes.
     """
-    groups = [(method, [users[k] for k in numbers]) for method, numbers in methods]
     reserve, found = asked, None
     if asked is None and expected is not None:
         with suppress(BudgetError):
-            reserve, found = expected, [method.filters(some, alpha, expected, horizon) for method, some in groups]
+            reserve, found = expected, [method.filters(users, alpha, expected, horizon) for method, _, users in groups]
     if found is None:
-        found = [method.filters(some, alpha, asked, horizon) for method, some in groups]
+        found = [method.filters(users, alpha, asked, horizon) for method, _, users in groups]
     kept = min(reserve for _, reserve in found)
     if reserve is None:  # no user needs a larger reserve than the smallest one
-        for number, (method, some) in enumerate(groups):
+        for number, (method, _, users) in enumerate(groups):
             # Relative distances: reserves that count as equal, and where the search for the largest reserve ends
             if found[number][1] > kept * (1.0 + 1e-9):
-                found[number] = method.filters(some, alpha, kept, horizon)
-    order = [k for _, numbers in methods for k in numbers]
+                found[number] = method.filters(users, alpha, kept, horizon)
+    order = [k for _, numbers, _ in groups for k in numbers]
     each = dict(zip(order, [one for filters, _ in found for one in filters], strict=True))
-    return Filters(tuple(each[k] for k in range(len(users))), alpha=alpha, reserve=kept, horizon=horizon)
+    return Filters(tuple(each[k] for k in range(len(each))), alpha=alpha, reserve=kept, horizon=horizon)
 
 
 def refusal(

@@ -27,6 +27,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence, Sized
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
@@ -165,6 +166,9 @@ class OnlineState(Protocol):
         """
         raise InputError(NOT_ADOPTABLE)
 
+    def extended(self, releases: Sequence[Any]) -> Self:
+        """The state after the releases of the next steps, one per step."""
+
     def saved(self) -> dict[str, Any] | None:
         """The state as JSON values, without the matrices; None where it is every release."""
         return None
@@ -178,6 +182,11 @@ class Odometer(OnlineState, Protocol):
 
     def extend(self, releases: Sequence[Any]) -> None:
         """Add the releases of the next steps, one per step."""
+
+    def extended(self, releases: Sequence[Any]) -> Self:
+        """The odometer itself, after these releases were added."""
+        self.extend(releases)
+        return self
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL of any step so far, in nats, and the first step (from 0) that has it; (0, 0) before the first."""
@@ -201,6 +210,10 @@ class Filter(OnlineState, Protocol):
 
     def after(self, epsilon: float) -> Self:
         """The filter after one more epsilon, whether that was admitted or not."""
+
+    def extended(self, releases: Sequence[float]) -> Self:
+        """The filter after these epsilons."""
+        return reduce(type(self).after, releases, self)
 
     def with_reserve(self, reserve: float) -> tuple[Self, float] | None:
         """After `adopted`: the filter with a reserve, and how much of it is kept; None if the level does not allow it."""
@@ -407,18 +420,20 @@ def require_method(accounting: Any) -> None:
         )
 
 
+Group: TypeAlias = tuple[Accounting[Any, Any], list[int], list[Adversary]]
+"""A method, and the numbers and adversaries of the users that it accounts for."""
+
+
 def grouped(
     accounting: Accounting[Any, Any], users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
-) -> list[tuple[Accounting[Any, Any], list[int]]]:
-    """The methods that account for these users, and the numbers of the users of each."""
+) -> list[Group]:
+    """The methods that account for these users, and the numbers and the users of each."""
     require_method(accounting)
     groups: dict[Any, list[int]] = {}
     for number, user in enumerate(users):
         groups.setdefault((user.states, user.is_uncertain), []).append(number)
-    return [
-        (accounting.applied([users[k] for k in numbers], releases, online=online), numbers)
-        for numbers in groups.values()
-    ]
+    each = [(numbers, [users[k] for k in numbers]) for numbers in groups.values()]
+    return [(accounting.applied(some, releases, online=online), numbers, some) for numbers, some in each]
 
 
 def listed(releases: Any, n_steps: int | None) -> Sequence[Any]:
@@ -475,20 +490,14 @@ def numbered(matrices: Iterable[Any]) -> tuple[list[Any], IntArray]:
     return list(different.values()), np.array([numbers[id(one)] for one in each], dtype=np.int64)
 
 
-def require_no_end(user: Adversary, side: Side) -> None:
-    """Raise `InputError` for matrices of a finite number of steps."""
+def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
+    """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
     correlation: Correlation = getattr(user, side)
     if not correlation.is_constant and correlation.period is None:
         raise InputError(
             f"the supremum needs constant matrices, got {len(correlation.matrices)} that vary with time; nothing determines "
             "later steps. Use temporal_leakage for the steps that the sequence covers, or Periodic if they repeat"
         )
-
-
-def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
-    """The one matrix of a direction, None for an unknown correlation; `InputError` where matrices vary with time."""
-    require_no_end(user, side)
-    correlation: Correlation = getattr(user, side)
     return correlation.at(0)  # clocks are written out by `temporaldp.accounting.periodic`
 
 

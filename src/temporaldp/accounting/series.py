@@ -332,8 +332,7 @@ def temporal_leakage(
         raise BudgetError(f"expected as many releases as the horizon has steps, {horizon}, got {len(each)}")
     population = population.over(len(each))
     members: dict[int, LeakageSeries] = {}
-    for method, numbers in grouped(accounting, population.users, each):
-        users = [population.users[k] for k in numbers]
+    for method, numbers, users in grouped(accounting, population.users, each):
         kept = method.of(each, users)
         promised = _frozen(method.promised(kept))
         if not method.delta and not promised.max() <= LARGEST:

@@ -10,12 +10,10 @@ from temporaldp.accounting.exact.method import EXACT, ExactLimits
 from temporaldp.accounting.metric.method import MetricLimits
 from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import (
-    SIDES,
     Accounting,
     Limits,
     grouped,
     largest_limits,
-    require_no_end,
     weakest,
 )
 from temporaldp.correlation import Adversaries, Population
@@ -133,12 +131,8 @@ def leakage_supremum(
     (0.397, 0.503, True)
     """
     population = Population.of(adversary)
-    for user in population.users:
-        for side in SIDES:
-            require_no_end(user, side)
     found: list[tuple[Accounting[Any, Any], float, Limits, str | None]] = []
-    for method, numbers in grouped(accounting, population.users, [release]):
-        users = [population.users[k] for k in numbers]
+    for method, numbers, users in grouped(accounting, population.users, [release]):
         kept = method.of([release], users)
         promised = float(method.promised(kept)[0])
         if not method.delta:

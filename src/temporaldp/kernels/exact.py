@@ -28,6 +28,7 @@ be wrong by. Proofs: Theory, sections 10 and 22.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -111,7 +112,7 @@ class Chain(NamedTuple):
     @classmethod
     def of(
         cls,
-        matrices: tuple[Any, ...],
+        matrices: Sequence[Any] | FloatArray,
         into: IntArray,
         up: FloatArray,
         down: FloatArray,
@@ -119,11 +120,11 @@ class Chain(NamedTuple):
         *,
         infinite: bool = False,
     ) -> Chain:
-        """A chain of dense or sparse matrices, shape (n, n)."""
+        """A chain of dense or sparse matrices, shape (n, n); dense ones may be one array of shape (k, n, n)."""
         n = int(matrices[0].shape[0])
         columns, starts = np.zeros(0, np.int64), np.zeros(0, np.int64)
         if all(isinstance(matrix, np.ndarray) for matrix in matrices):
-            data = np.stack(matrices).astype(np.float64).ravel()
+            data = np.asarray(matrices, dtype=np.float64).ravel()
             gamma = rounding(n)
         else:
             from scipy.sparse import csr_array, vstack

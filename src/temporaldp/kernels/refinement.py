@@ -24,16 +24,6 @@ TIE = 1.0 + 4e-15
 
 
 @kernel
-def _best(store, rows, others, h):
-    best, top = 0, -1.0
-    for p in range(rows.size):
-        value = excess(store, rows[p], others[p], h)
-        if value > top:
-            best, top = p, value
-    return best, top
-
-
-@kernel
 def _pairs_above(store, rows, others, low, high, h, level):
     """Move the pairs low .. high - 1 above `level` to the front; the best of them (-1: none), and where they end."""
     best, top, end = -1, level, low
@@ -72,15 +62,15 @@ def refine(store, rows, others, steepest, gain):
     The lists of pairs are reordered in place: that of an edge stands in one piece of its parent's.
     """
     vertices, edges = np.empty((16, 6)), np.empty((16, 4))  # an edge: A, B and the bounds of its list
-    left, left_x = _best(store, rows, others, steepest)
-    right, right_x = _best(store, rows, others, 0.0)
+    left, _ = _pairs_above(store, rows, others, 0, rows.size, steepest, -1.0)
+    right, _ = _pairs_above(store, rows, others, 0, rows.size, 0.0, -1.0)
     # The vertex with d = 0: the part of a row that another row excludes. The origin, where no row excludes any.
-    _put(vertices, 0, rows[left], others[left], steepest, 0.0, left_x)
+    _put(vertices, 0, rows[left], others[left], steepest, 0.0, excess(store, rows[left], others[left], steepest))
     d, x, _ = set_sums(store, rows[right], others[right], 0.0, 0.0)
     _put(vertices, 1, rows[right], others[right], 0.0, d, x)
     vertices[0, 5], vertices[1, 5] = 1, -1
     edges[0, 0], edges[0, 1], edges[0, 2], edges[0, 3] = 0, 1, 0, rows.size
-    n_vertices, n_edges, raised = 2, 1 if right_x > 0.0 else 0, steeper(store)
+    n_vertices, n_edges, raised = 2, 1 if x > 0.0 else 0, steeper(store)
     while n_edges:
         n_edges -= 1
         a, b, low, high = int(edges[n_edges, 0]), int(edges[n_edges, 1]), int(edges[n_edges, 2]), int(edges[n_edges, 3])

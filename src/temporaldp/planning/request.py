@@ -104,7 +104,7 @@ class Request:
 
     def methods(self) -> list[tuple[Accounting[Any, Any], list[Adversary]]]:
         """The methods that account for the users, and the users of each."""
-        return [(method, [self.users[k] for k in numbers]) for method, numbers in grouped(self.accounting, self.users)]
+        return [(method, users) for method, _, users in grouped(self.accounting, self.users)]
 
     @property
     def most_promised(self) -> float:

@@ -25,7 +25,7 @@ from temporaldp.accounting.protocol import numbered
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Changing, Correlation
-from temporaldp.kernels.exact import Chain, rounding
+from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, backward
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import BoolArray, FloatArray, IntArray
@@ -96,12 +96,7 @@ class Transitions:
 
     def chain(self, into: IntArray, up: FloatArray, spread: FloatArray, *, infinite: bool = False) -> Chain:
         """Steps of this direction as `temporaldp.kernels.exact` takes them, the furthest first."""
-        none, n = np.zeros(0, np.int64), self.matrices.shape[1]
-        factors = np.stack((up, 0.0 * up), axis=1)[:, :, None]
-        spreads = np.stack((spread, np.exp(spread), np.expm1(spread)), axis=1)
-        return Chain(
-            self.matrices.ravel(), none, none, n, np.array(into), factors, spreads, infinite, True, rounding(n)
-        )
+        return Chain.of(self.matrices, into, up[:, None], 0.0 * up[:, None], spread, infinite=infinite)
 
     @property
     def memory(self) -> float:
