@@ -8,9 +8,9 @@ one.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from typing import Any, Self, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,55 +29,6 @@ ReadBudgets: TypeAlias = Callable[[], Sequence[float]]
 
 NEVER = -1
 """In place of a number of steps that spent no more than the reserve: one of them did."""
-
-
-class PastBudgets(Sequence[Any]):
-    """Budgets of past steps; those before a saved state are read on demand.
-
-    Parameters
-    ----------
-    n_before : int
-        Number of steps that are not in memory.
-    read : callable, optional
-        Returns their budgets.
-    known : iterable
-        Budgets of the steps after them.
-    """
-
-    def __init__(self, n_before: int = 0, read: Callable[[], Sequence[Any]] = tuple, known: Iterable[Any] = ()) -> None:
-        self._n_before, self._read, self._known = n_before, read, list(known)
-
-    def __len__(self) -> int:
-        return self._n_before + len(self._known)
-
-    def __getitem__(self, step: Any) -> Any:
-        """Return the budget of a step, or a list for several."""
-        steps = range(len(self))[step]
-        each = [steps] if isinstance(steps, int) else steps
-        if len(each) and min(each[0], each[-1]) < self._n_before:
-            self._read_all()
-        found = [self._known[one - self._n_before] for one in each]
-        return found[0] if isinstance(steps, int) else found
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self[:])
-
-    def __iadd__(self, more: Iterable[Any]) -> Self:
-        self._known += list(more)
-        return self
-
-    def __copy__(self) -> PastBudgets:
-        return PastBudgets(self._n_before, self._read, self._known)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Whole: a copy in another process cannot read the source."""
-        return PastBudgets, (0, tuple, self[:])
-
-    def _read_all(self) -> None:
-        before = list(self._read())[: self._n_before]
-        if len(before) != self._n_before:
-            raise IndexError(f"expected what {self._n_before} steps spent, got {len(before)}")
-        self._known, self._n_before = before + self._known, 0
 
 
 class Account:
@@ -110,7 +61,9 @@ class Account:
         self.population = self._first = population
         self.accounting, self.delta = accounting, accounting.delta
         self.alpha, self.horizon, self.asked_reserve = alpha, horizon, asked_reserve
-        self.spent = PastBudgets()
+        self._spent: list[Any] = []
+        self._n_unread = 0
+        self._read: ReadBudgets = tuple
         self.expected_reserve: float | None = None
         self._methods: list[Group] | None = None
         self._adoptions: tuple[Adoption, ...] = ()
@@ -121,13 +74,31 @@ class Account:
         self._end: int | None = None
 
     def __len__(self) -> int:
-        return len(self.spent)
+        return len(self._spent)
 
     def __copy__(self) -> Account:
         """An account of its own with the same past: what changes when something is spent is copied."""
         made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__ | {"spent": copy(self.spent), "_counted": copy(self._counted)})
+        made.__dict__.update(self.__dict__ | {"_spent": list(self._spent), "_counted": copy(self._counted)})
         return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Whole: a copy in another process cannot read the budgets before a saved state."""
+        return self.__dict__ | {"_spent": self.spent, "_n_unread": 0, "_read": tuple}
+
+    @property
+    def spent(self) -> list[Any]:
+        """Budgets of all steps so far; those before a saved state are read when they are first needed."""
+        if self._n_unread:
+            before = list(self._read())[: self._n_unread]
+            if len(before) != self._n_unread:
+                raise IndexError(f"expected what {self._n_unread} steps spent, got {len(before)}")
+            self._spent[: self._n_unread], self._n_unread = before, 0
+        return self._spent
+
+    def _spent_from(self, step: int) -> list[Any]:
+        """The budgets of all steps, of which those before `step` may be missing."""
+        return self._spent if step >= self._n_unread else self.spent
 
     def methods(self, following: Any = None) -> list[Group]:
         """The methods, and the users of each. Under approximate DP the grid depends on the first release.
@@ -136,9 +107,9 @@ class Account:
         """
         if self._methods is not None:
             return self._methods
-        first = [*self.spent[:1], following][:1] if self.delta else []
+        first = [*self._spent[:1], following][:1] if self.delta else []
         found = grouped(self.accounting, self.population.users, first, online=True)
-        if self.spent or not self.delta:
+        if self._spent or not self.delta:
             self._methods = found
         return found
 
@@ -153,14 +124,14 @@ class Account:
                 for number, user in zip(numbers, users, strict=True)
             }
             known = OnlineStates(tuple(made[k] for k in range(len(made))))
-        counted = known.after(self.spent, self._adoptions)
-        if self.spent or not self.delta:
+        counted = known.after(self._spent_from(known.n_steps), self._adoptions)
+        if self._spent or not self.delta:
             self._counted = counted
         return counted.each
 
     def worst(self) -> tuple[float, int, str | None]:
         """The largest leakage so far, in nats, its step, and its user; 0 at step 0 before the first one."""
-        if not self.spent:
+        if not self._spent:
             return 0.0, 0, None
         each = zip(self.odometers(), self.population.names, strict=True)
         return max(((*odometer.worst(), name) for odometer, name in each), key=operator.itemgetter(0))
@@ -178,7 +149,7 @@ class Account:
     def allowed(self) -> Filters | None:
         """Filters after all budgets; None for an odometer."""
         known = self.last_allowed
-        self._last_allowed = None if known is None else known.after(self.spent, self._adoptions)
+        self._last_allowed = None if known is None else known.after(self._spent_from(known.n_steps), self._adoptions)
         return self._last_allowed
 
     @property
@@ -249,13 +220,13 @@ class Account:
 
     def known_leakage(self) -> list[Leakage] | None:
         """The leakage of every step so far for each user, where odometers keep it; None elsewhere."""
-        found = [odometer.leakage(self.spent[:]) for odometer in self.odometers()]
+        found = [odometer.leakage(self.spent) for odometer in self.odometers()]
         return None if None in found else found  # type: ignore[return-value]
 
     def note(self, budgets: list[Any], last: bool) -> None:
         """Record the budgets of the next steps, atomically; filters and odometers are updated on request."""
         self._end = len(self) + len(budgets) if last else None
-        self.spent += budgets
+        self._spent += budgets
         # Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag
         # further, as after a ledger was read, they wait until they are needed
         if self._last_allowed is not None and len(self) - self._last_allowed.n_steps <= 64:
@@ -338,10 +309,11 @@ class Account:
                 f"the state is after {found[0]} adoptions, for the horizon {found[1]} and {'without' if found[2] else 'with'} "
                 f"filters; expected {len(adopted)} adoptions, the horizon {self.horizon} and alpha = {self.alpha}"
             )
+        self._read = read
         for one in adopted:
-            self.spent = PastBudgets(one.step, read)
+            self._spent = [None] * one.step
             self.adopt(Population.of(one.adversary), both=one.both, reserve=one.reserve)
-        self.spent = PastBudgets(state["n_steps"], read)
+        self._spent, self._n_unread = [None] * state["n_steps"], state["n_steps"]
         self._n_reserved = len(self) if state["reserved"] else NEVER
         at = len(self), len(adopted)
         odometers = zip(state["odometers"], self._timelines, strict=True)
@@ -373,7 +345,7 @@ class Account:
         if self.last_allowed is None or self._n_reserved == NEVER:
             return False
         number, reserve = self._n_reserved, self.reserve
-        while number < len(self) and self.spent[number] <= reserve:
+        while number < len(self) and self._spent_from(number)[number] <= reserve:
             number += 1
         self._n_reserved = number
         return number == len(self) and max(epsilons, default=0.0) <= reserve

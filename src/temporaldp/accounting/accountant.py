@@ -141,7 +141,7 @@ class TemporalAccountant:
     @property
     def spent(self) -> FloatArray:
         """Budget of each step, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
-        known = list(self._account.spent)
+        known = self._account.spent
         return read_only(self.accounting.promised(tuple(known)) if self._account.delta else known)
 
     def __len__(self) -> int:
