@@ -318,12 +318,6 @@ class TemporalAccountant:
         """Keep what was spent, also after an error: noise may have been observed."""
         accounting_blocks.end(self)
 
-    def __copy__(self) -> Self:
-        """An accountant of its own, with the same past."""
-        made = type(self).__new__(type(self))
-        made.__setstate__(self.__getstate__())
-        return made
-
     def __getstate__(self) -> dict[str, Any]:
         """All but the lock; what changes when something is spent is copied, so that no thread sees it half changed."""
         with self._lock:

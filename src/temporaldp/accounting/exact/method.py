@@ -229,13 +229,13 @@ class Exact(Accounting[Releases, Any]):
         if user.states is None:
             return paper
         known = [one for one in (past, future) if one is not None]
-        if any(one.chain is None for one in known):
-            worst = max(known, key=lambda one: (one.chain is None, one.attained))
-            both = Limit(worst.attained, paper.temporal, worst.pair, None)
+        if any(one.rollouts is None for one in known):
+            worst = max(known, key=lambda one: (one.rollouts is None, one.attained))
+            both = Limit(worst.attained, paper.temporal, worst.pair)
         else:
             ceiling = paper.temporal * (1.0 + 1e-12)
             both = both_limits(known[0], known[1], release, ceiling) if len(known) == 2 else known[0]
-        alone = Limit(float(release.attained[0]), float(release.width[0]), 1, None)
+        alone = Limit(float(release.attained[0]), float(release.width[0]), 1)
         before, after = past or alone, future or alone
         i, j = divmod(both.pair, len(user.states))
         return Limits(

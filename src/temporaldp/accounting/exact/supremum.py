@@ -11,8 +11,9 @@ supposition.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -29,29 +30,31 @@ FIRST_LEVEL, LEVEL_RAISED, MOST_LEVELS = 4.0, 2.5, 12
 and how many."""
 
 
+Rollouts: TypeAlias = tuple[Chain, FloatArray]
+"""Rollouts of one direction over an infinite horizon, and bounds of the incoming leakage about each pair, shape (n, n)."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Limit:
     """The supremum of one direction, or both: `attained` is approached by some horizon, `proved` is exceeded by none.
 
-    `pair` is ``i n + j``. `chain` (None where there is no supremum) has rollouts over an infinite horizon that end within what
-    is proved, and `static` are bounds of the incoming leakage about each pair, shape (n, n).
+    `pair` is ``i n + j``. `rollouts` of one direction end within what is proved; None where there is no supremum.
     """
 
     attained: float
     proved: float
     pair: int
-    chain: Chain | None
-    static: FloatArray | None = None
+    rollouts: Rollouts | None = None
 
 
 def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> Limit:
     """The supremum of incoming leakage through one direction with a step's own part; `ceiling` is the paper's."""
     likely = np.append(likely_pairs(matrix), release.widest)
     if release.narrowed[1] > 0.0:  # too loud for rollouts
-        return Limit(float(release.attained[0]), ceiling, int(likely[-1]), None)
+        return Limit(float(release.attained[0]), ceiling, int(likely[-1]))
     # Where the paper's supremum is finite, which the exact one does not exceed, existence needs no proof.
     if release.is_plain and ceiling == math.inf and not has_supremum(matrix.probabilities, float(release.width[0])):
-        return Limit(math.inf, math.inf, int(likely[0]), None)
+        return Limit(math.inf, math.inf, int(likely[0]))
     # Levels are supposed, unless the paper's is finite: each above what the last one led to.
     # Nats. A supremum of the paper's up to this needs no supposition that would be tighter: depths grow with its logarithm
     supposed = ceiling if ceiling < 30.0 else min(ceiling, FIRST_LEVEL * float(release.width[0]))
@@ -61,11 +64,11 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
         chain = infinite(matrix, release, supposed)
         limit = supposed if supposed < ceiling else math.inf
         static = static_bounds(chain)
-        attained, proved, pair, depth = _largest((chain,), static[None], release, limit, math.inf, likely)
+        attained, proved, pair, depth = _largest([(chain, static)], release, limit, math.inf, likely)
         if proved <= supposed or supposed == ceiling:
             ceiling = min(proved, ceiling)
             if supposed <= LEVEL_RAISED * ceiling:
-                return Limit(min(attained, ceiling), ceiling, pair, infinite(matrix, release, ceiling), static)
+                return Limit(min(attained, ceiling), ceiling, pair, (infinite(matrix, release, ceiling), static))
             supposed = ceiling  # rollouts that end in a smaller spread are shorter, and lose fewer digits
         else:
             unfinished += depth >= exact.LONGEST
@@ -73,7 +76,7 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
                 break
             supposed = min(ceiling, LEVEL_RAISED * max(attained, supposed))
         likely = np.array([pair])
-    return Limit(attained, ceiling, pair, None)
+    return Limit(attained, ceiling, pair)
 
 
 def infinite(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Chain:
@@ -84,14 +87,10 @@ def infinite(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Cha
 
 def both_limits(past: Limit, future: Limit, release: Releases, ceiling: float) -> Limit:
     """The supremum of TPL: the largest sum over pairs of incoming leakage through both directions and a step's own part."""
-    assert past.chain is not None
-    assert past.static is not None
-    assert future.chain is not None
-    assert future.static is not None
-    static = np.stack((past.static, future.static))
+    sides = [one.rollouts for one in (past, future) if one.rollouts]
     candidates = np.array([past.pair, future.pair])
-    attained, proved, pair, _ = _largest((past.chain, future.chain), static, release, math.inf, ceiling, candidates)
-    return Limit(attained, proved, pair, past.chain)
+    attained, proved, pair, _ = _largest(sides, release, math.inf, ceiling, candidates)
+    return Limit(attained, proved, pair)
 
 
 def leakage_within(
@@ -103,28 +102,28 @@ def leakage_within(
     """
     if release.narrowed[1] > 0.0:
         return math.inf
-    chains = [infinite(matrix, release, level) for matrix in (past, future) if matrix is not None]
-    if not chains:
+    known = [matrix for matrix in (past, future) if matrix is not None]
+    if not known:
         return float(release.width[0])
-    candidates = np.concatenate([likely_pairs(one) for one in (past, future) if one is not None])
-    static = np.stack([static_bounds(one) for one in chains])
-    return _largest(tuple(chains), static, release, level, math.inf, candidates)[1]
+    chains = [infinite(matrix, release, level) for matrix in known]
+    candidates = np.concatenate([likely_pairs(matrix) for matrix in known])
+    return _largest([(chain, static_bounds(chain)) for chain in chains], release, level, math.inf, candidates)[1]
 
 
 def _largest(
-    chains: tuple[Chain, ...],
-    static: FloatArray,
+    sides: Sequence[Rollouts],
     release: Releases,
     limit: float,
     ceiling: float,
     candidates: IntArray,
 ) -> tuple[float, float, int, int]:
     """The largest leakage of one or two directions over an infinite horizon: attained, proved, the pair, and the depth."""
+    chains, static = zip(*sides, strict=True)
     n, (lift, drop) = chains[0].n, release.sides
     depths = np.zeros(len(chains), np.int64)
     attained, proved, pair = exact.largest(
         (chains[0], chains[-1]), (chains[0], chains[-1]), False, np.zeros(len(chains), np.int64), lift[0], drop[0], limit,
-        ceiling, static, np.ones((len(chains), n, n)), candidates, np.empty((4, n)), depths,
+        ceiling, np.stack(static), np.ones((len(chains), n, n)), candidates, np.empty((4, n)), depths,
     )  # fmt: skip
     return attained, proved, pair, int(depths.max())
 
