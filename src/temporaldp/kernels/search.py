@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import scipy
@@ -20,6 +20,9 @@ from temporaldp.kernels.threads import spread
 from temporaldp.kernels.witness import Witness
 from temporaldp.values import FloatArray, IntArray
 
+Store: TypeAlias = tuple[FloatArray, IntArray, IntArray, FloatArray]
+"""A matrix as the kernels take it; see `temporaldp.kernels.pairs`."""
+
 UNSCREENED_STATES = 24
 """Rows up to which all pairs are refined without a screen, which would take longer than it saves."""
 
@@ -29,13 +32,13 @@ SAMPLED_PAIRS = 4
 
 def compute_profile(matrix: Any, states: Sequence[str]) -> LeakageProfile:
     """Return the exact leakage profile: every vertex is attained by a pair of rows and a set of columns."""
-    search, pair = Search(matrix), disjoint_pair(matrix)
+    store, steepest, pair = stored(matrix), steepest_slope(matrix), disjoint_pair(matrix)
     # Disjoint rows leak everything: no pair leaks more, at any level.
-    found = search.vertices() if pair is None else np.array([[*pair, search.steepest]])
-    d, x, q, c = vertex_sums(search.store, found).T
-    vertices = zip(*found.T.tolist(), q.tolist(), d.tolist(), strict=True)
+    found = vertices(store, len(states), steepest) if pair is None else np.array([[*pair, steepest]])
+    d, x, q, c = vertex_sums(store, found).T
+    each = zip(*found.T.tolist(), q.tolist(), d.tolist(), strict=True)
     with np.errstate(over="ignore"):
-        witnesses = [_witness(matrix, states, int(i), int(j), *rest) for i, j, *rest in vertices]
+        witnesses = [_witness(matrix, states, int(i), int(j), *rest) for i, j, *rest in each]
     return LeakageProfile.from_points(d=d, x=x, q=q, c=c, witnesses=witnesses)
 
 
@@ -73,61 +76,57 @@ def disjoint_pair(matrix: Any) -> tuple[int, int] | None:
     return None
 
 
-class Search:
-    """The pairs of rows that matter in one matrix, dense (n, n) or ``csr_array``, found on all cores."""
+def stored(matrix: Any) -> Store:
+    """A matrix, dense (n, n) or ``csr_array``, as kernels take it."""
+    n = matrix.shape[0]
+    # Share of entries and largest number of rows from which, and up to which, a sparse matrix is searched by the dense
+    # kernels
+    if scipy.sparse.issparse(matrix) and n <= 5_000 and matrix.nnz > 0.1 * n**2:
+        matrix = matrix.toarray()
+    if scipy.sparse.issparse(matrix):
+        ordered = matrix.sorted_indices()
+        return np.zeros((0, 0)), ordered.indptr.astype(np.int64), ordered.indices.astype(np.int64), ordered.data.copy()
+    # A copy: Numba compiles anew for arrays that are read-only or parts of others.
+    nothing = np.empty(0, np.int64)
+    return np.array(matrix, order="C"), nothing, nothing, np.empty(0)
 
-    def __init__(self, matrix: Any) -> None:
-        self.n, self.steepest = matrix.shape[0], steepest_slope(matrix)
-        # Share of entries and largest number of rows from which, and up to which, a sparse matrix is searched by the dense
-        # kernels
-        if scipy.sparse.issparse(matrix) and self.n <= 5_000 and matrix.nnz > 0.1 * self.n**2:
-            matrix = matrix.toarray()
-        self.is_sparse, self._matrix = scipy.sparse.issparse(matrix), matrix
-        if self.is_sparse:
-            ordered = matrix.sorted_indices()
-            parts = (ordered.indptr.astype(np.int64), ordered.indices.astype(np.int64), ordered.data)
-            self.store = (np.zeros((0, 0)), *(np.array(part) for part in parts))
-        else:
-            # A copy: Numba compiles anew for arrays that are read-only or parts of others.
-            nothing = np.empty(0, np.int64)
-            self.store = (np.array(matrix, order="C"), nothing, nothing, np.empty(0))
 
-    def vertices(self) -> FloatArray:
-        """Row, other row and limit of each vertex, by falling slope, shape (m, 3); S is ``{k : q_k - d_k > limit d_k}``."""
-        if self.n <= UNSCREENED_STATES:
-            pairs = np.array(np.nonzero(~np.eye(self.n, dtype=bool)))
-        else:
-            # Factor by which a pair must exceed an edge of that hull. If its distance from 1 is doubled, fewer edges
-            # are compared with.
-            hull = refine(self.store, *self._sample(), self.steepest, 1.01)
-            # At least one pair, also where all rows are equal.
-            pairs = np.concatenate((self._pairs_above(hull), hull[:, :2].astype(np.int64), [[0, 1]])).T.copy()
-        return np.asarray(refine(self.store, *pairs, self.steepest, TIE)[:, :3])
+def vertices(store: Store, n: int, steepest: float) -> FloatArray:
+    """Row, other row and limit of each vertex, by falling slope, shape (m, 3); S is ``{k : q_k - d_k > limit d_k}``."""
+    if n <= UNSCREENED_STATES:
+        pairs = np.array(np.nonzero(~np.eye(n, dtype=bool)))
+    else:
+        # Pairs of every row with others at random. Only speed depends on them.
+        rows = np.tile(np.arange(n), SAMPLED_PAIRS)
+        others = (rows + np.random.default_rng(0).integers(1, n, rows.size)) % n
+        # Factor by which a pair must exceed an edge of their hull. If its distance from 1 is doubled, fewer edges
+        # are compared with.
+        hull = refine(store, rows, others, steepest, 1.01)
+        # At least one pair, also where all rows are equal.
+        above = _pairs_above(store, n, *hull_edges(store, hull, steepest))
+        pairs = np.concatenate((above, hull[:, :2].astype(np.int64), [[0, 1]])).T.copy()
+    return np.asarray(refine(store, *pairs, steepest, TIE)[:, :3])
 
-    def _sample(self) -> IntArray:
-        """Pairs of every row with others at random, shape (2, m). Only speed depends on them."""
-        rows = np.tile(np.arange(self.n), SAMPLED_PAIRS)
-        return np.stack((rows, (rows + np.random.default_rng(0).integers(1, self.n, rows.size)) % self.n))
 
-    def _pairs_above(self, hull: FloatArray) -> IntArray:
-        """The pairs that rise above a hull, shape (m, 2)."""
-        slopes, levels = hull_edges(self.store, hull, self.steepest)
-        if self.is_sparse:
-            columns, heavy, vectors = self._by_columns()
-            screened = partial(screen_sparse, self.store, columns, heavy, vectors)
-            work = self.n * (self.n * (len(vectors) + 3) + self.store[2].size) * slopes.size
-        else:
-            screened = partial(screen, self.store[0])
-            work = 4 * self.n**3  # a pair is summed at about so many slopes
-        found = spread(lambda first, last: screened(first, last, slopes, levels), self.n, step=1, work=work)
-        return np.concatenate(found)
+def _pairs_above(store: Store, n: int, slopes: FloatArray, levels: FloatArray) -> IntArray:
+    """The pairs that rise above a hull with these edges, shape (m, 2), found on all cores."""
+    if store[1].size:
+        columns, heavy, vectors = _by_columns(store, n)
+        screened = partial(screen_sparse, store, columns, heavy, vectors)
+        work = n * (n * (len(vectors) + 3) + store[2].size) * slopes.size
+    else:
+        screened = partial(screen, store[0])
+        work = 4 * n**3  # a pair is summed at about so many slopes
+    return np.concatenate(spread(lambda first, last: screened(first, last, slopes, levels), n, step=1, work=work))
 
-    def _by_columns(self) -> Any:
-        """A sparse matrix by columns, and its heavy columns as dense vectors."""
-        columns = self._matrix.sorted_indices().tocsc()
-        # Share of entries from which a column of a sparse matrix is kept as a dense vector: both ways then cost about the same
-        chosen = np.flatnonzero(np.diff(columns.indptr) > 0.125 * self.n)
-        heavy = np.full(self.n, -1, dtype=np.int64)
-        heavy[chosen] = np.arange(chosen.size)
-        vectors = np.ascontiguousarray(columns[:, chosen].toarray().T)
-        return (columns.indptr.astype(np.int64), columns.indices.astype(np.int64), columns.data.copy()), heavy, vectors
+
+def _by_columns(store: Store, n: int) -> Any:
+    """A sparse matrix by columns, and its heavy columns as dense vectors."""
+    _, indptr, indices, data = store
+    columns = scipy.sparse.csr_array((data, indices, indptr), shape=(n, n)).tocsc()
+    # Share of entries from which a column of a sparse matrix is kept as a dense vector: both ways then cost about the same
+    chosen = np.flatnonzero(np.diff(columns.indptr) > 0.125 * n)
+    heavy = np.full(n, -1, dtype=np.int64)
+    heavy[chosen] = np.arange(chosen.size)
+    vectors = np.ascontiguousarray(columns[:, chosen].toarray().T)
+    return (columns.indptr.astype(np.int64), columns.indices.astype(np.int64), columns.data.copy()), heavy, vectors
