@@ -267,11 +267,9 @@ class Account:
         """State from which an account can resume, as JSON values; None where all budgets are needed."""
         if self.delta or self.is_over or len(self) == self.horizon:
             return None
-        self.odometers()
-        assert self._counted is not None
-        odometers, allowed = self._counted.saved(), self.allowed
-        filters = None if allowed is None else allowed.saved()
-        if odometers is None or (filters is None and allowed is not None):
+        odometers, allowed = [one.saved() for one in self.odometers()], self.allowed
+        filters = None if allowed is None else [one.saved() for one in allowed.each]
+        if None in odometers or None in (filters or ()):
             return None
         return {
             "n_steps": len(self),

@@ -70,11 +70,6 @@ class OnlineStates(Generic[State]):
     def __copy__(self) -> Self:
         return replace(self, each=tuple(map(copy, self.each)))
 
-    def saved(self) -> list[dict[str, Any]] | None:
-        """Return all states as JSON values; None where a state needs every release."""
-        each = [one.saved() for one in self.each]
-        return None if None in each else each  # type: ignore[return-value]
-
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Filters(OnlineStates[Filter]):

@@ -30,7 +30,7 @@ import numpy as np
 
 from temporaldp.accounting.curve import grid
 from temporaldp.accounting.curve.arrivals import SingleCurve
-from temporaldp.accounting.curve.evidence import LeakageCurves, Run
+from temporaldp.accounting.curve.evidence import LeakageCurves, Run, curve_of_pair
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.progress import progressed
 from temporaldp.values import FloatArray
@@ -107,7 +107,7 @@ class StepValues:
         for a in range(n):
             for b in set(range(n)) - {a}:
                 certified[:, a, b] = _signed(both, a, b, pairs.h, np.array(epsilons))
-                value, curve = _pair(own.above, a, b)[::-FINER], _pair(arrived, a, b)
+                value, curve = curve_of_pair(own.above, a, b)[::-FINER], curve_of_pair(arrived, a, b)
                 for which, epsilon in enumerate(epsilons):
                     s = np.asarray(epsilon - levels[::-FINER])
                     tails = _tails(value, s, curve, pairs.h)
@@ -146,14 +146,9 @@ def pairs_of(evidence: LeakageCurves) -> Run:
     return evidence.pairs
 
 
-def _pair(curves: FloatArray, a: int, b: int) -> FloatArray:
-    """Return the curve of one pair on its grid."""
-    return curves if curves.ndim == 1 else np.asarray(curves[a % len(curves), b % len(curves)])
-
-
 def _signed(curves: FloatArray, a: int, b: int, h: float, epsilons: FloatArray) -> FloatArray:
     """Return an upper bound of the delta of one pair at any epsilon; below 0 by the reversed pair."""
-    first, second = (grid.interpolated(_pair(curves, *pair), h, np.abs(epsilons)) for pair in ((a, b), (b, a)))
+    first, second = (grid.interpolated(curve_of_pair(curves, *pair), h, np.abs(epsilons)) for pair in ((a, b), (b, a)))
     fallen = np.exp(np.minimum(epsilons, 0.0))
     found: FloatArray = np.where(epsilons < 0.0, (1.0 - fallen) + fallen * second, first)
     return np.minimum(found * (1.0 + 1e-12) + 1e-15, 1.0)

@@ -187,8 +187,8 @@ class LeakageCurves(Evidence):
                 raise InputError(f"expected one of the states {', '.join(self.states)}, got {name!r}")
         if state == other:
             raise InputError(f"expected two different states, got {state!r} twice")
-        curves = _of_pair(run.curve(at, direction), self.states.index(state), self.states.index(other))
-        return self._shown(at, direction, curves.ravel())
+        curve = curve_of_pair(run.curve(at, direction), self.states.index(state), self.states.index(other))
+        return self._shown(at, direction, curve)
 
     def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
         """The epsilon of every ordered pair at the series' delta, shape (n, n), in nats: an upper bound.
@@ -204,7 +204,7 @@ class LeakageCurves(Evidence):
         curves, n = run.curve(at, direction), len(self.states)
         found = np.zeros((n, n))
         for a, b in itertools.permutations(range(n), 2):
-            found[a, b] = run.curves.epsilon(_of_pair(curves, a, b))
+            found[a, b] = run.curves.epsilon(curve_of_pair(curves, a, b))
         return np.minimum(found, float(self._by_one(direction)[at]))
 
     def worst_pair(self, step: int, direction: Direction = "temporal") -> tuple[str, str] | None:
@@ -259,9 +259,9 @@ class LeakageCurves(Evidence):
         return PrivacyCurve(self.grid, high, np.zeros_like(high) if low is None else low, pure)
 
 
-def _of_pair(curves: FloatArray, a: int, b: int) -> FloatArray:
-    """The curve of one pair of states, shape (1, 1, K + 1); all pairs may have the same one."""
-    return curves if curves.ndim == 1 else curves[a % len(curves), b % len(curves)][None, None]
+def curve_of_pair(curves: FloatArray, a: int, b: int) -> FloatArray:
+    """The curve of one pair of states, shape (K + 1,); all pairs may have the same one."""
+    return curves if curves.ndim == 1 else np.asarray(curves[a % len(curves), b % len(curves)])
 
 
 def promised(curves: Curves, releases: Sequence[Mechanisms]) -> FloatArray:

@@ -179,7 +179,7 @@ class ExactFilter(Filter):
             return now
         pairs, rollouts, zero = self.pairs, self.open, np.zeros(len(problem.pairs[0]))
         if problem.forward is not None:
-            new = self._new_rollouts(epsilon)
+            new = self._new_rollouts(problem.forward, epsilon)
             moved = rollouts.advanced(epsilon, problem.forward.at(t))
             every = np.arange(len(problem.pairs[0]))
             pairs, rollouts = problem.unsealed(np.concatenate((pairs, every)), Coefficients.joined((moved, new)))
@@ -188,15 +188,14 @@ class ExactFilter(Filter):
             past = past.closest(problem, problem.backward, later)
         return replace(now, past=past, pairs=pairs, open=rollouts)
 
-    def _new_rollouts(self, epsilon: float) -> Coefficients:
+    def _new_rollouts(self, side: Transitions, epsilon: float) -> Coefficients:
         """Rollouts into the future from the next step, which ask what room a budget there leaves."""
         problem, past, t = self.problem, self.past, self.n_steps
-        assert problem.forward is not None
-        new = problem.rollouts(problem.forward, t, problem.level - epsilon - past.leakage)
+        new = problem.rollouts(side, t, problem.level - epsilon - past.leakage)
         loose = np.flatnonzero(~past.close & ~(new.excess(problem.alpha) <= problem.slack))
         if loose.size:
             past = past.closer(problem, problem.backward, loose)
-            new = problem.rollouts(problem.forward, t, problem.level - epsilon - past.leakage)
+            new = problem.rollouts(side, t, problem.level - epsilon - past.leakage)
         return new
 
     def saved(self) -> dict[str, Any]:
@@ -249,7 +248,7 @@ class ExactFilter(Filter):
         if problem.forward is not None and len(self.open):
             # Nothing follows a final step.
             alone = problem.forward.chain(np.zeros(1, np.int64), np.zeros(1), np.zeros(1)), 0.0
-            ahead = alone if final else self.tail.ahead(problem, t)
+            ahead = alone if final else self.tail.ahead(problem, problem.forward, t)
             epsilon = _lowered(*ahead, self.open, least, epsilon, problem.room)
         following = None if final else self.tail.later(problem, t)
         if problem.backward is not None and following is not None and len(following):

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from temporaldp.accounting.exact.arrivals import pair_values
-from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, Incoming, OnlineProblem
+from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, Incoming, OnlineProblem, Transitions
 from temporaldp.kernels.exact import Chain
 from temporaldp.kernels.signs import Coefficients
 from temporaldp.values import ROUNDOFF as U
@@ -54,10 +54,9 @@ class Reserve:
         """Incoming leakage of step t about each pair, in nats, upper bounds."""
         return np.asarray(self.future[min(t, len(self.future) - 1)])
 
-    def ahead(self, problem: OnlineProblem, t: int) -> tuple[Chain, float]:
+    def ahead(self, problem: OnlineProblem, side: Transitions, t: int) -> tuple[Chain, float]:
         """The steps after t, the furthest first, then t with nothing released there; and their incoming leakage at t."""
-        side, largest = problem.forward, self.future.max(axis=1, initial=0.0)
-        assert side is not None
+        largest = self.future.max(axis=1, initial=0.0)
         if self.epsilon == 0.0:
             return side.chain(np.array([side.number(t)]), np.zeros(1), np.zeros(1)), 0.0
         if len(self.future) == 1:
