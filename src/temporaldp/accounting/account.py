@@ -27,9 +27,6 @@ from temporaldp.values import LARGEST, real_number, whole_number
 ReadBudgets: TypeAlias = Callable[[], Sequence[float]]
 """Returns what the steps before a saved state spent."""
 
-NEVER = -1
-"""In place of a number of steps that spent no more than the reserve: one of them did."""
-
 
 class Account:
     """Account of one release, for one thread at a time. Its arguments are checked by the caller.
@@ -69,7 +66,7 @@ class Account:
         self._adoptions: tuple[Adoption, ...] = ()
         self._timelines = population.users
         self._last_allowed: Filters | None = None
-        self._n_reserved = 0
+        self._n_reserved: int | None = 0
         self._counted: OnlineStates[Odometer] | None = None
         self._end: int | None = None
 
@@ -312,7 +309,7 @@ class Account:
             self._spent = [None] * one.step
             self.adopt(Population.of(one.adversary), both=one.both, reserve=one.reserve)
         self._spent, self._n_unread = [None] * state["n_steps"], state["n_steps"]
-        self._n_reserved = len(self) if state["reserved"] else NEVER
+        self._n_reserved = len(self) if state["reserved"] else None
         at = len(self), len(adopted)
         odometers = zip(state["odometers"], self._timelines, strict=True)
         self._counted = OnlineStates(tuple(ExactOdometer.restored(*one) for one in odometers), *at)
@@ -340,7 +337,7 @@ class Account:
 
         So a release that goes on after many such steps, which a ledger has, begins at once: its filters need not know them.
         """
-        if self.last_allowed is None or self._n_reserved == NEVER:
+        if self.last_allowed is None or self._n_reserved is None:
             return False
         number, reserve = self._n_reserved, self.reserve
         while number < len(self) and self._spent_from(number)[number] <= reserve:

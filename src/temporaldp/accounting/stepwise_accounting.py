@@ -105,14 +105,10 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
     ) -> Leakage:
         """Leakage of each step, by `Steps.leakage`."""
         steps = self.steps(user)
+        nothing = (steps.nothing,) * len(releases)
         backward, forward, temporal = (
-            np.array(
-                [
-                    steps.leakage(steps.nothing if a is None else a[t], float(e), steps.nothing if f is None else f[t])
-                    for t, e in enumerate(releases)
-                ]
-            )
-            for a, f in ((past, None), (None, future), (past, future))
+            np.array([steps.leakage(a, e, f) for a, e, f in zip(before, releases.tolist(), after, strict=True)])
+            for before, after in ((past, nothing), (nothing, future), (past, future))
         )
         return Leakage(backward, forward, temporal)
 

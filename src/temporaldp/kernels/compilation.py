@@ -76,7 +76,7 @@ class Kernel:
                 raise _OutOfTime
             return self.function(*arguments)
         compiles = "compiled" in self.__dict__ or _running.shares_arrays or _spent >= INTERPRETED_SECONDS
-        if compiles or not _is_small(arguments):
+        if compiles or any(one.size > LARGEST_INTERPRETED for one in _arrays(arguments)):
             return self.compiled(*arguments)
         before = [(one, one.copy()) for one in _arrays(arguments) if one.flags.writeable]
         try:
@@ -103,11 +103,6 @@ class Kernel:
 def share_arrays() -> None:
     """Compile all kernels that this thread calls: an interrupted one would undo what other threads wrote to its arrays."""
     _running.shares_arrays = True
-
-
-def _is_small(arguments: tuple[Any, ...]) -> bool:
-    """Whether no array is too large to be interpreted, those in tuples included."""
-    return all(one.size <= LARGEST_INTERPRETED for one in _arrays(arguments))
 
 
 def _arrays(arguments: tuple[Any, ...]) -> Iterator[Any]:

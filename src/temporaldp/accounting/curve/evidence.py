@@ -264,15 +264,6 @@ def curve_of_pair(curves: FloatArray, a: int, b: int) -> FloatArray:
     return curves if curves.ndim == 1 else np.asarray(curves[a % len(curves), b % len(curves)])
 
 
-def promised(curves: Curves, releases: Sequence[Mechanisms]) -> FloatArray:
-    """The leakage of each release by itself at the delta, shape (T,), in nats; an upper bound."""
-    known = {
-        release: min(curves.epsilon(curves.own(release)), math.fsum(one.pure_epsilon for one in release))
-        for release in set(releases)
-    }
-    return np.array([known[release] for release in releases])
-
-
 def composition(curves: Curves, releases: Sequence[Mechanisms]) -> FloatArray:
     """The worst curve of all these releases about any states; equal releases by repeated squaring."""
     found = NOTHING

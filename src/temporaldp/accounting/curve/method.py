@@ -29,7 +29,7 @@ from temporaldp.accounting.curve.arrivals import (
     chosen_grid,
     supremum_curves,
 )
-from temporaldp.accounting.curve.evidence import LeakageCurves, PrivacyCurve, Run, promised
+from temporaldp.accounting.curve.evidence import LeakageCurves, PrivacyCurve, Run
 from temporaldp.accounting.curve.pair_curves import PairCurves, affordable, checked_pairs, goes_by_pairs
 from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.paper.method import PaperBound
@@ -210,8 +210,13 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         return tuple((PrivacyGuarantee(epsilon),) if epsilon else () for epsilon in epsilons.tolist())
 
     def promised(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
-        """The epsilon of each release at the delta."""
-        return promised(SingleCurve(self._single_grid or COARSEST, self.delta, up=True), releases)
+        """The epsilon of each release at the delta; an upper bound."""
+        curves = SingleCurve(self._single_grid or COARSEST, self.delta, up=True)
+        known = {
+            release: min(curves.epsilon(curves.own(release)), math.fsum(one.pure_epsilon for one in release))
+            for release in set(releases)
+        }
+        return np.array([known[release] for release in releases])
 
     def arrivals(self, user: Adversary, side: Side, releases: tuple[Mechanisms, ...]) -> CurveArrivals:
         """Incoming leakage by each kind of curve: each transition, and composition with each release."""

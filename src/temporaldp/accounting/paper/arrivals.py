@@ -22,7 +22,7 @@ from temporaldp.kernels.compilation import kernel
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread
 from temporaldp.kernels.vertex import DIRECT_LIMIT, loss_of
-from temporaldp.values import ROUNDOFF, FloatArray, IntArray
+from temporaldp.values import ROUNDOFF, FloatArray
 
 
 class TransitionLoss:
@@ -110,20 +110,16 @@ def carry(d, x, starts, which, spent, first, last, arrived):
             before, level = profile, incoming
 
 
-def arrivals(profiles: Sequence[LeakageProfile], which: IntArray, spent: FloatArray) -> FloatArray:
-    """Incoming leakage at each of T steps for each of U users, shape (U, T), in nats.
-
-    Parameters
-    ----------
-    profiles : sequence of LeakageProfile
-    which : array, shape (U, T - 1) or (U, 1)
-        Number of the profile of each transition, or of all, -1 where the correlation is unknown.
-    spent : array, shape (T,)
-    """
-    arrived = np.zeros((len(which), spent.size))
-    if not profiles:
+def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
+    """Incoming leakage at every step of every user, shape (users, T), through the correlations of one direction, in nats."""
+    is_constant = all(correlation.is_constant for correlation in correlations)
+    each = range(1 if is_constant else len(spent) - 1)
+    matrices, which = numbered(correlation.at(k) for correlation in correlations for k in each)
+    arrived = np.zeros((len(correlations), len(spent)))
+    if not matrices or len(spent) == 1:
         return arrived
-    starts = np.cumsum([0, *map(len, profiles)])
+    profiles = [matrix.leakage_profile() for matrix in matrices]
+    starts, which = np.cumsum([0, *map(len, profiles)]), which.reshape(len(correlations), -1)
     d, x = (np.concatenate(parts) for parts in zip(*(profile.curve for profile in profiles), strict=True))
     spent = np.array(spent, order="C")  # Numba compiles anew for arrays that are read-only or not contiguous
     spread(
@@ -134,15 +130,3 @@ def arrivals(profiles: Sequence[LeakageProfile], which: IntArray, spent: FloatAr
         work=arrived.size * 50,
     )
     return arrived
-
-
-def arrivals_of_users(correlations: Sequence[Correlation], spent: FloatArray) -> FloatArray:
-    """Incoming leakage at every step of every user, shape (users, T), through the correlations of one direction."""
-    n_transitions = len(spent) - 1
-    if not n_transitions:
-        return np.zeros((len(correlations), 1))
-    is_constant = all(correlation.is_constant for correlation in correlations)
-    each = range(1 if is_constant else n_transitions)
-    matrices, which = numbered(correlation.at(k) for correlation in correlations for k in each)
-    profiles = [matrix.leakage_profile() for matrix in matrices]
-    return arrivals(profiles, which.reshape(len(correlations), -1), spent)
