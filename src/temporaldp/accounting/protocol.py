@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.accounting.monotone_search import largest_sustainable
-from temporaldp.correlation import Adversary, TransitionMatrix
-from temporaldp.correlation.adversary import Matrix, exactly_known
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import Matrix
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import part
@@ -499,9 +499,3 @@ def constant_matrix(user: Adversary, side: Side) -> Matrix | None:
             "later steps. Use temporal_leakage for the steps that the sequence covers, or Periodic if they repeat"
         )
     return correlation.at(0)  # clocks are written out by `temporaldp.accounting.periodic`
-
-
-def constant_known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:
-    """The one matrix of a direction, or None; `InputError` where it varies with time or is known by intervals only."""
-    matrix = constant_matrix(user, side)
-    return None if matrix is None else exactly_known(matrix)

@@ -54,8 +54,8 @@ MOST_STATES = 64
 LARGEST_SPREAD = 300.0
 """Nats that likelihoods may be apart, of everything or of some steps; beyond, numbers would overflow: the spread is given."""
 
-DEPTHS = (1, 2, 3)
-"""Steps that `by_rows` looks back: its linear bounds lose a little at every step, so that more do not help."""
+MOST_DEPTH = 3
+"""Steps that `by_rows` looks back at most: its linear bounds lose a little at every step, so that more do not help."""
 
 AT_ONCE = 64
 """Pairs whose bounds `by_rows` improves together, those with the largest first."""
@@ -365,7 +365,7 @@ def depth(n: int) -> int:
     """Steps before the last that are looked at."""
     by_enumeration = int(math.log2(MOST_VECTORS)) // n - 1
     # Steps that are looked back at most: what lies further away hardly counts
-    return min(by_enumeration, 8) if by_enumeration >= 1 else max(DEPTHS)
+    return min(by_enumeration, 8) if by_enumeration >= 1 else MOST_DEPTH
 
 
 def arrival(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequence[float]) -> FloatArray:
@@ -473,10 +473,9 @@ def by_rows(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequ
         some = order[first : first + AT_ONCE]
         if rough[some[0]] <= largest:
             break
-        for d in DEPTHS:
-            if d <= back:
-                # Halvings of the interval of a pair's ratio: more for the pairs that matter than for all at first
-                rough[some] = _root(matrices[: d + 1], epsilons[:d], spreads[d], i[some], j[some], rough[some], 18)
+        for d in range(1, back + 1):
+            # Halvings of the interval of a pair's ratio: more for the pairs that matter than for all at first
+            rough[some] = _root(matrices[: d + 1], epsilons[:d], spreads[d], i[some], j[some], rough[some], 18)
         largest = max(largest, float(rough[some].max()))
     arrived = np.zeros((n, n))
     arrived[i, j] = np.log1p(rough) * (1.0 + 8.0 * U)

@@ -245,8 +245,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             (without,) = method.series([user], method.of_epsilons(pure))
             known = {direction: getattr(without, direction) for direction in DIRECTIONS}
         evidence = LeakageCurves(releases, upper, lower, known, pairs, user.states or ())
-        backward, forward, temporal = (evidence.epsilons(direction) for direction in DIRECTIONS)
-        return Leakage(backward, forward, temporal, evidence)
+        return Leakage(*map(evidence.epsilons, DIRECTIONS), evidence=evidence)
 
     def temporal(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> FloatArray:
         """TPL of every step by the tightest kind of curve, upper bounds alone, shape (T,); for planners."""

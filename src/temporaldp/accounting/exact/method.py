@@ -46,10 +46,11 @@ from temporaldp.accounting.protocol import (
     Odometer,
     Side,
     budgets,
-    constant_known_matrix,
+    constant_matrix,
     largest_limits,
 )
-from temporaldp.correlation import Adversary
+from temporaldp.correlation import Adversary, TransitionMatrix
+from temporaldp.correlation.adversary import exactly_known
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals
@@ -211,7 +212,7 @@ class Exact(Accounting[Releases, Any]):
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: Releases) -> Limit | None:
         """The supremum of incoming leakage and the step's own part."""
-        matrix = constant_known_matrix(user, side)
+        matrix = _known_matrix(user, side)
         if matrix is None:
             return None
         ceiling = float((PAPER.supremum_arrivals(user, side, release.width) + release.width)[0])
@@ -292,7 +293,7 @@ class Exact(Accounting[Releases, Any]):
 
     def _leakage_within(self, user: Adversary, release: Releases, alpha: float) -> float:
         """TPL over an infinite horizon, if it is at most alpha; otherwise more than alpha."""
-        past, future = (constant_known_matrix(user, side) for side in SIDES)
+        past, future = (_known_matrix(user, side) for side in SIDES)
         if release.is_plain and any(
             matrix is not None and not has_supremum(matrix.probabilities, float(release.width[0]))
             for matrix in (past, future)
@@ -322,6 +323,12 @@ class Exact(Accounting[Releases, Any]):
                 if share == shares[-1]:
                     raise
         return found, min(one.reserve for one in found)
+
+
+def _known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:
+    """The one matrix of a direction, or None; `InputError` where it varies with time or is known by intervals only."""
+    matrix = constant_matrix(user, side)
+    return None if matrix is None else exactly_known(matrix)
 
 
 EXACT = Exact()
