@@ -51,7 +51,6 @@ DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 SPARED = 4e-12
 """Share of alpha that a constant budget leaves: the supremum and a long series round in ways of their own."""
 
-
 NOT_ADOPTABLE = (
     "expected an accountant by the exact leakage, Exact() without distances: only that one can go on with another correlation; "
     "begin another release, whose level counts by itself"

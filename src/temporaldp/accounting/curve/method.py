@@ -245,7 +245,8 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             (without,) = method.series([user], method.of_epsilons(pure))
             known = {direction: getattr(without, direction) for direction in DIRECTIONS}
         evidence = LeakageCurves(releases, upper, lower, known, pairs, user.states or ())
-        return Leakage(*map(evidence.epsilons, DIRECTIONS), evidence=evidence)
+        backward, forward, temporal = (evidence.epsilons(direction) for direction in DIRECTIONS)
+        return Leakage(backward, forward, temporal, evidence)
 
     def temporal(self, user: Adversary, releases: tuple[Mechanisms, ...]) -> FloatArray:
         """TPL of every step by the tightest kind of curve, upper bounds alone, shape (T,); for planners."""
