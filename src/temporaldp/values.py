@@ -92,7 +92,6 @@ def refuse(*cases: tuple[bool, InputError]) -> None:
 
 def positive(value: Any, name: str) -> float:
     """Return `value` as a float if it is a positive budget, level or scale within the limits."""
-    real_number(value, name, gt=0.0, error=BudgetError)
     return real_number(value, name, ge=SMALLEST, le=LARGEST, error=BudgetError)
 
 

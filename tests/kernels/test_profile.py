@@ -304,9 +304,9 @@ def test_arguments_are_refused_with_their_names():
     profile = random_correlation(3, rng=0).leakage_profile()
     with pytest.raises(BudgetError, match="gamma >= 1"):
         profile.contraction(0.5)
-    with pytest.raises(BudgetError, match="epsilon to be a finite number > 0"):
+    with pytest.raises(BudgetError, match="epsilon to be a finite number >= 1e-100"):
         profile.supremum(epsilon=0.0)
-    with pytest.raises(BudgetError, match="alpha to be a finite number > 0"):
+    with pytest.raises(BudgetError, match="alpha to be a finite number >= 1e-100"):
         profile.sustainable_budget(alpha=math.inf)
     with pytest.raises(BudgetError, match="number or an array"):
         profile.loss("much")

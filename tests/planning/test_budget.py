@@ -177,8 +177,8 @@ def test_a_plan_hands_out_budgets_step_by_step():
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"alpha": 0.0}, BudgetError, "alpha to be a finite number > 0"),
-        ({"alpha": float("nan")}, BudgetError, "alpha to be a finite number > 0"),
+        ({"alpha": 0.0}, BudgetError, "alpha to be a finite number >= 1e-100"),
+        ({"alpha": float("nan")}, BudgetError, "alpha to be a finite number >= 1e-100"),
         ({"alpha": 1.0, "horizon": 0}, BudgetError, "whole number of at least 1, got 0"),
         ({"alpha": 1.0, "horizon": 2.5}, BudgetError, "whole number"),
         ({"alpha": 1.0, "method": "quantified"}, BudgetError, "needs the horizon"),

@@ -106,7 +106,7 @@ def test_bad_snapshots_are_refused(snapshot, message):
 
 
 def test_bad_budgets_are_refused():
-    with pytest.raises(BudgetError, match="finite number > 0"):
+    with pytest.raises(BudgetError, match="finite number >= 1e-100"):
         DiscreteLaplaceHistogram(n_states=3)([1, 2, 3], 0.0)
 
 

@@ -224,7 +224,6 @@ def estimated(
         empty = [traces.states[k] for k in np.flatnonzero(~(totals > 0))]
         other = "next" if direction == "forward" else "previous"
         raise EstimationError(
-            f"the traces{who} show no {other} state for {listed(empty)}, so there is no {direction} row for it; "
-            f"{advice}"
+            f"the traces{who} show no {other} state for {listed(empty)}, so there is no {direction} row for it; {advice}"
         )
     return TransitionMatrix(weights / totals[:, None], traces.states)
