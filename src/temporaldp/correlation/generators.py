@@ -48,10 +48,9 @@ def smoothed_correlation(matrix: TransitionMatrix | ArrayLike, *, s: float) -> T
            [0.25, 0.75]])
     """
     real_number(s, "smoothing parameter s", gt=0.0)
-    if not isinstance(matrix, TransitionMatrix):
-        matrix = TransitionMatrix(matrix)
-    raised = matrix.dense() + s
-    return TransitionMatrix(raised / raised.sum(axis=1, keepdims=True), matrix.states)
+    known = TransitionMatrix(matrix)
+    raised = known.dense() + s
+    return TransitionMatrix(raised / raised.sum(axis=1, keepdims=True), known.states)
 
 
 def random_correlation(n_states: int, *, rng: np.random.Generator | int) -> TransitionMatrix:
