@@ -60,11 +60,9 @@ def epsilon_of_one(mechanism: Mechanism, *, delta: float) -> float:
         # Nats. Larger losses are not evaluated.
         if high > 1e6:
             return math.inf
-    while high - low > 1e-6 * high:
+    while high - low > 1e-6 * high and high >= 1e-12:
         middle = 0.5 * (low + high)
         low, high = (low, middle) if holds_at(mechanism, middle, delta) else (middle, high)
-        if high < 1e-12:
-            break
     return float(high)
 
 

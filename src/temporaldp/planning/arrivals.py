@@ -78,10 +78,8 @@ def arrivals(users: list[Adversary], alpha: float) -> list[Arrival]:
     found = []
     for index, user in enumerate(users):
         for backward, known in ((True, user.backward), (False, user.forward)):
-            if not known:
-                continue
             columns = [_relevant(matrix.leakage_profile(), alpha) for matrix in known.matrices]
-            rows = max(len(d) for d, _ in columns)
+            rows = max((len(d) for d, _ in columns), default=0)
             if rows == 0:
                 continue
             d, x = np.full((rows, len(columns)), 0.5), np.zeros((rows, len(columns)))

@@ -83,8 +83,7 @@ def replan(
     request = Request(account_of(accountant).population, alpha, accountant.horizon)
 
     def whole(epsilons: FloatArray) -> LeakageSeries:
-        budgets = np.concatenate((spent, epsilons))
-        return accountant.leakage(budgets)
+        return accountant.leakage(np.concatenate((spent, epsilons)))
 
     def admitted(epsilons: FloatArray) -> FloatArray:
         for halving in range(53):

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
+from temporaldp.accounting import LeakageSeries, temporal_leakage
 from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
@@ -119,10 +119,6 @@ class Request:
     def series(self, epsilons: FloatArray) -> LeakageSeries:
         """Leakage of budgets, one per step."""
         return temporal_leakage(self.population, epsilons, accounting=self.accounting)
-
-    def supremum(self, epsilon: float) -> LeakageSupremum:
-        """Supremum of a budget that every step spends."""
-        return leakage_supremum(self.population, epsilon, accounting=self.accounting)
 
     def sustainable_epsilon(self) -> float:
         """Sustainable budget at the level alpha for all users; a lower bound, 0 if there is none."""

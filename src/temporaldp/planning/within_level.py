@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_supremum
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.optimal import Measure
 from temporaldp.planning.plan import Method, Optimality
@@ -32,7 +32,11 @@ def plan_within_level(
         if request.horizon is None and spent[0] < SMALLEST:
             break
         if leakage is None or halving:
-            leakage = request.supremum(float(spent[0])) if request.horizon is None else request.series(spent)
+            leakage = (
+                leakage_supremum(request.population, float(spent[0]), accounting=request.accounting)
+                if request.horizon is None
+                else request.series(spent)
+            )
         if leakage.worst <= ceiling:
             return BudgetPlan(
                 leakage=leakage,
