@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from temporaldp.correlation.transition import ROW_SUM_TOLERANCE
 from temporaldp.errors import InputError, StateError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
-from temporaldp.values import FloatArray, assign, compared_by_value, read_only, whole_number
+from temporaldp.values import FloatArray, assign, compared_by_value, read_only, real_array, whole_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,15 +107,12 @@ class OutputTable(Mechanism):
 
 def checked_table(probabilities: ArrayLike) -> FloatArray:
     """The table of probabilities, shape (n, m) with n >= 2; `InputError` for anything else."""
-    try:
-        table = np.array(probabilities, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("expected a table of probabilities, one row per state and one column per output") from None
+    table = real_array(probabilities, "a table of probabilities, one row per state and one column per output,", ge=0.0)
     if table.ndim != 2 or table.shape[0] < 2:
         raise InputError(f"expected a table of shape (n, m) with n >= 2 states, got shape {table.shape}")
-    if not ((table >= 0.0).all() and np.allclose(table.sum(axis=1), 1.0, rtol=0.0, atol=ROW_SUM_TOLERANCE)):
+    if not np.allclose(table.sum(axis=1), 1.0, rtol=0.0, atol=ROW_SUM_TOLERANCE):
         bad = int(np.argmax(np.abs(table.sum(axis=1) - 1.0)))
-        raise InputError(f"expected probabilities >= 0 and rows that sum to 1, row {bad} sums to {table[bad].sum():g}")
+        raise InputError(f"expected rows that sum to 1, row {bad} sums to {table[bad].sum():g}")
     return table
 
 

@@ -18,7 +18,7 @@ from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.planning.measurement import Measurement, require_noise_mechanism
 from temporaldp.planning.plan import Plan
 from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
-from temporaldp.values import FloatArray, compared_by_value, copy_in
+from temporaldp.values import FloatArray, compared_by_value, copy_in, real_array
 
 
 def planned_grid(alpha: float, *, pairwise: bool = False) -> float:
@@ -57,10 +57,7 @@ class NoisePlan(Plan):
         copy_in(self, "scales")
         if not self.delta > 0.0:
             raise InputError("expected the leakage of a noise plan to be at a delta > 0, got one with delta = 0")
-        if self.scales.shape != self.epsilons.shape or not (np.isfinite(self.scales) & (self.scales > 0.0)).all():
-            raise InputError(
-                f"expected finite scales > 0, one for each of {len(self.epsilons)} epsilons, got {self.scales}"
-            )
+        real_array(self.scales, "scales", shape=self.epsilons.shape, gt=0.0)
 
     @property
     def description(self) -> str:

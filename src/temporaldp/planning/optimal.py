@@ -17,7 +17,7 @@ from temporaldp.planning.arrivals import arrivals, undominated
 from temporaldp.planning.barrier import PaperProgram, minimise
 from temporaldp.planning.bound import lower_bound
 from temporaldp.planning.plan import Objective
-from temporaldp.values import FloatArray
+from temporaldp.values import FloatArray, real_array
 
 POWERS: dict[str, int] = {"mean_absolute_error": 1, "mean_squared_error": 2}
 
@@ -44,11 +44,10 @@ def measure(objective: str, weights: ArrayLike | None, horizon: int) -> Measure:
     """A checked measure over `horizon` steps; weights sum to 1."""
     if objective not in POWERS:
         raise InputError(f"expected objective to be one of {', '.join(POWERS)}, got {objective!r}")
-    given = np.ones(horizon) if weights is None else np.array(weights, dtype=np.float64)
-    if given.shape != (horizon,):
-        raise BudgetError(f"expected {horizon} weights, one per step, got an array of shape {given.shape}")
-    if not (np.isfinite(given) & (given >= 0.0)).all() or not given.any():
-        raise BudgetError("expected finite weights >= 0, and at least one above 0")
+    equal = np.ones(horizon)
+    given = real_array(equal if weights is None else weights, "weights", shape=equal.shape, ge=0.0, error=BudgetError)
+    if not given.any():
+        raise BudgetError("expected at least one weight above 0")
     share = given / given.max()
     return Measure("mean_squared_error" if POWERS[objective] == 2 else "mean_absolute_error", share / share.sum())
 

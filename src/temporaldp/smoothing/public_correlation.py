@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.correlation import (
@@ -18,7 +17,7 @@ from temporaldp.correlation.protocol import Correlation
 from temporaldp.correlation.states import require_same_states
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.planning import Source
-from temporaldp.values import assign, compared_by_value
+from temporaldp.values import assign, compared_by_value, real_array
 
 WHERE_FROM = (
     "learn it from public or historical traces (PublicCorrelation.from_history, --history), or with differential privacy "
@@ -165,9 +164,9 @@ class PublicCorrelation:
 def _checked_initial(initial: ArrayLike | None, n_states: int) -> tuple[float, ...] | None:
     if initial is None:
         return None
-    counts = np.asarray(initial, dtype=np.float64)
-    if counts.shape != (n_states,) or not (np.isfinite(counts) & (counts >= 0.0)).all() or not counts.any():
-        raise InputError(f"expected initial counts of {n_states} states, none negative and not all 0, got {initial!r}")
+    counts = real_array(initial, "initial counts", shape=(n_states,), ge=0.0)
+    if not counts.any():
+        raise InputError("expected initial counts that are not all 0")
     return tuple(counts.tolist())
 
 
