@@ -89,6 +89,10 @@ def test_bad_traces(tmp_path, case, command):
         (("release", SAMPLE, "--plan", "absent.json", "-o", "r.xlsx"), ".parquet or .csv"),
         (("release", SAMPLE, "--plan", "absent.json", "-o", "no/r.csv"), "folder no does not exist"),
         (("report", SAMPLE, "-o", "r.html"), "expected --epsilon"),
+        (
+            ("report", "--epsilon", "1", "--plan", "p.json", "--ledger", "l.db", "-o", "r.html"),
+            "expected one of --epsilon",
+        ),
         (("report", SAMPLE, "--epsilon", "1", "-o", "no/r.html"), "folder no does not exist"),
         (("report", SAMPLE, "--epsilon", "1", "--set", "report.true_counts=true", "-o", "r.html"), "give both"),
     ],
