@@ -125,7 +125,7 @@ def _largest(
         (chains[0], chains[-1]), (chains[0], chains[-1]), False, np.zeros(len(chains), np.int64), lift[0], drop[0], limit,
         ceiling, np.stack(static), np.ones((len(chains), n, n)), candidates, np.empty((4, n)), depths,
     )  # fmt: skip
-    return attained, proved, pair, int(depths.max())
+    return float(attained), float(proved), int(pair), int(depths.max())
 
 
 def has_supremum(matrix: Any, epsilon: float) -> bool:
