@@ -124,8 +124,9 @@ def export(
 
 @app.command("adopt")
 def adopt(
-    place: o.LedgerArgument = None,
-    history: o.HistoryOption = None,
+    context: typer.Context,
+    release_ledger: o.LedgerArgument = None,
+    history_path: o.HistoryOption = None,
     plan: Annotated[
         Path | None, o.option("--plan", help="For a renewed level: a plan with the new correlation.", metavar="FILE")
     ] = None,
@@ -141,7 +142,7 @@ def adopt(
     assignments: o.SetOption = None,
 ) -> None:
     """Account with another correlation from the next step on; earlier steps keep theirs, and the level holds for all."""
-    settings = o.read(project, assignments, {"history.path": history, "release.ledger": place}).settings
+    settings = o.given(context).settings
     if not settings.has_correlation:
         raise InputError(
             "expected a correlation: --history FILE, a correlation (--set correlation.file=FILE), or matrices (--set "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
+import typer
 from rich.markup import escape
 
 from temporaldp import Adversary, DiscreteLaplaceHistogram, InputError, TemporalAccountant, estimate_adversaries
@@ -24,13 +25,14 @@ ROUNDED = 1e-9
 
 
 def share(
-    place: o.LedgerArgument = None,
-    alpha: o.AlphaOption = None,
+    context: typer.Context,
+    release_ledger: o.LedgerArgument = None,
+    privacy_alpha: o.AlphaOption = None,
     tables: Annotated[
         list[str] | None,
         o.option("--table", help="A table, and past traces of it; once for each table.", metavar="NAME=HISTORY"),
     ] = None,
-    shares: Annotated[
+    release_shares: Annotated[
         str | None,
         o.option(
             "--shares", help="Share of a step's budget for each table (default: equal).", metavar="NAME=SHARE,..."
@@ -52,8 +54,7 @@ def share(
 
     Each job then publishes its table: `temporaldp release DATA --ledger LEDGER --set release.table=NAME -o FILE`.
     """
-    options = {"privacy.alpha": alpha, "release.ledger": place, "release.shares": shares}
-    settings = o.read(project, assignments, options).settings
+    settings = o.given(context).settings
     place, level, prior = o.ledger_of(settings), settings.privacy.alpha, settings.correlation.prior
     if level is None:
         raise InputError("expected --alpha A, the level for all tables together, in nats")

@@ -6,9 +6,8 @@ which `--set SECTION.KEY=VALUE` overrides.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -18,41 +17,22 @@ from temporaldp.project import Project
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
 
-NAMES = {
-    "traces.path": "TRACES",
-    "history.path": "--history",
-    "study.alphas": "--alpha",
-    "study.epsilons": "--epsilon",
-    "study.scales": "--scale",
-}
-"""Names in messages of options that are not named after the last part of their key."""
-
-
-def read(project: Path | None, assignments: list[str] | None, options: Mapping[str, Any]) -> Project:
-    """Return the project of a command: the project file, `--set` and the options, of which the later ones win.
-
-    Parameters
-    ----------
-    project : path or None
-        The project file; by default `temporaldp.toml` of the working directory, if there is one.
-    assignments : list of str or None
-        Values of `--set`.
-    options : mapping from keys ("privacy.alpha") to values
-        None where an option was not given.
-    """
-    from temporaldp.project.document import read_settings
-
-    named = {key: (NAMES.get(key) or f"--{key.partition('.')[2]}", value) for key, value in options.items()}
-    return Project(read_settings(project, assignments or [], named))
-
 
 def given(context: typer.Context) -> Project:
-    """Return the project of a command: each of its parameters that sets a key is named after it, such as `privacy_alpha`."""
+    """Return the project of a command: its file, `--set` and the other options, of which the later ones win.
+
+    A parameter that sets a key is named after it, such as `privacy_alpha`; None leaves the key as it is.
+    """
+    from temporaldp.project.document import read_settings
     from temporaldp.project.settings import Settings
 
-    values = {tuple(name.split("_", 1)): value for name, value in context.params.items()}
-    keys = {".".join(name): value for name, value in values.items() if name[0] in Settings.model_fields}
-    return read(context.params["project"], context.params["assignments"], keys)
+    options = {}
+    for parameter in context.command.params:
+        section, _, key = str(parameter.name).partition("_")
+        if key and section in Settings.model_fields:
+            shown = parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.metavar)
+            options[f"{section}.{key}"] = shown, context.params[str(parameter.name)]
+    return Project(read_settings(context.params["project"], context.params["assignments"] or [], options))
 
 
 def option(*names: str, help: str, metavar: str | None = None) -> typer.models.OptionInfo:
@@ -72,7 +52,9 @@ def ledger_of(settings: Settings) -> str:
 
 def place_of(place: str | None) -> str:
     """Return the given ledger, or that of the project file of the working directory."""
-    return place if place is not None else ledger_of(read(None, None, {}).settings)
+    from temporaldp.project.document import read_settings
+
+    return place if place is not None else ledger_of(read_settings())
 
 
 LedgerArgument: TypeAlias = Annotated[

@@ -6,6 +6,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from temporaldp import ContinualRelease, InputError, release_histograms, save_released
 from temporaldp.cli import options as o
 from temporaldp.cli.earlier_output import is_earlier, refuse_existing
@@ -24,20 +26,21 @@ if TYPE_CHECKING:
 
 
 def release(
-    traces: o.TracesArgument = None,
-    history: o.HistoryOption = None,
-    alpha: o.AlphaOption = None,
-    plan: Annotated[
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    history_path: o.HistoryOption = None,
+    privacy_alpha: o.AlphaOption = None,
+    release_plan: Annotated[
         Path | None, o.option("--plan", help="Plan (from `temporaldp plan`), in place of --alpha.", metavar="FILE")
     ] = None,
-    ledger: Annotated[
+    release_ledger: Annotated[
         str | None,
         o.option("--ledger", help="SQLite file or postgresql:// URL that stores every step.", metavar="LEDGER"),
     ] = None,
-    output: Annotated[
+    release_output: Annotated[
         Path | None, o.option("--output", "-o", help="Published counts (.parquet or .csv).", metavar="FILE")
     ] = None,
-    horizon: o.HorizonOption = None,
+    privacy_horizon: o.HorizonOption = None,
     dry_run: Annotated[
         bool, o.option("--dry-run", help="Report what would be spent and leak; draw and write nothing.")
     ] = False,
@@ -51,16 +54,7 @@ def release(
     With a ledger, the command may run again as data arrive: a published step is returned as it was, later ones are added.
     Without one, every run draws new noise and spends the budgets of the plan again.
     """
-    options = {
-        "traces.path": traces,
-        "history.path": history,
-        "privacy.alpha": alpha,
-        "release.plan": plan,
-        "release.ledger": ledger,
-        "release.output": output,
-        "privacy.horizon": horizon,
-    }
-    settings = o.read(project, assignments, options).settings
+    settings = o.given(context).settings
     target = checked_output(settings, dry_run=dry_run)
     asked = settings.release
     if asked.ledger is None:
