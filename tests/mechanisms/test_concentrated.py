@@ -69,5 +69,5 @@ def test_near_the_best_single_order(rho):
 
 @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan, 1e9, "much", True, None])
 def test_what_is_no_rho_is_refused(rho):
-    with pytest.raises(InputError, match="expected rho from"):
+    with pytest.raises(InputError, match="expected rho to be a finite number"):
         ConcentratedGuarantee(rho)

@@ -8,10 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from temporaldp.errors import InputError
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of
-from temporaldp.values import FloatArray
+from temporaldp.values import FloatArray, real_number
 
 ORDERS = 1.0 + np.logspace(-3.0, 5.0, 900)
 """Orders of the Renyi divergence that are tried: each gives a bound that holds, and the best of these is within a hundredth."""
@@ -55,9 +54,7 @@ class ConcentratedGuarantee(Mechanism):
     rho: float
 
     def __post_init__(self) -> None:
-        number = isinstance(self.rho, int | float | np.number) and not isinstance(self.rho, bool)
-        if not (number and LEAST_RHO <= self.rho <= LARGEST_RHO):
-            raise InputError(f"expected rho from {LEAST_RHO:g} to {LARGEST_RHO:g}, got {self.rho!r}")
+        real_number(self.rho, "rho", ge=LEAST_RHO, le=LARGEST_RHO)
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The delta at each epsilon: of Gaussian noise, and the hull above every mechanism with the guarantee."""
