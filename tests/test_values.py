@@ -6,6 +6,8 @@ import copy
 import dataclasses
 import inspect
 import pickle
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -55,7 +57,15 @@ from temporaldp.release import (
     SyntheticTraces,
 )
 from temporaldp.smoothing import CountEstimate
-from temporaldp.values import REPLACE_ONE, checked_relation, compared_by_value, positive, whole_number
+from temporaldp.values import (
+    REPLACE_ONE,
+    checked_relation,
+    compared_by_value,
+    positive,
+    real_array,
+    real_number,
+    whole_number,
+)
 
 ONE_WAY = [[0.0, 1.0, 2.0], [2.0, 0.0, 1.0], [2.0, 1.0, 0.0]]
 """A metric that is no box."""
@@ -274,6 +284,38 @@ def test_what_is_no_whole_number_is_refused(value, least, message):
     for error in (InputError, BudgetError):
         with pytest.raises(error, match=message):
             whole_number(value, "k", least=least, error=error)
+
+
+@pytest.mark.parametrize("value", [1, 0.5, np.float32(0.5), np.int64(1), Fraction(1, 2), Decimal("0.5"), np.array(0.5)])
+def test_real_numbers_become_floats(value):
+    assert real_number(value, "x", gt=0.0, le=1.0) == float(value)
+    assert type(real_number(value, "x")) is float
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["1", b"1", True, np.True_, np.array(True), np.array("1"), np.array("abc"), None, [1.0], np.nan, Decimal("sNaN"),
+     10**400, Decimal("1.00000000000000000001"), 1.0],
+)  # fmt: skip
+def test_what_is_no_real_number_within_limits_is_refused(value):
+    with pytest.raises(BudgetError, match="expected x to be a finite number > 0 and < 1, got"):
+        real_number(value, "x", gt=0.0, lt=1.0, error=BudgetError)
+
+
+def test_arrays_of_real_numbers_are_refused_without_their_entries():
+    assert real_array([1, 2], "x", shape=(2,), ge=0.0).tolist() == [1.0, 2.0]
+    for values, message in (
+        ([1.0, 7777.0], "x to be finite numbers <= 10, got 1 others, the first at (1,)"),
+        ([[1.0]], "x of shape (2,), got shape (1, 1)"),
+        (["a", "b"], "x to be numbers"),
+        ([10**400, 1], "x to be numbers"),
+    ):
+        with pytest.raises(InputError) as refused:
+            real_array(values, "x", shape=(2,), le=10.0)
+        assert message in str(refused.value)
+        assert "7777" not in str(refused.value)
+    with pytest.raises(InputError, match=r"finite numbers, got others$"):
+        real_array([1.0, np.nan], "x", is_protected=True)
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, 1e-101, 1e101])

@@ -42,10 +42,11 @@ def real_number(
 
     Text and truth values are no numbers. `advice` ends the message.
     """
-    with suppress(TypeError, OverflowError):
-        is_finite = math.isfinite(value) and not isinstance(value, bool | np.bool_)
-        if is_finite and all(LIMITS[limit][1](value, bound) for limit, bound in limits.items()):
-            return float(value)
+    with suppress(TypeError, ValueError, OverflowError):
+        number = float(value)
+        is_number = math.isfinite(number) and np.asarray(value).dtype.kind not in "bSU"
+        if is_number and all(LIMITS[limit][1](number, bound) for limit, bound in limits.items()):
+            return number
     raise error(f"expected {name} to be a finite number{_within(limits)}, got {value!r}{advice}")
 
 
@@ -55,15 +56,16 @@ def real_array(
     *,
     shape: tuple[int, ...] | None = None,
     error: type[InputError] = InputError,
+    is_protected: bool = False,
     **limits: float,
 ) -> FloatArray:
     """Return a float array of finite numbers within limits, as of `real_number`; raise `error` otherwise.
 
-    The message names no entry: entries may be protected.
+    The message contains no entry; of protected arrays, neither how many are wrong, nor which.
     """
     try:
         found = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise error(f"expected {name} to be numbers, got something else") from None
     if shape is not None and found.shape != shape:
         raise error(f"expected {name} of shape {shape}, got shape {found.shape}")
@@ -72,9 +74,8 @@ def real_array(
         sound &= LIMITS[limit][1](found, bound)
     if not sound.all():
         first = tuple(int(k) for k in np.argwhere(~sound)[0])
-        raise error(
-            f"expected {name} to be finite numbers{_within(limits)}, got {int((~sound).sum())} others, the first at {first}"
-        )
+        found_others = "others" if is_protected else f"{int((~sound).sum())} others, the first at {first}"
+        raise error(f"expected {name} to be finite numbers{_within(limits)}, got {found_others}")
     return found
 
 

@@ -40,6 +40,27 @@ def a_case(rng, *, directions=(True, True)):
     return one(), one()
 
 
+def test_a_copy_has_the_budgets_that_are_read_while_it_is_made():
+    first, _ = a_case(np.random.default_rng(1))
+    told = TemporalAccountant(first)
+    told.spend(0.1)
+    told.spend(0.2)
+    again = TemporalAccountant(first)
+    account_of(again).resume(account_of(told).kept_state(), [], lambda: [0.1, 0.2])
+
+    class Reading:
+        """Odometers whose copy takes so long that another thread asks for the budgets."""
+
+        def __copy__(self):
+            assert again.spent.tolist() == [0.1, 0.2]
+            return self
+
+    account_of(again)._counted = Reading()
+    assert copy(again).spent.tolist() == [0.1, 0.2]
+    with pytest.raises(InputError, match="n_steps"):
+        account_of(TemporalAccountant(first)).resume(account_of(told).kept_state() | {"n_steps": -1}, [], refused)
+
+
 @pytest.mark.parametrize("alpha", [None, 0.8])
 @pytest.mark.parametrize("directions", [(True, True), (True, False), (False, True)])
 @pytest.mark.parametrize("changes", [False, True])

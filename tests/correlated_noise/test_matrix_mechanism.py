@@ -226,6 +226,11 @@ def test_a_simulation_refuses_what_it_cannot_do(given):
         simulate_leakage(adversary(STICKY), MatrixMechanism.tree(4, 2.0), delta=0.1, **given)
 
 
+def test_gaussian_noise_is_never_purely_private():
+    with pytest.raises(tdp.InputError, match="expected delta"):
+        MatrixMechanism.independent(4, sigma=1.0).calibrated(1.0, delta=0.0)
+
+
 def test_what_cannot_be_accounted_for_is_refused():
     mechanism = MatrixMechanism.tree(4, 2.0)
     known = adversary(STICKY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -65,6 +66,10 @@ def test_near_the_best_single_order(rho):
         assert found <= 1.02 * best
         if share > 1.0:  # near 0 the hull lies below what single orders give
             assert found >= 0.97 * best
+
+
+def test_rho_is_kept_as_a_float():
+    assert repr(ConcentratedGuarantee(Decimal("0.5")).rho) == "0.5"
 
 
 @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan, 1e9, "much", True, None])

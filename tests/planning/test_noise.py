@@ -148,6 +148,7 @@ def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
         ({"noise": "cauchy"}, "'gaussian' or 'laplace'"),
         ({"horizon": 0}, "at least 1"),
         ({"alpha": -1.0}, "alpha"),
+        ({"alpha": 1e7}, "alpha of a noise plan to be a finite number <= 100000"),
     ],
 )
 def test_bad_arguments(arguments, message):

@@ -182,6 +182,8 @@ def test_the_command_line_overrides_assignments_which_override_the_file(tmp_path
         ("[privacy]\nhorizon = 2.5\n", r"line 2: .*integer"),
         ("[correlation]\nstays = '0.1:0.2:0.3'\n", r"line 2: .*FROM:TO"),
         ("[deployment]\ntables = 'country'\n", r"line 2: .*NAME=NUMBER"),
+        ("[deployment]\ntables = 'x=0.5, x=0.5'\n", r"line 2: .*each name once"),
+        ("[release]\nshares = 'a=0.2,b=0.5, a=0.4'\n", r"line 2: .*each name once"),
         ("[traces\n", "is not valid TOML"),
         ("user = 'id'\n", "'user' stands outside of them"),
     ],

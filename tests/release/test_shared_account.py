@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -14,12 +16,15 @@ from temporaldp import (
     DiscreteLaplaceHistogram,
     InputError,
     Ledger,
+    Periodic,
     TemporalAccountant,
     TransitionMatrix,
+    read_traces,
+    release_histograms,
     temporal_leakage,
 )
 from temporaldp.correlation import independent_adversary
-from temporaldp.errors import LateDataError, LedgerMismatchError, SpentError, StateError
+from temporaldp.errors import InputDiffersWarning, LateDataError, LedgerMismatchError, SpentError, StateError
 from temporaldp.release import SharedRelease, export_ledger
 
 STAGES = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -109,6 +114,47 @@ def test_the_job_that_charges_a_step_chooses_its_budget_and_whether_it_is_the_la
         assert spent == pytest.approx((0.007, 0.003)) and sum(spent) <= stages.ledger.epsilons[0]
         with pytest.raises(InputError):
             places.release([10, 90], time=2, epsilon=-1.0)
+
+
+def test_threads_of_one_table_draw_every_step_once(tmp_path):
+    before = sys.getswitchinterval()
+    with opened(tmp_path / "account.db", "stages") as stages, ThreadPoolExecutor(6) as pool:
+        sys.setswitchinterval(1e-6)
+        try:
+            found = list(pool.map(lambda hour: stages.release([70, 30], time=hour // 6).tolist(), range(48)))
+        finally:
+            sys.setswitchinterval(before)
+        assert all(found[k] == found[k - k % 6] for k in range(48))
+        assert sum(event.kind == "table" for event in stages.ledger.events) == len(DRAWN) == 8
+
+
+def test_a_table_is_not_released_while_it_is_drawn(tmp_path):
+    def draw(snapshot, epsilon):
+        return account[0].release(snapshot, time=9)
+
+    account = [opened(tmp_path / "account.db", "stages", mechanism=draw)]
+    with account[0] as stages, pytest.raises(InputError, match="while it draws"):
+        stages.release([70, 30], time=1)
+
+
+def test_other_data_at_a_published_time_are_warned_about(tmp_path):
+    with opened(tmp_path / "account.db", "stages") as stages:
+        first = stages.release([70, 30], time=0).tolist()
+        with pytest.warns(InputDiffersWarning):
+            assert stages.release([60, 40], time=0).tolist() == first
+
+
+def test_a_table_skips_no_step_that_another_one_may_publish(tmp_path):
+    clock = Periodic((TransitionMatrix(STAGES), TransitionMatrix(PLACES)))
+    accountant = TemporalAccountant(Adversary(clock, clock), alpha=1.0, horizon=6)
+    with SharedRelease(
+        "stages", Counted(2), shares=SHARES, ledger=tmp_path / "a.db", accountant=accountant, step="1"
+    ) as stages:
+        rows = [f"{user},{hour},{'ab'[user % 2]}" for user in range(4) for hour in (0, 1, 3)]
+        (tmp_path / "gap.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+        with pytest.raises(InputError, match="Pass over those between first"):
+            release_histograms(read_traces(tmp_path / "gap.csv"), stages)
+        assert len(stages) == 0
 
 
 def test_what_does_not_fit_is_refused(tmp_path):

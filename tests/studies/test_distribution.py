@@ -12,9 +12,13 @@ from hypothesis import strategies as st
 
 from methods import method_of
 from temporaldp import (
+    Adversary,
     BudgetError,
     InputError,
+    IntervalMatrix,
+    Periodic,
     Trajectories,
+    TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
     sustainable_budget,
@@ -64,6 +68,18 @@ def test_everybody_is_leaked_about_as_if_alone(horizon, bound):
             alone = temporal_leakage(one, [0.1] * horizon, accounting=method_of(bound)).worst
         assert found.leakage[found.names.index(one.name)] == pytest.approx(alone, rel=1e-12)
     assert (np.diff(found.leakage) <= 0).all()
+
+
+def test_a_clock_is_followed_and_intervals_are_refused():
+    day, night = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]]), TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
+    clock = Periodic((day, night))
+    found = leakage_distribution([Adversary(clock, clock)], epsilon=0.1)
+    assert found.leakage[0] == leakage_supremum(Adversary(clock, clock), 0.1).temporal
+    assert found.leakage[0] > leakage_supremum(Adversary(day, day), 0.1).temporal
+    known = IntervalMatrix([[0.7, 0.1], [0.2, 0.6]], [[0.9, 0.3], [0.4, 0.8]])
+    for horizon in (None, 3):
+        with pytest.raises(InputError, match="known exactly"):
+            leakage_distribution([Adversary(known)], epsilon=0.1, horizon=horizon)
 
 
 @pytest.mark.slow

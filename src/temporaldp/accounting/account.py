@@ -76,7 +76,9 @@ class Account:
     def __copy__(self) -> Account:
         """An account of its own with the same past: what changes when something is spent is copied."""
         made = type(self).__new__(type(self))
-        made.__dict__.update(self.__dict__ | {"_spent": list(self._spent), "_counted": copy(self._counted)})
+        made.__dict__.update(self.__dict__)
+        # After that: budgets that another thread reads meanwhile would only be read once more.
+        made._spent, made._counted = list(self._spent), copy(self._counted)
         return made
 
     def __getstate__(self) -> dict[str, Any]:
@@ -306,9 +308,10 @@ class Account:
             )
         self._read = read
         for one in adopted:
-            self._spent = [None] * one.step
+            self._spent, self._n_unread = [None] * one.step, one.step
             self.adopt(Population.of(one.adversary), both=one.both, reserve=one.reserve)
-        self._spent, self._n_unread = [None] * state["n_steps"], state["n_steps"]
+        self._n_unread = whole_number(state["n_steps"], "n_steps", least=0)
+        self._spent = [None] * self._n_unread
         self._n_reserved = len(self) if state["reserved"] else None
         at = len(self), len(adopted)
         odometers = zip(state["odometers"], self._timelines, strict=True)

@@ -141,8 +141,9 @@ class TemporalAccountant:
     @property
     def spent(self) -> FloatArray:
         """Budget of each step, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
-        known = self._account.spent
-        return read_only(self.accounting.promised(tuple(known)) if self._account.delta else known)
+        with self._lock:
+            known = tuple(self._account.spent)
+        return read_only(self.accounting.promised(known) if self._account.delta else known)
 
     def __len__(self) -> int:
         return len(self._account)

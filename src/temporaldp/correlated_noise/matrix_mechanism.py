@@ -163,6 +163,7 @@ class MatrixMechanism(SequenceMechanism):
     def calibrated(self, epsilon: float, *, delta: float) -> MatrixMechanism:
         """Return a mechanism with this matrix and the least noise that is (epsilon, delta)-DP at event level."""
         positive(epsilon, "epsilon")
+        real_number(delta, "delta", gt=0.0, lt=1.0)
 
         def admits(mu: float) -> bool:
             return bool(gaussian_delta(np.array([epsilon]), mu)[1][0] <= delta)

@@ -48,7 +48,7 @@ def making(path: Path, *, replace: bool = False, durable: bool = True, mode: int
     OSError
         The file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
+    temporary = path.absolute().with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
     temporary.touch(mode, exist_ok=False)
     try:
         yield temporary

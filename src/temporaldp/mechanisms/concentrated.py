@@ -10,7 +10,7 @@ import numpy as np
 
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of
-from temporaldp.values import FloatArray, real_number
+from temporaldp.values import FloatArray, assign, real_number
 
 ORDERS = 1.0 + np.logspace(-3.0, 5.0, 900)
 """Orders of the Renyi divergence that are tried: each gives a bound that holds, and the best of these is within a hundredth."""
@@ -54,7 +54,7 @@ class ConcentratedGuarantee(Mechanism):
     rho: float
 
     def __post_init__(self) -> None:
-        real_number(self.rho, "rho", ge=LEAST_RHO, le=LARGEST_RHO)
+        assign(self, rho=real_number(self.rho, "rho", ge=LEAST_RHO, le=LARGEST_RHO))
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The delta at each epsilon: of Gaussian noise, and the hull above every mechanism with the guarantee."""

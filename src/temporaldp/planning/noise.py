@@ -20,7 +20,7 @@ from temporaldp.accounting.monotone_search import largest_in_few_tries
 from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import SIDES
 from temporaldp.correlation import Adversaries
-from temporaldp.errors import InputError, PlanError
+from temporaldp.errors import BudgetError, InputError, PlanError
 from temporaldp.mechanisms.protocol import Mechanisms, epsilon_of_one
 from temporaldp.planning.histogram_noise import Noise, checked_noise, histogram_profile, mean_absolute_noise
 from temporaldp.planning.noise_bound import least_mean_noise
@@ -29,7 +29,10 @@ from temporaldp.planning.noise_shape import least_shape
 from temporaldp.planning.plan import Optimality
 from temporaldp.planning.request import Request
 from temporaldp.planning.verified_noise import Simulating, least_verified, verified_series
-from temporaldp.values import FloatArray
+from temporaldp.values import FloatArray, real_number
+
+LARGEST_LEVEL = 1e5
+"""Nats. Levels beyond it, which promise nothing, would need grids that overflow."""
 
 CLOSE = 1e-5
 """Relative distance from the least scale at which a search ends: always on the side that satisfies alpha."""
@@ -109,6 +112,7 @@ def plan_noise(
             "plan_budget for a plan without a delta"
         )
     request = Request.checked(adversary, alpha, horizon)
+    real_number(alpha, "alpha of a noise plan", le=LARGEST_LEVEL, error=BudgetError)
     sought = _Calibration(request, accounting.delta, checked_noise(noise))
     if accounting.pairwise or verify:
         checked_pairs(sought.delta)

@@ -46,10 +46,10 @@ def _by_name(value: Any) -> Any:
     """NAME=NUMBER pairs separated by commas, as a command line gives them."""
     if not isinstance(value, str):
         return value
-    pairs = [part.partition("=") for part in value.split(",")]
-    if any(not equals or not name.strip() for name, equals, _ in pairs) or len({n for n, _, _ in pairs}) < len(pairs):
+    pairs = [[one.strip() for one in part.partition("=")] for part in value.split(",")]
+    if any(not equals or not name for name, equals, _ in pairs) or len({name for name, _, _ in pairs}) < len(pairs):
         raise ValueError("expected NAME=NUMBER,... with each name once, such as country=0.11,county=0.22")
-    return {name.strip(): epsilon for name, _, epsilon in pairs}
+    return {name: number for name, _, number in pairs}
 
 
 Number: TypeAlias = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]

@@ -73,7 +73,7 @@ class ClampedSum:
         LeakageBudgetError
             Inside the block of a `TemporalAccountant` that refuses the budget. Nothing was drawn.
         """
-        numbers = real_array(snapshot, "the numbers of the people", shape=(self.n_people,))
+        numbers = real_array(snapshot, "the numbers of the people", shape=(self.n_people,), is_protected=True)
         measurement = self._measurement(epsilon)
         accounting_blocks.charge([self.epsilon_spent(epsilon)])
         return float(measurement(numbers.tolist()))

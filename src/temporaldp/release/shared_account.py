@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -13,10 +14,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.accounting import TemporalAccountant
 from temporaldp.correlation.moments import label_of
 from temporaldp.correlation.states import printable, state_names
-from temporaldp.errors import InputError, LedgerMismatchError
+from temporaldp.errors import InputDiffersWarning, InputError, LedgerMismatchError
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.release import input_digest
 from temporaldp.release.adopting import unspent_accountant
@@ -191,10 +192,10 @@ class SharedRelease(ContinualRelease[Any, Any]):
         """
         with self.taking(request_of(time, epsilon, last=last)) as (writer, row):  # charged, unless another job did
             self._take_in()
-            if row.step not in self._published:
+            again = row.step in self._published
+            if not again:
                 made = budget_measurement(self._table_mechanism, row.epsilon * self.share, row.step)
-                with accounting_blocks.settled():
-                    output = as_text(made.draw(snapshot))
+                output = as_text(self._steps.drawn(made, snapshot))
                 writer.note(
                     TABLE,
                     by=self.table,
@@ -207,7 +208,13 @@ class SharedRelease(ContinualRelease[Any, Any]):
                     },
                 )
         self._take_in()
+        if again and self.input_differs(snapshot, time=time):
+            warnings.warn(InputDiffersWarning(row.time), stacklevel=2)
         return self.published(time)
+
+    def completed(self, times: Sequence[object]) -> list[str]:
+        """These times: steps between them are not skipped, because other tables may publish them."""
+        return [label_of(time) for time in times]
 
     @property
     def n_published(self) -> int:
@@ -221,8 +228,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
 
     def published(self, time: object) -> Any:
         """Stored output of this table at a time; None if it was not published then."""
-        found = self._published.get(self.row(time).step) if self.has(time) else None
-        return None if found is None else from_text(found["output"])
+        return from_text(self._published[self.row(time).step]["output"]) if self._is_published(time) else None
 
     def spent(self, time: object) -> float:
         """Budget that this table spent at a time, in nats; KeyError if it was not published then."""
@@ -240,25 +246,29 @@ class SharedRelease(ContinualRelease[Any, Any]):
         """
         new = {one.time: one for one in super().forecast(times)}
         found = []
-        for time in (label_of(one) for one in times if self.published(one) is None):
+        for time in (label_of(one) for one in times if not self._is_published(one)):
             charged = new.get(time) or self.row(time)._replace(leakage=self.leakage)
             made = budget_measurement(self._table_mechanism, charged.epsilon * self.share, len(self))
             found.append(Forecast(time, made.parameter, made.epsilon, charged.leakage))
         return found
 
+    def _is_published(self, time: object) -> bool:
+        return self.has(time) and self.row(time).step in self._published
+
     def _take_in(self) -> None:
         """Know what this table published so far."""
-        new = self.ledger.events[self._n_seen :]
-        self._n_seen += len(new)
-        texts = [event.content for event in new if event.kind == TABLE and event.by == self.table]
-        for published in json.loads(f"[{','.join(texts)}]"):  # at once: there may be very many
-            if published["mechanism"] != self._described:
-                self.close()
-                raise LedgerMismatchError(
-                    f"table {self.table!r} of {self.ledger.place} is published by {published['mechanism']}, this release by "
-                    f"{self._described}; go on with the same mechanism, or give this one a share and a name of its own"
-                )
-            self._published[published["step"]] = published
+        with self._lock:
+            new = self.ledger.events[self._n_seen :]
+            self._n_seen += len(new)
+            texts = [event.content for event in new if event.kind == TABLE and event.by == self.table]
+            for published in json.loads(f"[{','.join(texts)}]"):  # at once: there may be very many
+                if published["mechanism"] != self._described:
+                    self.close()
+                    raise LedgerMismatchError(
+                        f"table {self.table!r} of {self.ledger.place} is published by {published['mechanism']}, this release "
+                        f"by {self._described}; go on with the same mechanism, or give this one a share and a name of its own"
+                    )
+                self._published[published["step"]] = published
 
 
 def account_tables(ledger: Ledger, table: str) -> dict[str, Any]:

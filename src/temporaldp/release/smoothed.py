@@ -196,9 +196,7 @@ def checked_totals(total: ArrayLike, n_steps: int) -> FloatArray:
     if totals.ndim == 0:
         totals = np.full(n_steps, totals)
     if totals.shape != (n_steps,) or (totals != np.floor(totals)).any():
-        raise InputError(
-            f"expected a whole number of people, or one for each of {n_steps} steps, got an array of shape {totals.shape}"
-        )
+        raise InputError(f"expected a whole number of people, or one for each of {n_steps} steps, got {total!r}")
     return totals
 
 

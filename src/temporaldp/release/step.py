@@ -121,7 +121,7 @@ class Steps:
         self.guard.charge(made.epsilon, last=request.last)
         leakage = self.guard.leakage_after(made.epsilon)
         text, digest = None, None
-        output = self._drawn(made, request.data)
+        output = self.drawn(made, request.data)
         if output is not None:
             text, digest = self._written(output, made.epsilon, request.data)
         return writer.append(
@@ -135,7 +135,7 @@ class Steps:
             request_key=request.key,
         )
 
-    def _drawn(self, made: Measurement, data: Any) -> Any:
+    def drawn(self, made: Measurement, data: Any) -> Any:
         """The output of a mechanism, which may not release a step meanwhile; None where nothing is published."""
         going_on = _Draw()
         self._draws.add(going_on)

@@ -16,6 +16,7 @@ from temporaldp.accounting.series import temporal_leakage
 from temporaldp.accounting.supremum import leakage_supremum
 from temporaldp.arrow import Table
 from temporaldp.correlation import Adversary
+from temporaldp.correlation.adversary import exactly_known
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import progressed
@@ -207,6 +208,9 @@ def _leakage(
     people: list[Adversary], epsilon: float, horizon: int | None, accounting: Accounting[Any, Any]
 ) -> FloatArray:
     """Return the largest leakage about each."""
+    if accounting == EXACT:
+        for matrix in (one for person in people for one in person.matrices):
+            exactly_known(matrix)
     if horizon is None:
         return np.array([leakage_supremum(one, epsilon, accounting=accounting).temporal for one in people])
     spent = np.full(horizon, epsilon)
