@@ -77,7 +77,7 @@ class TestedMethod:
 
 
 def mixing(rng, n=N, share=0.5) -> TransitionMatrix:
-    """Rows that have values in common: every level has a budget for ever."""
+    """Rows that have values in common: every level has a sustainable budget."""
     return TransitionMatrix(share * random_rows(n, rng) + (1.0 - share) / n)
 
 

@@ -187,7 +187,7 @@ def test_every_public_kind_of_value_is_among_them(kinds):
         if inspect.isclass(thing) and (dataclasses.is_dataclass(thing) or hasattr(thing, "_fields"))
     }
     # What was converted from another mechanism is reached through these; states of a computation are no values. A comparison of
-    # plans holds errors, which have no equals; made-up traces are drawn once, and are compared by nobody.
+    # plans holds errors, which have no equals; synthetic traces are drawn once, and are never compared.
     assert public - {type(value) for value in kinds[0]} - {PlanComparison, SyntheticTraces} == {Project}
 
 

@@ -1,4 +1,4 @@
-"""A made-up table of a transport agency: who tapped in which zone when, over five days, with gaps; and a history of it.
+"""A synthetic table of a transport agency: who tapped in which zone when, over five days, with gaps; and a history of it.
 
 People have a home and a work zone, travel in the morning and the evening, and are sometimes elsewhere. A row is a person in a
 zone at a quarter of an hour; a share of the rows is missing, as where a reader failed.

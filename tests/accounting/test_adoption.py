@@ -22,7 +22,7 @@ from temporaldp.accounting.accountant import account_of
 
 
 def mixing(rng, n):
-    """Rows that have values in common: every level has a budget for ever."""
+    """Rows that have values in common: every level has a sustainable budget."""
     return Adversary(*(TransitionMatrix(0.8 * random_rows(n, rng) + 0.2 / n) for _ in range(2)))
 
 

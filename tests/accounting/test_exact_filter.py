@@ -31,7 +31,7 @@ def random_adversary(rng, n, *, n_steps=None, directions="both") -> Adversary:
 
 
 def mixing_adversary(rng, n, directions="both") -> Adversary:
-    """Rows that have values in common: every level has a budget for ever."""
+    """Rows that have values in common: every level has a sustainable budget."""
     both = [TransitionMatrix(0.8 * random_rows(n, rng) + 0.2 / n) for _ in range(2)]
     return Adversary(None if directions == "forward" else both[0], None if directions == "backward" else both[1])
 

@@ -115,7 +115,7 @@ def from_a_ledger(which, epsilon, draws, place):
 
 
 def smoothed_and_synthetic(which, epsilon, draws):
-    """The first of two steps differs; all that is published: counts, smoothed counts, made-up people."""
+    """The first of two steps differs; all that is published: counts, smoothed counts, synthetic traces."""
     people = Trajectories(np.stack((PEOPLE[which], PEOPLE[0]), axis=1), states=WALK.states)
     plan, known = plan_budget(Adversary(), alpha=epsilon, horizon=2), PublicCorrelation(WALK, source="a test")
     for _ in range(draws):

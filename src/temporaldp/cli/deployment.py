@@ -21,7 +21,6 @@ from temporaldp.errors import MissingFileError
 from temporaldp.files.atomic import suffix_of, write_text
 from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor, upper
 from temporaldp.report.style import save_figure
-from temporaldp.values import refuse
 
 MOST_RECORDS = 2_000
 """Files of a folder; a folder with more is not a folder of records to be read together."""
@@ -92,11 +91,10 @@ def deployment(
     for place in places:
         suffix_of(place, (".png", ".svg", ".html"), "--output")
     require_places(*places, reads=(record if record.is_file() else None, given.correlation))
-    is_given_twice = given.stays is not None and given.correlation is not None
-    refuse(
-        (is_given_twice, InputError("expected either --stays or --correlation, got both")),
-        (emit and as_json, InputError("expected either --emit (YAML) or --json, got both")),
-    )
+    if given.stays is not None and given.correlation is not None:
+        raise InputError("expected either --stays or --correlation, got both")
+    if emit and as_json:
+        raise InputError("expected either --emit (YAML) or --json, got both")
     terms = given.model_dump(exclude_unset=True, exclude={"correlation"})
     if given.correlation is not None:
         terms |= {"correlation": _known(given.correlation), "correlation_name": given.correlation.name}
@@ -112,17 +110,22 @@ def deployment(
     if emit:
         typer.echo(registry_yaml(card), nl=False)
     with working("drawing", writes=True):
-        for place in places:
-            if place.suffix.lower() == ".html":
-                write_text(place, render_card(card))
-            else:
-                save_figure(card_figure(card), place)
+        _write(card, places)
     if as_json:
         say_json(card.to_dict())
     elif not emit:
         show_card(card)
         for place in places:
             say_written(card=place)
+
+
+def _write(card: DeploymentCard, places: list[Path]) -> None:
+    """Write the card as pages and figures, by the endings of the files."""
+    for place in places:
+        if place.suffix.lower() == ".html":
+            write_text(place, render_card(card))
+        else:
+            save_figure(card_figure(card), place)
 
 
 def show_card(card: DeploymentCard) -> None:

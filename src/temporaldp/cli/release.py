@@ -81,20 +81,17 @@ def _release_with_ledger(
         return
     with setup.opened(asked.ledger) as stream:
         refuse_existing(output, overwrite or is_earlier(output, stream.published, setup.data))
-        before, published, gap = len(stream), stream.n_published, gap_before(setup.data, stream)
+        before, is_first, gap = len(stream), not stream.n_published, gap_before(setup.data, stream)
+        again = sum(stream.published(time) is not None for time in setup.data.times)
         with working("drawing noise", stored=stream), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDiffersWarning)
             released = release_histograms(setup.data, stream, consistent=asked.consistent)
         save_released(released, output, **settings.traces.own_names)
-        line |= {
-            "new_steps": len(stream) - before,
-            "new_published": stream.n_published - published,
-            **ledger_facts(stream),
-        }
         stored = [time for time in setup.data.times if stream.published(time) is not None]
+        line |= {"new_steps": len(stream) - before, "new_published": len(stored) - again, **ledger_facts(stream)}
         warn(gap, other_data(stream, setup.data, stored), nearly_used(stream, asked.warn_at))
         smoothing = smoothing_of(setup, released, stream)
-        say_release(released, setup, output, as_json, smoothing, (stream, before), is_first=not published)
+        say_release(released, setup, output, as_json, smoothing, (stream, before), is_first=is_first)
 
 
 def _release_by_plan(settings: Settings, output: Path, *, as_json: bool) -> None:

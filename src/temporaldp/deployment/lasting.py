@@ -190,7 +190,7 @@ class LeakageOverTime:
         return None if self.delta else replace(self, fresh_noise=False).limit.temporal
 
     def _of_one(self, units: int) -> float:
-        """Leakage of one release by itself between states so many units apart."""
+        """Leakage of one release by itself between two states that are `units` privacy units apart."""
         if not self.delta:
             return self.promise.together(units, 1, 0.0)
         return epsilon_of_one(self.promise.mechanism(units), delta=self.delta)

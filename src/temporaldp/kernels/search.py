@@ -116,7 +116,7 @@ def _pairs_above(store: Store, n: int, slopes: FloatArray, levels: FloatArray) -
         work = n * (n * (len(vectors) + 3) + store[2].size) * slopes.size
     else:
         screened = partial(screen, store[0])
-        work = 4 * n**3  # a pair is summed at about so many slopes
+        work = 4 * n**3  # a pair is summed at about 4 n slopes
     return np.concatenate(spread(lambda first, last: screened(first, last, slopes, levels), n, step=1, work=work))
 
 

@@ -203,7 +203,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
 
     @property
     def n_published(self) -> int:
-        """Number of steps so far."""
+        """Number of steps in the ledger, those that were passed over included."""
         return len(self)
 
     @property

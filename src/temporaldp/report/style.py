@@ -81,7 +81,7 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 
 def figure_svg(figure: Figure) -> bytes:
     """A figure as an SVG document, which a viewer in dark mode inverts; hues stay what they are."""
-    drawn = _drawn(figure, format="svg", metadata={"Date": None})  # the same data give the same file
+    drawn = _drawn(figure, format="svg", metadata={"Date": None})  # a date would make equal figures unequal files
     return drawn.replace(b"</style>", DARK_MODE + b"</style>", 1)
 
 

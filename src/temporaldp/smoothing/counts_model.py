@@ -129,7 +129,7 @@ def next_counts(now: Belief, P: FloatArray, widenings: FloatArray, total: float,
 
 
 def _by_chain(mean: FloatArray, covariance: FloatArray, widenings: FloatArray, total: float) -> Belief:
-    """The counts under the models with a chain; a model without one knows nothing but the total."""
+    """The counts under the models with a chain; under a model without one, only the total is given."""
     chained, unknown = np.isfinite(widenings), unknown_counts(total, covariance.shape[-1], widenings.size)
     return Belief(
         np.where(chained[:, None], mean, unknown.mean),
