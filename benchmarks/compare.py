@@ -21,7 +21,7 @@ from measure import record, table
 import temporaldp as tdp
 
 EPSILON, STEPS, DELTA, GAUSSIAN_SCALE = 0.1, 47, 1e-6, 10.0
-SCALE = tdp.release.HISTOGRAM_SENSITIVITY / EPSILON
+SCALE = tdp.counts.HISTOGRAM_SENSITIVITY / EPSILON
 """Of the Laplace noise: replacing one person's state moves two counts by one each."""
 
 HERE = Path(__file__).parent
@@ -116,7 +116,7 @@ def opendp() -> list[Answer]:
     dp.enable_features("contrib")
     counts = tdp.load_sample().histogram()[0].tolist()
     step = dp.Context.compositor(
-        data=counts, privacy_unit=dp.unit_of(l1=tdp.release.HISTOGRAM_SENSITIVITY), privacy_loss=dp.loss_of(epsilon=EPSILON),
+        data=counts, privacy_unit=dp.unit_of(l1=tdp.counts.HISTOGRAM_SENSITIVITY), privacy_loss=dp.loss_of(epsilon=EPSILON),
         split_evenly_over=1,
     )  # fmt: skip
     query = step.query().laplace()

@@ -17,8 +17,8 @@ import numpy as np
 from measure import record
 
 import temporaldp as tdp
+from temporaldp.counts.smoothed import step_release
 from temporaldp.planning.histogram_noise import laplace_scales
-from temporaldp.release.smoothed import step_release
 from temporaldp.smoothing import advance, averaged, estimates
 from temporaldp.smoothing.simulation import noise_at_quantiles
 
@@ -79,7 +79,7 @@ def compared(counts, epsilon, correlation, rng, chosen=...):
     """Mean absolute errors raw, clipped and smoothed; coverage, of all and of chosen counts."""
     total = int(counts[0].sum())
     noisy = released(counts, epsilon, rng)
-    clipped = np.stack([tdp.release.consistent_counts(row, total=total) for row in noisy.counts])
+    clipped = np.stack([tdp.counts.consistent_counts(row, total=total) for row in noisy.counts])
     found = tdp.smooth(noisy, correlation, total=total)
     inside = (found.lower - 1e-9 <= counts) & (counts <= found.upper + 1e-9)
     errors = [np.abs(one - counts).mean() for one in (noisy.counts, clipped, found.counts)]
@@ -154,7 +154,7 @@ def same_start(repetitions):
 def filtered(counts, epsilon, correlation, rng, chosen=...):
     """As `compared`, of the filter: each step from the releases up to it."""
     noisy, total, state = released(counts, epsilon, rng), float(counts[0].sum()), None
-    clipped = np.stack([tdp.release.consistent_counts(one, total=int(total)) for one in noisy.counts])
+    clipped = np.stack([tdp.counts.consistent_counts(one, total=int(total)) for one in noisy.counts])
     means, variances, steps = [], [], []
     for one, scale in zip(noisy.counts, noisy.scales.tolist(), strict=True):
         steps.append(step_release(one, scale, "laplace", total))

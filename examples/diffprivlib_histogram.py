@@ -11,7 +11,7 @@ import temporaldp as tdp
 
 def noisy_histogram(counts: np.ndarray, epsilon: float) -> list[int]:
     """Geometric noise on every count. Replacing one person's value moves two counts by 1: sensitivity 2."""
-    noise = Geometric(epsilon=epsilon, sensitivity=tdp.release.HISTOGRAM_SENSITIVITY)
+    noise = Geometric(epsilon=epsilon, sensitivity=tdp.counts.HISTOGRAM_SENSITIVITY)
     return [noise.randomise(int(count)) for count in counts]
 
 

@@ -40,6 +40,7 @@ ROOMS = (
     "correlated_noise",
     "smoothing",
     "files",
+    "counts",
     "release",
     "studies",
     "adapters",

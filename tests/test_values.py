@@ -45,17 +45,11 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.correlation import random_correlation
+from temporaldp.counts import ClampedMean, ClampedSum, NoisyHistogram, SharedBudget, SyntheticTraces
 from temporaldp.deployment import Deployment
 from temporaldp.mechanisms import ConcentratedGuarantee
 from temporaldp.planning import PlanComparison, plan_for_share
-from temporaldp.release import (
-    ClampedMean,
-    ClampedSum,
-    NoisyHistogram,
-    Release,
-    SharedBudget,
-    SyntheticTraces,
-)
+from temporaldp.release import Release
 from temporaldp.smoothing import CountEstimate
 from temporaldp.values import (
     REPLACE_ONE,

@@ -32,7 +32,7 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
 )
-from temporaldp.release import NoisyHistogram
+from temporaldp.counts import NoisyHistogram
 
 LONGEST_LIFE = 10
 """Steps, of the length that they have on this machine while it does whatever else it does."""

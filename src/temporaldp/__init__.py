@@ -28,6 +28,14 @@ from temporaldp.correlation import (
     estimate_periodic,
     sticky,
 )
+from temporaldp.counts import (
+    DiscreteLaplaceHistogram,
+    ReleasedHistograms,
+    SmoothedHistograms,
+    load_released,
+    save_released,
+    smooth,
+)
 from temporaldp.errors import (
     BudgetError,
     InputError,
@@ -67,18 +75,7 @@ from temporaldp.planning import (
     sustainable_budget,
 )
 from temporaldp.project import Project
-from temporaldp.release import (
-    ContinualRelease,
-    DiscreteLaplaceHistogram,
-    Ledger,
-    ReleasedHistograms,
-    SmoothedHistograms,
-    learn_correlation,
-    load_released,
-    release_histograms,
-    save_released,
-    smooth,
-)
+from temporaldp.release import ContinualRelease, Ledger, learn_correlation, release_histograms
 from temporaldp.smoothing import PublicCorrelation, tradeoff
 
 __all__ = [

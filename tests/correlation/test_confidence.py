@@ -17,9 +17,9 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.correlation.confidence import clopper_pearson, intervals_of_counts
-from temporaldp.correlation.draws import bootstrap_adversaries, posterior_adversaries
 from temporaldp.errors import EstimationError
 from temporaldp.studies import leakage_bootstrap, leakage_posterior
+from temporaldp.studies.leakage_draws import bootstrap_adversaries, posterior_adversaries
 
 
 def at_least(k, n, p):

@@ -24,8 +24,9 @@ from temporaldp import (
     plan_noise,
     temporal_leakage,
 )
+from temporaldp.counts import NoisyHistogram
 from temporaldp.errors import InputDiffersWarning, LedgerMismatchError
-from temporaldp.release import ContinualRelease, NoisyHistogram, adopt_correlation, export_ledger
+from temporaldp.release import ContinualRelease, adopt_correlation, export_ledger
 
 BUSY = TransitionMatrix([[0.9, 0.1], [0.15, 0.85]])
 LATER = Adversary(BUSY, BUSY)

@@ -24,13 +24,7 @@ from temporaldp import (
     smooth,
     temporal_leakage,
 )
-from temporaldp.release import (
-    ClampedMean,
-    ClampedSum,
-    NoisyHistogram,
-    consistent_counts,
-    synthetic_traces,
-)
+from temporaldp.counts import ClampedMean, ClampedSum, NoisyHistogram, consistent_counts, synthetic_traces
 from temporaldp.release.learning import TransitionHistogram, limited_transitions
 
 privacy_estimates = pytest.importorskip("privacy_estimates", reason="the extra 'audit' is not installed")

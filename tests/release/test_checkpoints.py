@@ -211,7 +211,7 @@ def test_whatever_else_was_changed_is_seen_when_it_is_opened(statement, tmp_path
 def test_a_plan_has_nothing_to_know(place):
     import workers
     from temporaldp import ContinualRelease
-    from temporaldp.release import NoisyHistogram
+    from temporaldp.counts import NoisyHistogram
 
     def stream_of():
         return ContinualRelease(NoisyHistogram(3, "gaussian"), ledger=place, plan=workers.noise_plan())

@@ -26,8 +26,8 @@ from temporaldp import (
     save_released,
     temporal_leakage,
 )
+from temporaldp.counts import NoisyHistogram
 from temporaldp.errors import LedgerMismatchError
-from temporaldp.release import NoisyHistogram
 
 GAUSSIAN = NoisyHistogram(n_states=2, noise="gaussian")
 SCALES = (5.0, 7.0, 6.0, 5.5)

@@ -23,8 +23,9 @@ from temporaldp import (
     release_histograms,
     smooth,
 )
+from temporaldp.counts import NoisyHistogram, SyntheticTraces, save_synthetic, synthetic_traces
 from temporaldp.errors import LedgerMismatchError, StateError
-from temporaldp.release import NoisyHistogram, SyntheticTraces, filtered_histograms, save_synthetic, synthetic_traces
+from temporaldp.release import filtered_histograms
 
 SAMPLE = load_sample()
 PEOPLE = Trajectories(SAMPLE.codes, states=SAMPLE.states, times=SAMPLE.times)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from temporaldp import PublicCorrelation, ReleasedHistograms, TransitionMatrix, load_sample, smooth
-from temporaldp.release.smoothed import step_release
+from temporaldp.counts.smoothed import step_release
 from temporaldp.smoothing import advance, averaged, estimates
 from transport_agency import QUARTERS, ZONES, commuters
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from temporaldp import Trajectories, load_sample
-from temporaldp.correlation.refinements import refinements, weaknesses
 from temporaldp.studies import diagnose
+from temporaldp.studies.refinements import refinements, weaknesses
 
 
 def first_order(rng, n_people=300, n_times=20):

@@ -36,9 +36,9 @@ from temporaldp.cli.learn import show_learnt
 from temporaldp.cli.plan import show_comparison, show_plan
 from temporaldp.cli.released import show_release
 from temporaldp.cli.render import console, facts, working
+from temporaldp.counts import save_smoothed
 from temporaldp.errors import OutputError
 from temporaldp.project.inputs import Inputs
-from temporaldp.release import save_smoothed
 from temporaldp.report import Evidence, Provenance, write_report
 from temporaldp.report.figures import (
     budget_figure,

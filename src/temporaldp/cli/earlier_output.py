@@ -10,8 +10,8 @@ import numpy as np
 
 from temporaldp import InputError, load_released
 from temporaldp.correlation import Traces
+from temporaldp.counts import consistent_counts
 from temporaldp.errors import OutputError
-from temporaldp.release import consistent_counts
 
 
 def refuse_existing(output: Path, overwrite: bool) -> None:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 from temporaldp.accounting import ApproximateDP
 from temporaldp.correlation import Adversary, Traces
+from temporaldp.counts import ReleasedHistograms, save_released
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
 from temporaldp.project.inputs import Inputs, gather, read_data
 from temporaldp.project.release import checked_output, setup_of
 from temporaldp.project.smoothing import smoothing_of
-from temporaldp.release import ReleasedHistograms, release_histograms, save_released
+from temporaldp.release import release_histograms
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings

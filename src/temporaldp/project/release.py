@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Any
 from temporaldp.accounting import PaperBound, TemporalAccountant
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Traces
+from temporaldp.counts import DiscreteLaplaceHistogram
+from temporaldp.counts.histogram import histogram_mechanism
+from temporaldp.counts.released import release_suffix
 from temporaldp.errors import InputError, OutputError
 from temporaldp.files import load_plan
 from temporaldp.files.atomic import require_writable
@@ -20,10 +23,8 @@ from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
 from temporaldp.planning.clock import Clock
 from temporaldp.project.inputs import Inputs, gather, read, read_data
 from temporaldp.project.recipe import note_recipe, recipe_of
-from temporaldp.release import ContinualRelease, DiscreteLaplaceHistogram, Ledger, SharedRelease
+from temporaldp.release import ContinualRelease, Ledger, SharedRelease
 from temporaldp.release.database import file_of
-from temporaldp.release.histogram import histogram_mechanism
-from temporaldp.release.released import release_suffix
 from temporaldp.release.shared_account import account_tables
 from temporaldp.release.store import Store, heading_at
 from temporaldp.report import Recipe

@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temporaldp.project.release import ReleaseSetup
-from temporaldp.release import (
-    ContinualRelease,
+from temporaldp.counts import (
     ReleasedHistograms,
     SmoothedHistograms,
-    filtered_histograms,
     save_smoothed,
     save_synthetic,
     smooth,
     synthetic_traces,
 )
+from temporaldp.project.release import ReleaseSetup
+from temporaldp.release import ContinualRelease, filtered_histograms
 from temporaldp.smoothing import PublicCorrelation
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ import numpy as np
 
 from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.correlation import Adversary
+from temporaldp.counts.histogram import DiscreteLaplaceHistogram, NoisyHistogram
+from temporaldp.counts.smoothed import step_release
 from temporaldp.errors import InputError
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import Guard
-from temporaldp.release.histogram import DiscreteLaplaceHistogram, NoisyHistogram
 from temporaldp.release.kept import correlations_of
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import filtered_of, from_text
-from temporaldp.release.smoothed import step_release
 from temporaldp.smoothing import (
     CountEstimate,
     FilterState,

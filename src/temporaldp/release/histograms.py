@@ -11,14 +11,14 @@ import numpy as np
 from temporaldp.correlation.moments import steps_between
 from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.traces import Traces, as_traces
+from temporaldp.counts.consistent import consistent_counts
+from temporaldp.counts.histogram import histogram_mechanism
+from temporaldp.counts.released import ReleasedHistograms
+from temporaldp.counts.smoothed import SmoothedHistograms
 from temporaldp.errors import BudgetError, InputError, LateDataError, SpentError
 from temporaldp.planning import Plan
-from temporaldp.release.consistent import consistent_counts
 from temporaldp.release.filtering import stored, stored_estimate
 from temporaldp.release.guards import Guard
-from temporaldp.release.histogram import histogram_mechanism
-from temporaldp.release.released import ReleasedHistograms
-from temporaldp.release.smoothed import SmoothedHistograms
 from temporaldp.release.snapshots import release_snapshots
 from temporaldp.release.stream import ContinualRelease
 from temporaldp.values import FloatArray, IntArray

@@ -22,8 +22,8 @@ import numpy as np
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin
 from temporaldp.correlation.confidence import clopper_pearson
 from temporaldp.correlation.traces import Traces, transitions_of
+from temporaldp.counts.histogram import granted_scale, with_noise
 from temporaldp.errors import BudgetError, EstimationError
-from temporaldp.release.histogram import granted_scale, with_noise
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
 from temporaldp.values import FloatArray, IntArray, positive, real_number, whole_number

@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.correlation.moments import label_of
 from temporaldp.correlation.states import printable, state_names
+from temporaldp.counts.histogram import DiscreteLaplaceHistogram
+from temporaldp.counts.shared_budget import ROUNDED
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerMismatchError
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.release import input_digest
 from temporaldp.release.adopting import unspent_accountant
 from temporaldp.release.guards import Forecast
-from temporaldp.release.histogram import DiscreteLaplaceHistogram
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
-from temporaldp.release.several_tables import ROUNDED
 from temporaldp.release.store import Store
 from temporaldp.release.stream import ContinualRelease, described, request_of
 from temporaldp.values import positive

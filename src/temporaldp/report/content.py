@@ -14,10 +14,10 @@ from temporaldp import __version__
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.exact.evidence import ExactLeakage, Observation
 from temporaldp.correlation import Adversary
+from temporaldp.counts import ReleasedHistograms
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
-from temporaldp.release import ReleasedHistograms
 from temporaldp.release.renewal import Renewal
 from temporaldp.studies import LeakageUncertainty
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from temporaldp.accounting import Accounting, LeakageSupremum
-    from temporaldp.release import ReleasedHistograms
+    from temporaldp.counts import ReleasedHistograms
     from temporaldp.release.renewal import Renewal
 
 TEMPLATES = {

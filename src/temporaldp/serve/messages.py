@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from temporaldp.release.histogram import LARGEST_COUNT
+from temporaldp.counts.histogram import LARGEST_COUNT
 from temporaldp.serve.definition import Strict, Text
 from temporaldp.values import SMALLEST
 

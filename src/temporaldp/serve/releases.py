@@ -9,10 +9,10 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
 from temporaldp.correlation.moments import label_of
+from temporaldp.counts.histogram import granted_scale
 from temporaldp.errors import LateDataError, LeakageBudgetError, SpentError
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.chain import LedgerRow
-from temporaldp.release.histogram import granted_scale
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import from_text
 from temporaldp.release.step import StepRequest

@@ -24,13 +24,13 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.correlation.moments import is_near
+from temporaldp.counts.histogram import DiscreteLaplaceHistogram
 from temporaldp.errors import InputError, SpentError
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import take_in
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import AccountantGuard
-from temporaldp.release.histogram import DiscreteLaplaceHistogram
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
 from temporaldp.release.step import StepRequest, Steps

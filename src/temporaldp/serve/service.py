@@ -15,10 +15,10 @@ from typing import TypeVar
 from anyio import CapacityLimiter, to_thread
 from starlette.exceptions import HTTPException
 
+from temporaldp.counts.histogram import granted_scale
 from temporaldp.errors import LedgerChangedError, LedgerError
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.database import Database, connect
-from temporaldp.release.histogram import granted_scale
 from temporaldp.release.store import Store
 from temporaldp.release.tables import tables
 from temporaldp.serve.definition import PROMISED, Definition, proved

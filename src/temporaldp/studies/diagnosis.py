@@ -18,11 +18,11 @@ from temporaldp.correlation import (
     estimate_words,
 )
 from temporaldp.correlation.periodic_estimation import estimate_periodic
-from temporaldp.correlation.refinements import Refinement, Weaknesses, refinements, weaknesses
 from temporaldp.correlation.traces import Traces, codes_of
 from temporaldp.errors import EstimationError, MatrixError
 from temporaldp.progress import part
 from temporaldp.studies.lifted_leakage import lifted_leakage
+from temporaldp.studies.refinements import Refinement, Weaknesses, refinements, weaknesses
 from temporaldp.values import FloatArray, IntArray, positive
 
 LONGEST = 6

@@ -23,11 +23,11 @@ from temporaldp.correlation import Adversary
 from temporaldp.correlation.population import Population
 from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.traces import as_traces, codes_of
+from temporaldp.counts import ReleasedHistograms
 from temporaldp.errors import InputError
 from temporaldp.mechanisms.simulation import drawn_noise
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.progress import progressed
-from temporaldp.release import ReleasedHistograms
 from temporaldp.studies.likelihoods import of_all_releases, of_one_release
 from temporaldp.values import FloatArray, IntArray, compared_by_value, copy_in, whole_number
 

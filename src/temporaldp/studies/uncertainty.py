@@ -11,11 +11,10 @@ from numpy.typing import ArrayLike
 from temporaldp.accounting.protocol import budgets, listed
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import estimate_adversaries
-from temporaldp.correlation.draws import JEFFREYS
 from temporaldp.correlation.traces import Traces
 from temporaldp.errors import EstimationError
 from temporaldp.progress import part
-from temporaldp.studies.leakage_draws import LeakageDraws, leakage_bootstrap, leakage_posterior
+from temporaldp.studies.leakage_draws import JEFFREYS, LeakageDraws, leakage_bootstrap, leakage_posterior
 from temporaldp.studies.worst_member import worst_member
 from temporaldp.values import compared_by_value, real_number
 

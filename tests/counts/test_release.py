@@ -29,9 +29,10 @@ from temporaldp import (
     release_histograms,
     save_released,
 )
+from temporaldp.counts import HISTOGRAM_SENSITIVITY, NoisyHistogram, consistent_counts
 from temporaldp.errors import StateError
 from temporaldp.planning.histogram_noise import mean_absolute_noise, noise_quantile
-from temporaldp.release import HISTOGRAM_SENSITIVITY, NoisyHistogram, consistent_counts, release_snapshots
+from temporaldp.release import release_snapshots
 
 DRAWS = 40_000
 

@@ -25,7 +25,7 @@ from temporaldp.values import REPLACE_ONE, FloatArray, IntArray, compared_by_val
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from temporaldp.release.smoothed import SmoothedHistograms
+    from temporaldp.counts.smoothed import SmoothedHistograms
 
 
 COLUMNS = ("time", "state", "count", "epsilon")

@@ -48,7 +48,7 @@ class SharedBudget:
     Examples
     --------
     >>> from temporaldp import DiscreteLaplaceHistogram
-    >>> from temporaldp.release import ClampedMean
+    >>> from temporaldp.counts import ClampedMean
     >>> tables = SharedBudget({"stage": DiscreteLaplaceHistogram(5), "age": ClampedMean(0.0, 100.0, n_people=151)})
     >>> {name: round(share, 3) for name, share in tables.shares.items()}
     {'stage': 0.795, 'age': 0.205}

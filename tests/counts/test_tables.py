@@ -21,7 +21,8 @@ from temporaldp import (
     TransitionMatrix,
     plan_budget,
 )
-from temporaldp.release import ClampedMean, ClampedSum, SharedBudget, release_snapshots
+from temporaldp.counts import ClampedMean, ClampedSum, SharedBudget
+from temporaldp.release import release_snapshots
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 

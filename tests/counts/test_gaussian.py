@@ -20,8 +20,9 @@ from temporaldp import (
     release_histograms,
     save_released,
 )
+from temporaldp.counts import NoisyHistogram
 from temporaldp.planning.histogram_noise import noise_quantile
-from temporaldp.release import NoisyHistogram, release_snapshots
+from temporaldp.release import release_snapshots
 
 DRAWS = 4000
 """Of one count; the sampler takes no seed, so the test's own false alarm is one in a million."""

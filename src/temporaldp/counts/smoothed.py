@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.arrow import Table
+from temporaldp.counts.released import ReleasedHistograms, release_suffix
 from temporaldp.errors import InputError
 from temporaldp.files.columns import save_columns, with_names
 from temporaldp.planning import Source
 from temporaldp.planning.histogram_noise import Noise, noise_quantile, noise_variance
-from temporaldp.release.released import ReleasedHistograms, release_suffix
 from temporaldp.smoothing import PublicCorrelation, StepRelease, require_public, smooth_steps
 from temporaldp.smoothing.intervals import COVERAGE
 from temporaldp.values import FloatArray, compared_by_value, copy_in, real_array

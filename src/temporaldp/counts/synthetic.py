@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from temporaldp.correlation import Trajectories
 from temporaldp.correlation.trajectories import ABSENT
+from temporaldp.counts.smoothed import SmoothedHistograms
 from temporaldp.errors import InputError
 from temporaldp.files.atomic import replacing, suffix_of
 from temporaldp.files.columns import guarded
-from temporaldp.release.smoothed import SmoothedHistograms
 from temporaldp.smoothing import PublicCorrelation, require_public
 from temporaldp.values import FloatArray, IntArray
 
