@@ -14,18 +14,17 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from temporaldp.accounting import TemporalAccountant
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin
 from temporaldp.correlation.confidence import clopper_pearson
 from temporaldp.correlation.traces import Traces, transitions_of
 from temporaldp.counts.histogram import granted_scale, with_noise
-from temporaldp.errors import BudgetError, EstimationError
-from temporaldp.release.ledger import Ledger
-from temporaldp.release.outputs import as_text, from_text
+from temporaldp.errors import EstimationError
+from temporaldp.release.stream import ContinualRelease
 from temporaldp.values import FloatArray, IntArray, positive, real_number, whole_number
 
 MOST_STATES = 2_000
@@ -125,10 +124,23 @@ def learn_correlation(
     mechanism = TransitionHistogram(trajectories.n_states, each)
     budget = positive(epsilon, "epsilon")
 
-    def draw() -> IntArray:
-        return mechanism(limited_transitions(trajectories, mechanism.contributed, rng), budget)
+    def draw(data: Traces, epsilon: float) -> IntArray:
+        return mechanism(limited_transitions(data, each, rng), epsilon)
 
-    noisy = draw() if ledger is None else _drawn_once(ledger, trajectories, mechanism, budget, draw)
+    if ledger is None:
+        return adversary_of(draw(trajectories, budget), trajectories, mechanism, budget, level)
+    accountant = TemporalAccountant(Adversary(), alpha=budget)
+    described = f"{mechanism!r} of {trajectories.n_users} people"
+    with ContinualRelease(
+        draw,
+        ledger=ledger,
+        accountant=accountant,
+        states=trajectories.states,
+        step=trajectories.step,
+        description=described,
+    ) as release:
+        noisy = release.release(trajectories, time="correlation", epsilon=budget, last=True)
+    assert noisy is not None  # this ledger has no steps that are passed over
     return adversary_of(noisy, trajectories, mechanism, budget, level)
 
 
@@ -143,44 +155,6 @@ def limited_transitions(
     kept = order[np.arange(len(ranked)) - first < contributed]
     n = trajectories.n_states
     return np.bincount(before[kept] * n + after[kept], minlength=n * n).reshape(n, n)
-
-
-def _drawn_once(
-    place: str | os.PathLike[str],
-    trajectories: Traces,
-    mechanism: TransitionHistogram,
-    epsilon: float,
-    draw: Callable[[], IntArray],
-) -> IntArray:
-    """Return the output that the ledger stores, drawn and stored in one transaction if there is none yet."""
-    configuration = {
-        "alpha": epsilon,
-        "correlations": None,
-        "horizon": 1,
-        "mechanism": repr(mechanism),
-        "plan": None,
-        "reserve": None,
-        "states": list(trajectories.states),
-        "step": trajectories.step,
-        "people": trajectories.n_users,
-    }
-    with Ledger.open(place, lambda _: configuration) as book:
-        if not len(book):
-            with book.writing() as writer:
-                if not len(book):  # no other process was faster
-                    writer.append(
-                        time="correlation",
-                        parameter=epsilon,
-                        epsilon=epsilon,
-                        leakage=None,
-                        last=True,
-                        output=as_text(draw()),
-                        digest=None,
-                    )
-        stored = book[0].output
-    if stored is None:
-        raise BudgetError(f"the ledger {place} holds a step without an output: it is not that of a correlation")
-    return np.asarray(from_text(stored), dtype=np.int64)
 
 
 def adversary_of(
