@@ -259,7 +259,7 @@ def test_steps_that_are_late_or_too_close_are_refused(traces, message, code, day
     ("arguments", "code", "message"),
     [
         ((*KNOWN[:-1], "out.csv"), 2, "release.ledger and an output are both"),
-        ((*KNOWN[:-1], "sqlite:///out.csv", "--overwrite"), 2, "release.ledger and an output are both"),
+        ((*KNOWN[:-1], "sqlite:///out.csv", "--overwrite"), 2, "an SQLite file or a postgresql:// URL"),
         (("--plan", "past.csv", *KNOWN), 2, "past.csv"),
         (("--ledger", "x.db"), 2, "expected a level"),
         (("--alpha", "1"), 2, "or --ledger LEDGER"),

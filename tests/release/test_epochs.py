@@ -14,8 +14,8 @@ from renewing import ADVERSARY, BACK, FORTH, PLAN
 from temporaldp import DiscreteLaplaceHistogram, InputError, Ledger
 from temporaldp.errors import SpentError
 from temporaldp.planning import renewal_leakage
+from temporaldp.planning.epochs import Epochs, require_enough_steps
 from temporaldp.release import stream
-from temporaldp.release.epochs import Epochs, require_enough_steps
 from temporaldp.release.renewal import renewal_of
 
 DAYS = ["2024-01-30", "2024-01-31", "2024-02-01", "2024-02-10", "2024-02-29", "2024-03-01", "2024-05-04", "2024-05-05"]

@@ -336,7 +336,7 @@ def test_a_file_that_may_not_be_written_spends_nothing(tmp_path):
         ("postgres://127.0.0.1:1/db?password=secret", "cannot use the ledger"),
         (":memory:", "expected a file"),
         ("file:s.db", "expected a file"),
-        ("sqlite:///s.db?mode=memory", "without parameters"),
+        ("sqlite:///s.db", "an SQLite file or a postgresql:// URL"),
         ("", "expected a file"),
         ("postgresql://user:secret@127.0.0.1:1/db", "cannot use the ledger"),
     ],

@@ -17,7 +17,7 @@ from temporaldp.cli.released import of_tables
 from temporaldp.cli.render import facts, listing, say_json
 from temporaldp.correlation import Traces
 from temporaldp.errors import OutputError
-from temporaldp.release.database import database_of, file_of, shown_file
+from temporaldp.release.database import database_of, file_of
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.guards import Forecast
 from temporaldp.release.ledger import ADOPT
@@ -49,7 +49,7 @@ def trial_place(ledger: str) -> Iterator[str | Store]:
         if file.exists():
             with Ledger(file) as known:
                 known.back_up(place)
-        yield Store(FileDatabase(place, shown=shown_file(ledger)))
+        yield Store(FileDatabase(place, shown=ledger))
 
 
 def say_forecast(

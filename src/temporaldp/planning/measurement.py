@@ -54,10 +54,6 @@ class Measurement:
         return self.mechanism(snapshot, self.parameter) if self.parameter > 0.0 else None
 
 
-NOTHING = Measurement(lambda _, __: None, 0.0, 0.0)
-"""A step at which nothing is published."""
-
-
 def budget_measurement(mechanism: Callable[[Any, float], Any], budget: float, step: int) -> Measurement:
     """The measurement of a step with a budget; it spends what the mechanism reports, or the whole budget.
 

@@ -79,14 +79,16 @@ class NoisePlan(Plan):
     def measurement(
         self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
     ) -> Measurement:
-        """Measurement with the step's noise, which may not depend on earlier outputs."""
+        """Measurement with the step's noise, which may not depend on earlier outputs; with epsilon 0, none."""
+        scale, spent = (float(each[0]) for each in (self.scales_for(1, start=step), self.epsilons_for(1, start=step)))
+        if epsilon == 0.0:
+            return Measurement(mechanism, 0.0, 0.0)
         if epsilon is not None:
             raise BudgetError(
                 f"expected no epsilon for a step of a noise plan, got {epsilon!r}: at a delta the noise is fixed before the "
                 "first step, because hockey-stick divergences do not compose along adaptive paths. Leave the epsilon out, "
                 "pass over the step, or plan budgets with delta = 0, which may be chosen as one goes"
             )
-        scale, spent = (float(each[0]) for each in (self.scales_for(1, start=step), self.epsilons_for(1, start=step)))
         return Measurement(mechanism, scale, spent)
 
     def require_mechanism(self, mechanism: Any) -> None:

@@ -189,7 +189,7 @@ class Plan(Table):
     def measurement(
         self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None
     ) -> Measurement:
-        """Measurement by a mechanism at a step (from 0); `epsilon` requests another budget than the plan's.
+        """Measurement by a mechanism at a step (from 0); `epsilon` requests another budget, 0 to publish nothing.
 
         Raises
         ------

@@ -107,14 +107,8 @@ def connect(place: str | os.PathLike[str], *, served: bool = False) -> Database:
 
     path = file_of(place)
     if path is not None:
-        return FileDatabase(path, shown=shown_file(place), served=served)
+        return FileDatabase(path, shown=os.fspath(place), served=served)
     return PostgresDatabase(*database_of(place), served=served)
-
-
-def shown_file(place: str | os.PathLike[str]) -> str:
-    """Name of a file, as its user wrote it."""
-    text = os.fspath(place)
-    return text if "://" not in text else str(file_of(place))
 
 
 def database_of(place: str | os.PathLike[str]) -> tuple[str, Any]:
@@ -143,12 +137,7 @@ def file_of(place: str | os.PathLike[str]) -> Path | None:
             "expected a file or a postgresql:// URL for the ledger, got "
             + (repr(text) if "@" not in text else "something like a URL with one slash after the colon")
         )
-    if "://" not in text:
-        return Path(text).absolute()
-    url = _url(text)
-    if url.get_backend_name() == "sqlite" and url.query:
-        raise InputError("expected an SQLite URL without parameters for the ledger: sqlite:///FILE")
-    return Path(url.database or "").absolute() if url.get_backend_name() == "sqlite" and url.database else None
+    return None if "://" in text else Path(text).absolute()
 
 
 def _url(text: str) -> Any:

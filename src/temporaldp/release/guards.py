@@ -16,7 +16,7 @@ from temporaldp.accounting.protocol import Accounting
 from temporaldp.errors import InputError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import Noise, laplace_scales
-from temporaldp.planning.measurement import NOTHING, Measurement, budget_measurement, require_budget_mechanism
+from temporaldp.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
 from temporaldp.release.adopting import begun, is_new, take_in
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
@@ -79,11 +79,7 @@ class Guard(ABC):
 
     @abstractmethod
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """Measurement of the next step, at this position; an error if the level does not allow it."""
-
-    @abstractmethod
-    def pass_over(self, step: int) -> Measurement:
-        """Skip the next step, at this position, without an output; an error if there are no more steps."""
+        """Measurement of the next step, at this position (of nothing if epsilon is 0); an error if the level forbids it."""
 
     def begin(self, ledger: Ledger) -> None:
         """Prepare for the steps of a matching ledger: an accountant continues from its checkpoint.
@@ -121,7 +117,7 @@ class Guard(ABC):
         trial.accountant = copy(self.accountant)
         for n_steps, time in enumerate(times, start=start):
             at = trial.position(n_steps, time)
-            made = trial.pass_over(at) if time in left_out else trial.measurement(mechanism, at, None, last=False)
+            made = trial.measurement(mechanism, at, 0.0 if time in left_out else None, last=False)
             found.append(Forecast(time, made.parameter, made.epsilon, trial.leakage_after(made.epsilon)))
             trial.go_on(made.epsilon, time)
         return found
@@ -187,11 +183,6 @@ class PlanGuard(Guard):
         """Measurement of the next step of the plan."""
         return self._plan.measurement(mechanism, step, epsilon)
 
-    def pass_over(self, step: int) -> Measurement:
-        """Skip a step of the plan, which never increases leakage."""
-        self._plan.epsilons_for(1, start=step)
-        return NOTHING
-
     def require_mechanism(self, mechanism: Mechanism) -> None:
         """Raise an error for a mechanism that does not fit the plan."""
         self._plan.require_mechanism(mechanism)
@@ -252,11 +243,6 @@ class AccountantGuard(Guard):
         made = budget_measurement(mechanism, budget, step)
         self.accountant.check(made.epsilon, last=last)
         return made
-
-    def pass_over(self, step: int) -> Measurement:
-        """Skip a step, which spends nothing."""
-        self.accountant.check(0.0)
-        return NOTHING
 
     def _current_plan(self) -> BudgetPlan | None:
         """The plan, made again if less was spent than planned."""

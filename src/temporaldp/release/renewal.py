@@ -14,52 +14,15 @@ from temporaldp.accounting import TemporalAccountant, temporal_leakage
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.monotone_search import largest
-from temporaldp.accounting.protocol import Accounting
-from temporaldp.correlation import Population
 from temporaldp.errors import InputError, LedgerError, PlanError
 from temporaldp.planning import BudgetPlan, Plan
-from temporaldp.planning.renewal import leakage_going_on, leakage_of_epochs
-from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every
+from temporaldp.planning.epochs import STEPS, Epochs, Every, checked_every, repeated_budgets, require_renewable
+from temporaldp.planning.renewal import leakage_going_on
 from temporaldp.release.kept import plan_digest
 from temporaldp.release.ledger import ADOPT, Ledger
 
 RENEWAL = "renewal"
 """Kind of an event that records, before the first step, the bound on the leakage of all epochs together."""
-
-
-def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:
-    """Budgets of an epoch: those of the plan; the largest one for epochs by the calendar, which have any number of steps."""
-    return plan.epsilons if every == STEPS else plan.epsilons.max(keepdims=True)
-
-
-def require_renewable(
-    plan: BudgetPlan, every: Every, people: Population, accounting: Accounting[Any, Any], starts: Sequence[int] = (0,)
-) -> float:
-    """Upper bound on the leakage of all epochs of a plan together, in nats.
-
-    An epoch may begin at each of the `starts`, steps after the first phase of a clock.
-
-    Raises
-    ------
-    PlanError
-        The plan does not satisfy its level for these people, or the leakage of all epochs is unbounded.
-    """
-    horizon = len(plan.epsilons)
-    each = (Population(tuple(one.between(start, horizon) for one in people.users), people.names) for start in starts)
-    alone = max(temporal_leakage(one, plan.epsilons, accounting=accounting).worst for one in each)
-    if alone > plan.alpha * (1.0 + 1e-9):  # another machine may have rounded otherwise
-        raise PlanError(
-            f"the plan's {plan.horizon} steps leak {alone:.6g} nats by themselves against this correlation, more "
-            f"than its alpha = {plan.alpha:g}: plan with the correlation, and by the bound, that the release is counted by"
-        )
-    promise = leakage_of_epochs(people, repeated_budgets(plan, every), accounting=accounting)
-    if math.isinf(promise):
-        raise PlanError(
-            f"renewing this plan of {plan.horizon} steps has no finite bound: under this correlation the leakage of one "
-            "epoch about a state does not vanish within the next one, and accumulates without bound. Plan for an infinite "
-            "horizon (without a horizon), or with longer epochs"
-        )
-    return promise
 
 
 @dataclass(frozen=True, slots=True)

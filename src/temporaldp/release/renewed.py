@@ -13,13 +13,21 @@ from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.correlation.moments import by_the_clock
 from temporaldp.errors import BudgetError, InputError, LedgerMismatchError
 from temporaldp.planning import BudgetPlan, Plan
+from temporaldp.planning.epochs import (
+    STEPS,
+    Epochs,
+    Every,
+    checked_every,
+    phases_of_epochs,
+    require_enough_steps,
+    require_renewable,
+)
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import is_new
-from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every, phases_of_epochs, require_enough_steps
 from temporaldp.release.guards import Mechanism, PlanGuard
 from temporaldp.release.kept import correlations_of, plan_digest
 from temporaldp.release.ledger import Ledger
-from temporaldp.release.renewal import RENEWAL, renewal_of, require_renewable
+from temporaldp.release.renewal import RENEWAL, renewal_of
 
 
 class RenewedGuard(PlanGuard):

@@ -23,9 +23,10 @@ from temporaldp.errors import InputDiffersWarning, InputError, LedgerMismatchErr
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.release import input_digest
 from temporaldp.release.adopting import unspent_accountant
+from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import Forecast
 from temporaldp.release.ledger import Ledger
-from temporaldp.release.outputs import as_text, from_text
+from temporaldp.release.outputs import as_text
 from temporaldp.release.store import Store
 from temporaldp.release.stream import ContinualRelease, described, request_of
 from temporaldp.values import positive
@@ -226,17 +227,11 @@ class SharedRelease(ContinualRelease[Any, Any]):
         super().refresh()
         self._take_in()
 
-    def published(self, time: object) -> Any:
-        """Stored output of this table at a time; None if it was not published then."""
-        return from_text(self._published[self.row(time).step]["output"]) if self._is_published(time) else None
-
-    def spent(self, time: object) -> float:
-        """Budget that this table spent at a time, in nats; KeyError if it was not published then."""
-        return float(self._published[self.row(time).step]["epsilon"])
-
-    def input_differs(self, snapshot: Any, *, time: object) -> bool | None:
-        """Return whether a published step is requested with other data, as `ContinualRelease.input_differs`."""
-        return input_digest.input_differs(self._published[self.row(time).step]["digest"], snapshot)
+    def row(self, time: object) -> LedgerRow:
+        """The ledger's row of a time, with what this table published and spent then; KeyError if it has none."""
+        row = super().row(time)
+        own = self._published.get(row.step, {"output": None, "epsilon": 0.0, "digest": None})
+        return row._replace(output=own["output"], epsilon=own["epsilon"], digest=own["digest"])
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
         """Budgets and leakage of publishing these times, where this table was not published; nothing is drawn or stored.
@@ -246,14 +241,11 @@ class SharedRelease(ContinualRelease[Any, Any]):
         """
         new = {one.time: one for one in super().forecast(times)}
         found = []
-        for time in (label_of(one) for one in times if not self._is_published(one)):
-            charged = new.get(time) or self.row(time)._replace(leakage=self.leakage)
+        for time in (label_of(one) for one in times if self.published(one) is None):
+            charged = new.get(time) or super().row(time)._replace(leakage=self.leakage)
             made = budget_measurement(self._table_mechanism, charged.epsilon * self.share, len(self))
             found.append(Forecast(time, made.parameter, made.epsilon, charged.leakage))
         return found
-
-    def _is_published(self, time: object) -> bool:
-        return self.has(time) and self.row(time).step in self._published
 
     def _take_in(self) -> None:
         """Know what this table published so far."""

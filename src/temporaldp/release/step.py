@@ -35,11 +35,9 @@ class StepRequest:
     time : str or None
         Label of the step; None for its number.
     epsilon : float, optional
-        Budget, in nats; None for that of the guard.
+        Budget, in nats; None for that of the guard, 0 to publish nothing.
     last : bool
         No step follows.
-    is_skip : bool
-        Nothing is published at this step.
     ahead : bool
         The time may be far ahead of the clock and of the last step, where the guard limits that.
     key : str, optional
@@ -51,7 +49,6 @@ class StepRequest:
     time: str | None
     epsilon: float | None = None
     last: bool = False
-    is_skip: bool = False
     ahead: bool = False
     key: str | None = None
     data: Any = None
@@ -111,11 +108,7 @@ class Steps:
         self.calendar.require_next(time)
         self.require_more()
         at = self.guard.position(len(self.ledger), time)
-        made = (
-            self.guard.pass_over(at)
-            if request.is_skip
-            else self.guard.measurement(self._mechanism, at, request.epsilon, last=request.last)
-        )
+        made = self.guard.measurement(self._mechanism, at, request.epsilon, last=request.last)
         # Charged first: whatever happens then, no block around has counted too little. Leakage comes before the draw, which a
         # crash on the way would waste.
         self.guard.charge(made.epsilon, last=request.last)

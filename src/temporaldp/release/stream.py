@@ -19,11 +19,11 @@ from temporaldp.correlation.moments import label_of
 from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerError
 from temporaldp.planning import Plan
+from temporaldp.planning.epochs import Every
 from temporaldp.release import filtering, input_digest
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.checkpoints import EVERY, keep_checkpoint, last_checked
 from temporaldp.release.closing import Closing
-from temporaldp.release.epochs import Every
 from temporaldp.release.guards import Forecast, guard_of
 from temporaldp.release.ledger import Ledger, LedgerWriter
 from temporaldp.release.outputs import as_text, from_text, with_filtered
@@ -312,7 +312,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         InputError
             The step was published already.
         """
-        if self._publish(StepRequest(label_of(time), is_skip=True)).output is not None:
+        if self._publish(StepRequest(label_of(time), epsilon=0.0)).output is not None:
             raise InputError(f"time {str(time)!r} was published already, and cannot be passed over any more")
 
     def next_budget(self, *, last: bool = False, time: object | None = None) -> float:

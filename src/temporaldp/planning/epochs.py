@@ -6,10 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from itertools import accumulate
-from typing import Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
+from temporaldp.accounting import temporal_leakage
+from temporaldp.accounting.protocol import Accounting
+from temporaldp.correlation import Population
 from temporaldp.correlation.moments import by_the_clock, longest_in_steps, steps_between
-from temporaldp.errors import InputError, SpentError
+from temporaldp.errors import InputError, PlanError, SpentError
+from temporaldp.planning.budget_plan import BudgetPlan
+from temporaldp.planning.renewal import leakage_of_epochs
 
 Every: TypeAlias = Literal["steps", "daily", "weekly", "monthly", "yearly"]
 
@@ -122,3 +127,38 @@ def require_enough_steps(every: Every, most: int, step: str | None) -> None:
             f"expected a plan of at least {longest} steps for a level that is renewed {every} (one step is {step}), got one of "
             f"{most}: plan with --horizon {longest}"
         )
+
+
+def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:
+    """Budgets of an epoch: those of the plan; the largest one for epochs by the calendar, which have any number of steps."""
+    return plan.epsilons if every == STEPS else plan.epsilons.max(keepdims=True)
+
+
+def require_renewable(
+    plan: BudgetPlan, every: Every, people: Population, accounting: Accounting[Any, Any], starts: Sequence[int] = (0,)
+) -> float:
+    """Upper bound on the leakage of all epochs of a plan together, in nats.
+
+    An epoch may begin at each of the `starts`, steps after the first phase of a clock.
+
+    Raises
+    ------
+    PlanError
+        The plan does not satisfy its level for these people, or the leakage of all epochs is unbounded.
+    """
+    horizon = len(plan.epsilons)
+    each = (Population(tuple(one.between(start, horizon) for one in people.users), people.names) for start in starts)
+    alone = max(temporal_leakage(one, plan.epsilons, accounting=accounting).worst for one in each)
+    if alone > plan.alpha * (1.0 + 1e-9):  # another machine may have rounded otherwise
+        raise PlanError(
+            f"the plan's {plan.horizon} steps leak {alone:.6g} nats by themselves against this correlation, more "
+            f"than its alpha = {plan.alpha:g}: plan with the correlation, and by the bound, that the release is counted by"
+        )
+    promise = leakage_of_epochs(people, repeated_budgets(plan, every), accounting=accounting)
+    if math.isinf(promise):
+        raise PlanError(
+            f"renewing this plan of {plan.horizon} steps has no finite bound: under this correlation the leakage of one "
+            "epoch about a state does not vanish within the next one, and accumulates without bound. Plan for an infinite "
+            "horizon (without a horizon), or with longer epochs"
+        )
+    return promise
