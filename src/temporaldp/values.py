@@ -30,6 +30,9 @@ SMALLEST, LARGEST = 1e-100, 1e100
 REPLACE_ONE = "replace_one"
 """Neighbouring databases differ in the state of one person at one step; the number of people is public."""
 
+REPLACE_PERSON = "replace_person"
+"""Neighbouring databases differ in all states of one person; the number of people is public."""
+
 
 LIMITS = {"gt": (">", operator.gt), "ge": (">=", operator.ge), "lt": ("<", operator.lt), "le": ("<=", operator.le)}
 """Comparisons of `real_number` with its limits, by the names that pydantic has for them."""

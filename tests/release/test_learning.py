@@ -82,7 +82,8 @@ def statistic(noise, scale):
 
 def test_noise_has_the_scale_two_l_over_epsilon_and_a_wrong_scale_is_rejected():
     mechanism = TransitionHistogram(10, contributed=3)
-    noise = np.concatenate([mechanism(np.zeros((10, 10), dtype=np.int64), 1.0).ravel() for _ in range(60)])
+    motionless = Trajectories(np.zeros((5, 1), dtype=np.int64), states=range(10))  # a single time has no transitions
+    noise = np.concatenate([mechanism(motionless, 1.0).ravel() for _ in range(60)])
     assert statistic(noise, 6.0) > 1e-6
     for factor in (1.5, 1.0 / 1.5):
         assert statistic(noise, 6.0 * factor) < 1e-6

@@ -38,6 +38,7 @@ from temporaldp.report.sentences import (
     steps,
     sustainable,
 )
+from temporaldp.values import REPLACE_PERSON
 
 app = typer.Typer(help="Look at the ledger of a release, check it, and keep it up.", no_args_is_help=True)
 
@@ -265,7 +266,7 @@ def _table_words(table: TableSpent) -> str:
 def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     """The guarantee of the release and, at a delta, the noise so far."""
     known = ledger.configuration
-    if "accounting" not in known:
+    if known["neighboring_relation"] == REPLACE_PERSON:
         cost = number(known["alpha"], up=True)
         return [
             ("guarantee", f"{cost}-differential privacy for all states of a person together"),

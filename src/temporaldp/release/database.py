@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from temporaldp.errors import InputError, LedgerError
 from temporaldp.extras import needing
@@ -41,6 +41,12 @@ class Database(ABC):
     is_file = False
     """Whether it is one file, which exists as a whole or not at all."""
 
+    ONE_MOMENT: ClassVar[dict[str, Any]] = {}
+    """Options of a connection for a transaction that sees one moment."""
+
+    ONE_STATEMENT: ClassVar[dict[str, Any]] = {}
+    """Options of a connection for one reading statement."""
+
     def __init__(self, place: str, *, served: bool) -> None:
         self.place, self.identity, self.served = place, place, served
         self._closed = False
@@ -55,17 +61,31 @@ class Database(ABC):
     def make(self, fill: Callable[[sa.Connection], None]) -> None:
         """Make the tables with what `fill` writes, atomically; a file that was made meanwhile stays."""
 
-    @abstractmethod
     def reading(self) -> AbstractContextManager[sa.Connection]:
         """A transaction that sees one moment."""
+        return self._transaction(**self.ONE_MOMENT)
 
-    @abstractmethod
-    def writing(self) -> AbstractContextManager[sa.Connection]:
-        """A transaction; durable when it ends, undone if it raises."""
-
-    @abstractmethod
     def asking(self) -> AbstractContextManager[sa.Connection]:
         """Connection for one reading statement."""
+        return self._transaction(**self.ONE_STATEMENT)
+
+    def writing(self) -> AbstractContextManager[sa.Connection]:
+        """A transaction; durable when it ends, undone if it raises."""
+        return self._transaction()
+
+    @contextmanager
+    def _transaction(self, **options: Any) -> Iterator[sa.Connection]:
+        """A transaction of a connection with these options."""
+        with (
+            self._translated(),
+            self._connected().connect() as connection,
+            connection.execution_options(**options).begin(),
+        ):
+            yield connection
+
+    @abstractmethod
+    def _connected(self) -> Any:
+        """The engine, made on first use."""
 
     @abstractmethod
     def back_up(self, place: Path) -> None:

@@ -75,14 +75,6 @@ class FileDatabase(Database):
                     Path(f"{temporary}{ending}").unlink(missing_ok=True)
 
     @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
-        """A transaction that sees one moment."""
-        with self._translated(), self._connected().connect() as connection, connection.begin():
-            yield connection
-
-    asking = reading
-
-    @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
         """Exclusive write transaction; durable when it ends, undone if it raises."""
         with self._translated(), self._connected().connect() as connection:

@@ -45,8 +45,7 @@ class StepFilter:
     def __init__(self, correlation: PublicCorrelation, guard: Guard) -> None:
         self._correlation, self._guard = correlation, guard
         self._state: FilterState | None = None
-        self._known = 0  # rows of the ledger that the state is after
-        self._unpublished = 0  # of those, steps before the first published one
+        self._known = 0  # rows of the ledger that the state is after; without a state, none of them was published
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -63,7 +62,7 @@ class StepFilter:
             belief, errors = state.belief, state.errors
             arrays = belief.mean, belief.covariance, errors.mean, errors.variance, state.widenings, state.fit
             document = {"arrays": [packed(one) for one in arrays], "total": state.total, "n_steps": state.n_steps}
-        return {"known": self._known, "unpublished": self._unpublished, "state": document}
+        return {"known": self._known, "state": document}
 
     def resume(self, kept: dict[str, Any]) -> None:
         """Continue from a saved state."""
@@ -72,7 +71,7 @@ class StepFilter:
             mean, covariance, error, variance, widenings, fit = (unpacked(one) for one in document["arrays"])
             belief, errors = Belief(mean, covariance), PredictionErrors(error, variance)
             state = FilterState(belief, errors, widenings, fit, float(document["total"]), int(document["n_steps"]))
-        self._state, self._known, self._unpublished = state, int(kept["known"]), int(kept["unpublished"])
+        self._state, self._known = state, int(kept["known"])
 
     def next_step(self, ledger: Ledger, counts: IntArray, epsilon: float, total: int) -> dict[str, Any]:
         """Filtered counts to store with the step after the ledger's last one, as JSON values."""
@@ -89,16 +88,14 @@ class StepFilter:
                 total = float(stored(row)["total"])
                 step = self._released(row.step, from_text(row.output), row.epsilon, total)
                 self._state = self._after(step)
-            elif self._state is None:
-                self._unpublished += 1
-            else:
+            elif self._state is not None:
                 self._state = self._after(StepRelease(None, 1.0, 1.0, self._state.total))
             self._known += 1
 
     def _after(self, step: StepRelease) -> FilterState:
         state = self._state
         if state is None:
-            for _ in range(self._unpublished):  # their totals are unknown: that of the first step that has one
+            for _ in range(self._known):  # their totals are unknown: that of the first step that has one
                 state = advance(state, StepRelease(None, 1.0, 1.0, step.total), self._correlation)
         state = advance(state, step, self._correlation)
         return state.only(state.kept)

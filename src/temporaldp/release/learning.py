@@ -14,7 +14,8 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from temporaldp.correlation.traces import Traces, transitions_of
 from temporaldp.counts.histogram import granted_scale, with_noise
 from temporaldp.errors import EstimationError
 from temporaldp.release.stream import ContinualRelease
-from temporaldp.values import FloatArray, IntArray, positive, real_number, whole_number
+from temporaldp.values import REPLACE_PERSON, FloatArray, IntArray, positive, real_number, whole_number
 
 MOST_STATES = 2_000
 """States up to which a noisy table of transitions is drawn: beyond, nearly all of it would be noise."""
@@ -48,18 +49,22 @@ class TransitionHistogram:
     n_states : int
     contributed : int, >= 1
         l.
+    rng : numpy Generator or seed, optional
+        Source of the choice of transitions.
     """
 
     n_states: int
     contributed: int
+    rng: np.random.Generator | int | None = field(default=None, repr=False)
+    ledger_terms: ClassVar[dict[str, str]] = {"neighboring_relation": REPLACE_PERSON}
 
     def scale(self, epsilon: float) -> float:
         """Scale of the noise: 2 l / epsilon, raised by ulps until OpenDP's own map grants at most epsilon."""
         return granted_scale(2 * self.contributed, positive(epsilon, "epsilon"))
 
-    def __call__(self, counts: IntArray, epsilon: float) -> IntArray:
+    def __call__(self, trajectories: Traces, epsilon: float) -> IntArray:
         """Noisy counts, shape (n, n), integers that may be negative; OpenDP draws the noise."""
-        return with_noise(counts, self.scale(epsilon))
+        return with_noise(limited_transitions(trajectories, self.contributed, self.rng), self.scale(epsilon))
 
 
 def learn_correlation(
@@ -121,18 +126,14 @@ def learn_correlation(
         raise EstimationError(
             f"expected at most {MOST_STATES} states for a noisy table of transitions, got {trajectories.n_states}; group them"
         )
-    mechanism = TransitionHistogram(trajectories.n_states, each)
+    mechanism = TransitionHistogram(trajectories.n_states, each, rng)
     budget = positive(epsilon, "epsilon")
-
-    def draw(data: Traces, epsilon: float) -> IntArray:
-        return mechanism(limited_transitions(data, each, rng), epsilon)
-
     if ledger is None:
-        return adversary_of(draw(trajectories, budget), trajectories, mechanism, budget, level)
+        return adversary_of(mechanism(trajectories, budget), trajectories, mechanism, budget, level)
     accountant = TemporalAccountant(Adversary(), alpha=budget)
     described = f"{mechanism!r} of {trajectories.n_users} people"
     with ContinualRelease(
-        draw,
+        mechanism,
         ledger=ledger,
         accountant=accountant,
         states=trajectories.states,

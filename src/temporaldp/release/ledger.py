@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
 import numpy as np
 
@@ -37,8 +37,11 @@ from temporaldp.release.high_water import keep_mark, require_mark
 from temporaldp.release.kept import difference
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
-from temporaldp.release.tables import LEDGER, Heading, Transaction
+from temporaldp.release.tables import LEDGER, Transaction
 from temporaldp.values import FloatArray
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 LEAST_HEAD_DIGITS = 12
 """Of a noted head: fewer could fit a forgery by chance."""
@@ -152,7 +155,7 @@ class Ledger(Closing):
             store.close()
             raise
 
-    def _heading(self, transaction: Transaction) -> Heading:
+    def _heading(self, transaction: Transaction) -> sa.Row[Any]:
         if transaction.heading is None:
             raise LedgerError(f"{self.place}: the row with the configuration was deleted, or never written")
         return transaction.heading
@@ -396,24 +399,9 @@ class LedgerWriter:
         self.rows: list[LedgerRow] = []
         self.events: list[LedgerEvent] = []
 
-    def append(
-        self,
-        *,
-        time: str,
-        parameter: float,
-        epsilon: float,
-        leakage: float | None,
-        last: bool,
-        output: str | None,
-        digest: str | None,
-        request_key: str | None = None,
-    ) -> LedgerRow:
-        """Add the next step and return its row."""
-        leaked = None if leakage is None else leakage + 0.0
-        called, spent = parameter + 0.0, epsilon + 0.0  # 0.0 and not -0.0
-        n_steps, n_events, _ = self.end
-        row = LedgerRow(n_steps, time, called, spent, leaked, bool(last), output, digest, request_key, "")
-        return self._add(row, self.rows, n_steps + 1, n_events)
+    def append(self, row: LedgerRow) -> LedgerRow:
+        """Add the next step and return its row with its hash."""
+        return self._add(row, self.rows, self.end.n_steps + 1, self.end.n_events)
 
     def note(self, kind: str, *, by: str, details: dict[str, Any]) -> LedgerEvent:
         """Add an event after the last step and return it. `StateError` for a name with control characters."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
@@ -42,6 +42,9 @@ class PostgresDatabase(Database):
         Whether a service uses it, with many connections and short waits.
     """
 
+    ONE_MOMENT: ClassVar[dict[str, Any]] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    ONE_STATEMENT: ClassVar[dict[str, Any]] = {"isolation_level": "AUTOCOMMIT"}
+
     def __init__(self, place: str, url: Any, *, served: bool = False) -> None:
         super().__init__(place, served=served)
         self._url = url
@@ -73,33 +76,15 @@ class PostgresDatabase(Database):
             tables().releases.metadata.create_all(connection)
             fill(connection)
 
-    def reading(self) -> AbstractContextManager[sa.Connection]:
-        """A transaction that sees one moment."""
-        return self._asked(isolation_level="REPEATABLE READ", postgresql_readonly=True)
-
-    def asking(self) -> AbstractContextManager[sa.Connection]:
-        """For one statement that reads."""
-        return self._asked(isolation_level="AUTOCOMMIT")
-
     @contextmanager
-    def writing(self) -> Iterator[sa.Connection]:
-        """A transaction; durable when it ends, undone if it raises."""
-        with self._translated():
-            if self._trial is None:
-                with self._connected().begin() as connection:
-                    yield connection
-            else:
-                with self._trial.begin_nested():
-                    yield self._trial
-
-    @contextmanager
-    def _asked(self, **options: Any) -> Iterator[sa.Connection]:
-        """A connection with these options, whose transaction ends with the block; within a trial, that of the trial."""
-        if self._trial is not None:
-            yield self._trial
-            return
-        with self._translated(), self._connected().connect() as connection:
-            yield connection.execution_options(**options)
+    def _transaction(self, **options: Any) -> Iterator[sa.Connection]:
+        """A transaction of a connection with these options; within a trial, a part of the trial."""
+        if self._trial is None:
+            with super()._transaction(**options) as connection:
+                yield connection
+        else:
+            with self._translated(), self._trial.begin_nested():
+                yield self._trial
 
     def back_up(self, place: Path) -> None:
         """Raise `LedgerError`: `pg_dump` copies a database."""

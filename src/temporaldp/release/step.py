@@ -117,16 +117,9 @@ class Steps:
         output = self.drawn(made, request.data)
         if output is not None:
             text, digest = self._written(output, made.epsilon, request.data)
-        return writer.append(
-            time=time,
-            parameter=made.parameter,
-            epsilon=made.epsilon,
-            leakage=leakage,
-            last=request.last,
-            output=text,
-            digest=digest,
-            request_key=request.key,
-        )
+        step, spent = len(self.ledger), made.epsilon + 0.0  # 0.0 and not -0.0
+        row = LedgerRow(step, time, made.parameter + 0.0, spent, leakage, request.last, text, digest, request.key, "")
+        return writer.append(row)
 
     def drawn(self, made: Measurement, data: Any) -> Any:
         """The output of a mechanism, which may not release a step meanwhile; None where nothing is published."""

@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.release.database import Database, connect
-from temporaldp.release.tables import LEDGER, Heading, Transaction, tables
+from temporaldp.release.tables import LEDGER, Transaction, tables
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -38,7 +38,7 @@ class Store:
             return True
         return self._step_where() is not None
 
-    def heading(self) -> Heading | None:
+    def heading(self) -> sa.Row[Any] | None:
         """Configuration of the release and the end of its chain; None if there is no such release."""
         with self.database.asking() as connection:
             return Transaction(connection, self.release, lock=False).heading
@@ -98,7 +98,7 @@ class Store:
             return connection.execute(asked.with_only_columns(steps.c.step)).first()
 
 
-def heading_at(place: str | os.PathLike[str]) -> Heading | None:
+def heading_at(place: str | os.PathLike[str]) -> sa.Row[Any] | None:
     """Return what a ledger was made for and its number of steps; None if there is no ledger."""
     with closing(store_at(place)) as store:
         return store.heading() if store.exists() else None

@@ -32,15 +32,6 @@ class Tables(NamedTuple):
     tokens: sa.Table
 
 
-class Heading(NamedTuple):
-    """Configuration of a release, the end of its chain, and the definition that a service created it with."""
-
-    configuration: str
-    n_steps: int
-    head: str
-    definition: str | None
-
-
 @lru_cache(maxsize=1)
 def tables() -> Tables:
     """The tables; columns of steps and events are in the order of the fields of `LedgerRow` and `LedgerEvent`."""
@@ -117,7 +108,7 @@ def _insert(table: sa.Table) -> Any:
 
 
 class Transaction:
-    """Operations on a release within a transaction; its heading is read once, when the transaction begins.
+    """Operations on a release within a transaction.
 
     Parameters
     ----------
@@ -125,14 +116,18 @@ class Transaction:
     release : str
     lock : bool
         Whether to lock the row of the release until the transaction ends (SQLite locks the whole file).
+
+    Attributes
+    ----------
+    heading : sa.Row or None
+        Row of the release in the table of releases, as of the beginning of the transaction; None if there is none.
     """
 
     def __init__(self, connection: sa.Connection, release: str, *, lock: bool) -> None:
         self.connection, self._release = connection, release
         releases = tables().releases
         asked = releases.select().where(releases.c.release == release)
-        found = connection.execute(asked.with_for_update() if lock else asked).first()
-        self.heading = None if found is None else Heading(*found[1:5])
+        self.heading = connection.execute(asked.with_for_update() if lock else asked).first()
 
     def create(self, configuration: str, head: str, definition: str | None, request_key: str | None) -> None:
         """Add the heading of a release without steps, unless there is one."""
