@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import version as installed_version
+from importlib.metadata import metadata
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -12,7 +12,8 @@ sys.path.insert(0, str(HERE / "_extensions"))
 project = "temporaldp"
 author = "The temporaldp authors"
 project_copyright = "the temporaldp authors; Apache-2.0"
-release = version = installed_version("temporaldp")
+installed = metadata("temporaldp")
+release = version = installed["Version"]
 
 extensions = [
     "myst_nb",  # pages in Markdown, notebooks among them
@@ -58,6 +59,15 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {"top_of_page_buttons": [], "navigation_with_keys": True}
+# Every page links to its source where pyproject.toml has the address: Repository in [project.urls].
+urls = dict(entry.split(", ", 1) for entry in installed.get_all("Project-URL") or ())
+if "Repository" in urls:
+    html_theme_options |= {
+        "source_repository": urls["Repository"],
+        "source_branch": "main",
+        "source_directory": "docs/",
+        "top_of_page_buttons": ["view"],
+    }
 smartquotes = False  # commands are copied from pages
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True

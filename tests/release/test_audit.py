@@ -25,7 +25,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.counts import ClampedMean, ClampedSum, NoisyHistogram, consistent_counts, synthetic_traces
-from temporaldp.release.learning import TransitionHistogram, limited_transitions
+from temporaldp.counts.transitions import TransitionHistogram
 
 privacy_estimates = pytest.importorskip("privacy_estimates", reason="the extra 'audit' is not installed")
 
@@ -83,7 +83,7 @@ MECHANISMS = {
     "by group": (DiscreteLaplaceHistogram(2, 2), GROUPS),
     "sum": (ClampedSum(0.0, 24.0, 3), HOURS),
     "mean": (ClampedMean(0.0, 24.0, 3), HOURS),
-    "learnt": (TransitionHistogram(2, contributed=2), [limited_transitions(one, 2, 0) for one in TRACES]),
+    "learnt": (TransitionHistogram(2, contributed=2, rng=0), TRACES),
 }
 
 

@@ -21,9 +21,9 @@ from temporaldp import (
     save_correlation,
 )
 from temporaldp.correlation.traces import transitions_of
+from temporaldp.counts.transitions import TransitionHistogram, limited_transitions, noisy_intervals, sum_of_noise
 from temporaldp.errors import LedgerMismatchError
 from temporaldp.planning import Source
-from temporaldp.release.learning import TransitionHistogram, limited_transitions, noisy_intervals, sum_of_noise
 
 
 def walks(rng, P, n_people, n_times):

@@ -1,70 +1,24 @@
-"""A correlation learnt from protected traces with differential privacy: one noisy histogram of transitions.
-
-Notation
---------
-l        transitions that each person contributes at most, drawn at random
-n        number of states; N the table of those transitions, shape (n, n)
-E        epsilon, for all states of a person together; scale 2 l / E: a person who is replaced takes away up to l
-         transitions and adds up to l, an L1 distance of 2 l
-Z        discrete Laplace noise on every cell of N
-"""
+"""A correlation learnt from protected traces with differential privacy: one noisy histogram of transitions."""
 
 from __future__ import annotations
 
-import hashlib
-import math
 import os
-from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
 from temporaldp.accounting import TemporalAccountant
-from temporaldp.correlation import Adversary, IntervalMatrix, Origin
-from temporaldp.correlation.confidence import clopper_pearson
-from temporaldp.correlation.traces import Traces, transitions_of
-from temporaldp.counts.histogram import granted_scale, with_noise
+from temporaldp.correlation import Adversary
+from temporaldp.correlation.traces import Traces
+from temporaldp.counts.transitions import TransitionHistogram, adversary_of
 from temporaldp.errors import EstimationError
 from temporaldp.release.stream import ContinualRelease
-from temporaldp.values import REPLACE_PERSON, FloatArray, IntArray, positive, real_number, whole_number
+from temporaldp.values import positive, real_number, whole_number
 
 MOST_STATES = 2_000
 """States up to which a noisy table of transitions is drawn: beyond, nearly all of it would be noise."""
 
 CONTRIBUTED = 10
 """Transitions of each person, unless it is said how many: more of them cost noise, fewer cost data."""
-
-SHARES_OF_NOISE = 0.5
-"""Share of the risk that the noise is larger than allowed for; the rest is that of the intervals."""
-
-
-@dataclass(frozen=True, slots=True)
-class TransitionHistogram:
-    """Mechanism: exact discrete Laplace noise on a table of transitions, to which each person contributes at most l.
-
-    epsilon-DP for all states of a person together (user level), under replacement of the person.
-
-    Parameters
-    ----------
-    n_states : int
-    contributed : int, >= 1
-        l.
-    rng : numpy Generator or seed, optional
-        Source of the choice of transitions.
-    """
-
-    n_states: int
-    contributed: int
-    rng: np.random.Generator | int | None = field(default=None, repr=False)
-    ledger_terms: ClassVar[dict[str, str]] = {"neighboring_relation": REPLACE_PERSON}
-
-    def scale(self, epsilon: float) -> float:
-        """Scale of the noise: 2 l / epsilon, raised by ulps until OpenDP's own map grants at most epsilon."""
-        return granted_scale(2 * self.contributed, positive(epsilon, "epsilon"))
-
-    def __call__(self, trajectories: Traces, epsilon: float) -> IntArray:
-        """Noisy counts, shape (n, n), integers that may be negative; OpenDP draws the noise."""
-        return with_noise(limited_transitions(trajectories, self.contributed, self.rng), self.scale(epsilon))
 
 
 def learn_correlation(
@@ -143,94 +97,3 @@ def learn_correlation(
         noisy = release.release(trajectories, time="correlation", epsilon=budget, last=True)
     assert noisy is not None  # this ledger has no steps that are passed over
     return adversary_of(noisy, trajectories, mechanism, budget, level)
-
-
-def limited_transitions(
-    trajectories: Traces, contributed: int, rng: np.random.Generator | int | None = None
-) -> IntArray:
-    """Transitions, at most `contributed` per person, drawn at random without replacement, shape (n, n). Private."""
-    people, _, before, after = transitions_of(trajectories)
-    order = np.lexsort((np.random.default_rng(rng).random(len(people)), people))
-    ranked = people[order]
-    first = np.searchsorted(ranked, ranked)
-    kept = order[np.arange(len(ranked)) - first < contributed]
-    n = trajectories.n_states
-    return np.bincount(before[kept] * n + after[kept], minlength=n * n).reshape(n, n)
-
-
-def adversary_of(
-    noisy: IntArray,
-    trajectories: Traces,
-    mechanism: TransitionHistogram,
-    epsilon: float,
-    confidence: float,
-) -> Adversary:
-    """Intervals from a noisy table: post-processing, at no further cost."""
-    scale, n = mechanism.scale(epsilon), trajectories.n_states
-    risk = (1.0 - confidence) / 2.0  # for each of the two directions
-    most = mechanism.contributed * trajectories.n_users
-    matrices = [noisy_intervals(table.astype(np.float64), scale, most, risk) for table in (noisy.T, noisy)]
-    unsure = [trajectories.states[k] for low, high in matrices for k in np.flatnonzero((high - low).min(axis=1) > 0.5)]
-    sentence = (
-        f"Learnt from the protected traces with {epsilon:g}-differential privacy for all states of a person together "
-        f"({mechanism.contributed} transitions each, discrete Laplace noise of scale {scale:.4g}), "
-        f"all {2 * n * n} entries at {confidence:.4g} confidence."
-    )
-    note = (
-        ""
-        if not unsure
-        else f" Too few transitions beside the noise for {', '.join(dict.fromkeys(unsure))}: hardly anything is known."
-    )
-    origin = Origin("learnt", sentence + note, epsilon, hashlib.sha256(noisy.tobytes()).hexdigest()[:16])
-    return Adversary(*(IntervalMatrix(low, high, trajectories.states, origin=origin) for low, high in matrices))
-
-
-def noisy_intervals(noisy: FloatArray, scale: float, most: int, risk: float) -> tuple[FloatArray, FloatArray]:
-    """Joint bounds of every entry of a transition matrix from noisy counts; any fails with a probability of at most `risk`.
-
-    Half of the risk is that some noise is larger than allowed for: two-sided bounds of each cell's noise, and of the sum of the
-    others in its row, by Bonferroni. The other half is that of Clopper and Pearson, from the fewest hits and the most misses
-    for the lower bound, the other way round for the upper one.
-
-    Parameters
-    ----------
-    noisy : array, shape (n, n)
-    scale : float
-    most : int
-        Largest possible number of transitions.
-    risk : float
-    """
-    n = len(noisy)
-    each = SHARES_OF_NOISE * risk / (2 * noisy.size)
-    own, others = sum_of_noise(scale, 1, each), sum_of_noise(scale, n - 1, each)
-    rest = noisy.sum(axis=1, keepdims=True) - noisy
-    hits = np.clip(noisy - own, 0.0, most), np.clip(noisy + own, 0.0, most)
-    misses = np.clip(rest - others, 0.0, most), np.clip(rest + others, 0.0, most)
-    low, high = clopper_pearson(hits, misses, (1.0 - SHARES_OF_NOISE) * risk / noisy.size)
-    # Where noise was larger than allowed for, a row may hold no distribution: then nothing is known of it.
-    empty = (low.sum(axis=1) > 1.0) | (high.sum(axis=1) < 1.0)
-    low[empty], high[empty] = 0.0, 1.0
-    return low, high
-
-
-def sum_of_noise(scale: float, count: int, risk: float) -> float:
-    """A whole w with ``Pr(|Z_1 + ... + Z_count| > w) <= risk`` for independent discrete Laplace noise.
-
-    One: by its tail. Several: Chernoff's bound, with the moment generating function ``(1 - r)^2 / ((1 - r e^s)(1 - r e^-s))``,
-    ``r = e^(-1 / scale)``, at the best of some s; or the sum of single tails where that is smaller.
-    """
-    single = _tail(scale, risk / count)
-    if count == 1:
-        return float(single)
-    s = np.linspace(0.01, 0.99, 99) / scale
-    # log(1 - r e^s) by expm1, which keeps its digits where the scale is large.
-    log_moment = count * (
-        2.0 * np.log(-np.expm1(-1.0 / scale)) - np.log(-np.expm1(s - 1.0 / scale)) - np.log(-np.expm1(-s - 1.0 / scale))
-    )
-    chernoff = float(np.min((log_moment + math.log(2.0 / risk)) / s))
-    return float(min(math.ceil(chernoff), count * single))
-
-
-def _tail(scale: float, risk: float) -> int:
-    """The smallest w with ``Pr(|Z| > w) = 2 r^(w + 1) / (1 + r) <= risk``, ``r = e^(-1 / scale)``."""
-    return max(0, math.ceil(-scale * math.log(risk * (1.0 + math.exp(-1.0 / scale)) / 2.0) - 1.0))
