@@ -95,6 +95,12 @@ def cli(folder: Path) -> None:
     assert (folder / "out" / "report.html").stat().st_size > 10_000
 
 
+def client(folder: Path) -> None:
+    from temporaldp.serve import Client
+
+    Client("http://127.0.0.1:1", "no token").close()
+
+
 def serve(folder: Path) -> None:
     from temporaldp.serve.server import serve as run
 
@@ -155,6 +161,7 @@ SMOKES: dict[str, Callable[[Path], None]] = {
     "report": report,
     "deployment": deployment,
     "cli": cli,
+    "client": client,
     "serve": serve,
     "postgresql": postgresql,
     "spark": spark,

@@ -16,6 +16,7 @@ EXTRAS = {
     "report": "pictures and reports",
     "deployment": "records of deployments",
     "cli": "the command line",
+    "client": "a client of the service",
     "serve": "the service and its page",
     "postgresql": "a ledger in PostgreSQL",
     "spark": "traces on a cluster",

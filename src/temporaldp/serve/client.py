@@ -1,26 +1,21 @@
-"""A client of the service, which repeats a request until it is answered, and never spends twice.
-
-It needs the standard library alone: a pipeline that asks whether it may publish should not have to install a web framework.
-"""
+"""A client of the service, which repeats a request until it is answered, and never spends twice."""
 
 from __future__ import annotations
 
 import json
-import random
-import threading
-import time
+import ssl
 import uuid
 from collections.abc import Sequence
-from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 from temporaldp.errors import InputError, RequestRefusedError, ServiceError
+from temporaldp.extras import needing
 from temporaldp.release.closing import Closing
 
 
 class Client(Closing):
-    """Client of one server. Threads may share it, but then wait for one another; for concurrent requests use one per thread.
+    """Client of one server, which threads may share.
 
     Parameters
     ----------
@@ -40,22 +35,35 @@ class Client(Closing):
     """
 
     def __init__(self, address: str, token: str, *, patience: float = 60.0, answer_within: float = 30.0) -> None:
+        with needing("client"):
+            import httpx
+            import tenacity
+
         found = urlsplit(address)
         if found.scheme not in {"http", "https"} or not found.hostname or found.path.strip("/"):
             raise InputError(f"expected an address like http://127.0.0.1:8477, got {address!r}")
-        kind = HTTPSConnection if found.scheme == "https" else HTTPConnection
-        self._connection = kind(found.hostname, found.port, timeout=answer_within)  # opened by the first request
-        self._place = f"{found.scheme}://{found.netloc.rpartition('@')[2]}"
-        self._token, self._patience = token, patience
-        self._lock = threading.Lock()
+        self._place, self._patience = f"{found.scheme}://{found.netloc.rpartition('@')[2]}", patience
+        self._http = httpx.Client(
+            base_url=self._place,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=answer_within,
+            verify=ssl.create_default_context(),  # the certificates that the machine trusts
+            trust_env=False,  # no proxy
+        )
+        failures = httpx.HTTPError, ServiceError, json.JSONDecodeError, UnicodeDecodeError, TypeError
+        self._repeated = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type(failures),
+            wait=tenacity.wait_random_exponential(0.05, max=2.0),  # clients do not come all at once
+            stop=tenacity.stop_before_delay(patience),
+            retry_error_callback=self._give_up,
+        )
 
     def __repr__(self) -> str:
         return f"Client({self._place})"
 
     def close(self) -> None:
-        """Close the connection."""
-        with self._lock:
-            self._connection.close()
+        """Close the connections."""
+        self._http.close()
 
     def create(self, definition: dict[str, Any], *, key: str | None = None) -> str:
         """Create a release (docs/how-to/service.md) and return its identifier. Key and errors as for `spend`.
@@ -121,7 +129,7 @@ class Client(Closing):
 
     def state(self, release: str, *, leakage: bool = False) -> dict[str, Any]:
         """Return the definition of a release, the budgets spent, and the budget of the next step. Errors as for `spend`."""
-        return self._get(f"/v1/releases/{release}", leakage="true" if leakage else None)
+        return self._get(f"/v1/releases/{release}", leakage=leakage)
 
     def steps(self, release: str, *, start: int = 0, limit: int = 100) -> list[dict[str, Any]]:
         """Return the steps taken. Errors as for `spend`."""
@@ -132,38 +140,29 @@ class Client(Closing):
         return self._get(f"/v1/releases/{release}/verify", head=head)
 
     def _post(self, path: str, body: dict[str, Any], key: str | None) -> dict[str, Any]:
-        headers = {"Content-Type": "application/json"} | ({} if key is None else {"Idempotency-Key": key})
-        return self._answered("POST", path, headers, json.dumps(body, allow_nan=False).encode())
+        headers = {} if key is None else {"Idempotency-Key": key}
+        return self._repeated(self._asked, "POST", path, json=body, headers=headers)
 
     def _get(self, path: str, **query: Any) -> dict[str, Any]:
-        chosen = urlencode({name: value for name, value in query.items() if value is not None})
-        return self._answered("GET", f"{path}?{chosen}", {}, None)
+        return self._repeated(self._asked, "GET", path, params=_given(**query))
 
-    def _answered(self, method: str, path: str, headers: dict[str, str], body: bytes | None) -> dict[str, Any]:
-        """Return the answer, after as many tries as it takes."""
-        headers |= {"Authorization": f"Bearer {self._token}"}
-        deadline, pause = time.monotonic() + self._patience, 0.05
-        while True:
-            with self._lock:
-                try:
-                    self._connection.request(method, path, body, headers)
-                    found = self._connection.getresponse()
-                    status, answer = found.status, dict(json.loads(found.read()))  # raises if it ends too early
-                except (OSError, HTTPException, ValueError, TypeError) as error:
-                    self._connection.close()  # the next request opens it again
-                    status, answer = 503, {"detail": f"{type(error).__name__}: {error}"}
-            if status < 400:
-                return answer
-            detail = str(answer.get("detail", answer))
-            if status not in {408, 429, 500, 502, 503, 504}:  # which do not concern the request itself
-                raise RequestRefusedError(detail, status=status, remaining=answer.get("remaining"))
-            if time.monotonic() + pause > deadline:
-                raise ServiceError(
-                    f"{self!r} did not answer within {self._patience:g} seconds ({status}: {detail}); repeat "
-                    "the request with the same key to find out whether the step was taken"
-                )
-            time.sleep(pause * random.uniform(0.5, 1.0))  # clients do not come all at once
-            pause = min(2.0 * pause, 2.0)
+    def _asked(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
+        """Return the answer to one try; `ServiceError` for a status that does not concern the request itself."""
+        found = self._http.request(method, path, **sent)
+        answer = dict(found.json())
+        if found.is_success:
+            return answer
+        detail = str(answer.get("detail", answer))
+        if found.status_code in {408, 429, 500, 502, 503, 504}:
+            raise ServiceError(f"{found.status_code}: {detail}")
+        raise RequestRefusedError(detail, status=found.status_code, remaining=answer.get("remaining"))
+
+    def _give_up(self, tries: Any) -> None:
+        last = tries.outcome.exception()
+        raise ServiceError(
+            f"{self!r} did not answer within {self._patience:g} seconds ({type(last).__name__}: {last}); repeat the request "
+            "with the same key to find out whether the step was taken"
+        )
 
 
 def _given(**fields: Any) -> dict[str, Any]:
