@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from prometheus_client import generate_latest
 
-from temporaldp.extras import needing
+from temporaldp.report.page import rendered
 from temporaldp.serve.failures import refusals
 from temporaldp.serve.messages import Problem
 from temporaldp.serve.service import require_answer
@@ -40,13 +38,10 @@ async def metrics(request: Request) -> Response:
 
 
 @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
-def docs(request: Request) -> Any:
+def docs(request: Request) -> str:
     """Return the page of the API documentation."""
-    with needing("report"):
-        from jinja2 import Environment, PackageLoader
-
-    page = Environment(loader=PackageLoader("temporaldp.serve", "."), autoescape=True).get_template("reference.html.j2")
-    return page.render(description=request.app.openapi(), problem=Problem.model_json_schema())
+    content = {"description": request.app.openapi(), "problem": Problem.model_json_schema()}
+    return rendered("temporaldp.serve", "reference.html.j2", **content)
 
 
 @router.get("/docs/style.css", include_in_schema=False)

@@ -9,6 +9,8 @@ import re
 from functools import cache
 from importlib.resources import files
 
+from temporaldp.report.page import rendered
+
 STYLE, ICON = "page.css", "icon.svg"
 MODULES = (
     "words.js", "setting.js", "server.js", "dom.js", "look.js", "chart.js", "heatmap.js", "picture.js", "commands.js",
@@ -30,8 +32,7 @@ def text(name: str) -> str:
 @cache
 def front() -> str:
     """The page as served, without inline scripts and styles, so that no inline code need be allowed."""
-    links = f'<link rel="stylesheet" href="/page/{STYLE}">\n<link rel="icon" href="/page/{ICON}">'
-    return _document(links, '<script type="module" src="/page/main.js"></script>')
+    return _page(inline=None)
 
 
 @cache
@@ -42,25 +43,17 @@ def alone() -> str:
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    picture = base64.b64encode(text(ICON).encode("utf-8")).decode("ascii")
-    links = (
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
-        f'<link rel="icon" href="data:image/svg+xml;base64,{picture}">'
-    )
-    return _document(links, f'<script type="module">{script}</script>')
+    icon = base64.b64encode(text(ICON).encode("utf-8")).decode("ascii")
+    return _page(inline={"style": style, "script": script, "policy": policy, "icon": icon})
 
 
-def _document(links: str, scripts: str) -> str:
-    """`page.html` with its links, its scripts and its data, a block of JSON, which no browser runs and no policy forbids.
+def _page(inline: dict[str, str] | None) -> str:
+    """The page with links to its files or with their content, and a block of JSON, which no browser runs and no policy forbids.
 
-    The data are the sample's correlation. Its matrices are stored, as to estimate them takes longer than all other work before
+    The JSON is the sample's correlation. Its matrices are stored, as to estimate them takes longer than all other work before
     the first page.
     """
-    page, data = text("page.html"), json.dumps({"sample": json.loads(text("sample.json"))})
-    marks = {"<!-- styles -->": links, "<!-- scripts -->": scripts, "<!-- setup -->": data.replace("<", "\\u003c")}
-    for mark, content in marks.items():
-        page = page.replace(mark, content, 1)
-    return page
+    return rendered("temporaldp.serve.page", "page.html.j2", inline=inline, sample=json.loads(text("sample.json")))
 
 
 def _closed(module: str) -> str:
