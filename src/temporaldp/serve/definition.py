@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Annotated, Any, Literal, Self
 
-import numpy as np
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from temporaldp.accounting import TemporalAccountant
@@ -85,15 +84,12 @@ class Definition(Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        n_counts = self.mechanism.n_states if isinstance(self.mechanism, Histogram) else None
         for matrix in (self.backward, self.forward):
-            for rows in (matrix.lower, matrix.upper) if isinstance(matrix, Bounds) else (matrix or [],):
-                if any(len(row) != len(rows) for row in rows):
-                    raise ValueError("expected matrices with as many columns as rows")
-                if rows and n_counts not in {None, len(rows)}:
-                    raise ValueError(
-                        f"expected a histogram of the matrices' {len(rows)} states, got n_states {n_counts}"
-                    )
+            rows = matrix.lower if isinstance(matrix, Bounds) else matrix
+            if rows and isinstance(self.mechanism, Histogram) and self.mechanism.n_states != len(rows):
+                raise ValueError(
+                    f"expected a histogram of the matrices' {len(rows)} states, got n_states {self.mechanism.n_states}"
+                )
         return self
 
     @property
@@ -123,8 +119,8 @@ def _matrix(given: Matrix, states: list[str] | None) -> Any:
     if given is None:
         return None
     if isinstance(given, Bounds):
-        return IntervalMatrix(np.array(given.lower), np.array(given.upper), states)
-    return TransitionMatrix(np.array(given), states)
+        return IntervalMatrix(given.lower, given.upper, states)
+    return TransitionMatrix(given, states)
 
 
 @lru_cache(maxsize=256)

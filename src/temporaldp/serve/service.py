@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
-from copy import copy
 from typing import TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.exceptions import HTTPException
 
+from temporaldp.accounting import TemporalAccountant
+from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.counts.histogram import granted_scale
 from temporaldp.errors import LedgerChangedError, LedgerError
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.database import Database, connect
 from temporaldp.release.store import Store
 from temporaldp.release.tables import tables
-from temporaldp.serve.definition import PROMISED, Definition, proved
+from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.failures import BusyError
 from temporaldp.serve.messages import Listed
 from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRelease
@@ -60,9 +61,8 @@ def require_answer(database: Database) -> None:
 
 def load_for_first_step() -> None:
     """Load the compiled filter and OpenDP, which takes a second or two, before the first step."""
-    rows = [[0.6, 0.4], [0.4, 0.6]]
-    small = Definition.model_validate({"alpha": 1.0, "backward": rows, "forward": rows, "mechanism": PROMISED})
-    accountant = copy(proved(small.promise, None))
+    chain = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]])
+    accountant = TemporalAccountant(Adversary(chain, chain), alpha=1.0)
     accountant.spend(0.5 * accountant.remaining())
     granted_scale(HISTOGRAM_SENSITIVITY, 1.0)
 
@@ -100,28 +100,25 @@ class Service:
         return await to_thread.run_sync(act, limiter=limiter)
 
     def create(self, definition: Definition, request_key: str) -> tuple[str, ServedRelease]:
-        """Return the identifier of a new release, and the release; for a repeated request those created before.
+        """Return a release and its identifier, a digest of the key; a repeated request finds the release that it created.
 
         Raises
         ------
         RepeatedDifferentlyError
             The key was used to create another release.
         """
-        releases = tables().releases
-        with self.database.asking() as connection:
-            known = connection.execute(releases.select().where(releases.c.request_key == request_key)).first()
-        if known is None:
-            release = secrets.token_hex(16)
+        release = hashlib.sha256(request_key.encode("ascii")).hexdigest()[:32]
+        store = self.store(release)
+        if store.heading() is None:
             reserve = proved(definition.promise, None).reserve
-            opened = ServedRelease(self.store(release), definition, reserve, request_key)
-            return release, self._keep(release, opened)
-        found = self.find(known.release)
+            self._keep(release, ServedRelease(store, definition, reserve, request_key))
+        found = self.find(release)
         if found.definition != definition:
             raise RepeatedDifferentlyError(
                 "this key was used to create another release; nothing was created. Repeat a request as it was, or give a new "
                 "one a key of its own"
             )
-        return known.release, found
+        return release, found
 
     def find(self, release: str) -> ServedRelease:
         """Return a release; 404 if there is none."""

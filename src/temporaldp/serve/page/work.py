@@ -45,13 +45,13 @@ def _compiled(function: Any, arguments: tuple[Any, ...]) -> None:
     _answered(function, arguments)
 
 
-def _answered(function: Any, arguments: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+def _answered(function: Any, arguments: tuple[Any, ...]) -> Any:
     """Return the result of a function, or the error that it raises as one that can be sent."""
     try:
-        return function(*arguments), None
+        return function(*arguments)
     except TemporaldpError as error:
-        return None, InputError(str(error))
+        return InputError(str(error))
     except MemoryError:
-        return None, InputError(TOO_MUCH)
+        return InputError(TOO_MUCH)
     except Exception as error:
-        return None, FaultError(type(error).__name__)
+        return FaultError(type(error).__name__)

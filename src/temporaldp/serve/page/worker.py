@@ -15,6 +15,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from anyio import Lock
+
 from temporaldp.errors import InputError
 from temporaldp.serve.failures import BusyError
 from temporaldp.serve.page.work import TOO_MUCH, FaultError, work
@@ -45,8 +47,8 @@ class Worker:
     """
 
     def __init__(self, *, seconds: float = 60.0, compiles: bool = False) -> None:
-        self._seconds, self._compiles, self._n_waiting = seconds, compiles, 0
-        self._turn = asyncio.Lock()
+        self._seconds, self._compiles = seconds, compiles
+        self._turn = Lock()
         self._process: BaseProcess | None = None
         self._compiled_by = 0.0
 
@@ -65,14 +67,11 @@ class Worker:
         TemporaldpError, FaultError
             Raised by the function.
         """
-        if self._n_waiting >= MOST_WAITING:
+        turn = self._turn.statistics()
+        if turn.locked + turn.tasks_waiting >= MOST_WAITING:
             raise BusyError
-        self._n_waiting += 1
-        try:
-            async with self._turn:
-                return await self._computed((function, arguments), is_gone)
-        finally:
-            self._n_waiting -= 1
+        async with self._turn:
+            return await self._computed((function, arguments), is_gone)
 
     async def _computed(self, question: tuple[Any, ...], is_gone: Callable[[], Awaitable[bool]]) -> Any:
         if await is_gone():
@@ -86,7 +85,7 @@ class Worker:
                     continue
                 if await is_gone():
                     return None
-                alone = self._n_waiting == 1
+                alone = self._turn.statistics().tasks_waiting == 0
                 longest = self._seconds if alone else min(self._seconds, LONGEST_BEFORE_OTHERS)
                 if time.monotonic() - began > longest:
                     raise TooLongError(
@@ -96,12 +95,12 @@ class Worker:
         finally:
             if not task.done():
                 await self.stop()
-        found, error = task.result()
-        if isinstance(error, FaultError | TooLongError):
+        found = task.result()
+        if isinstance(found, FaultError | TooLongError):
             # It has ended, or a library failed and may not work any more: DuckDB invalidates its database.
             await self.stop()
-        if error is not None:
-            raise error
+        if isinstance(found, Exception):
+            raise found
         return found
 
     async def stop(self) -> None:
@@ -126,11 +125,10 @@ class Worker:
         theirs.close()
 
 
-def _exchange(questions: Connection, question: tuple[Any, ...]) -> tuple[Any, Exception | None]:
+def _exchange(questions: Connection, question: tuple[Any, ...]) -> Any:
     """Return the answer of the process, or the error that stands for its end."""
     try:
         questions.send(question)
-        found: tuple[Any, Exception | None] = questions.recv()
+        return questions.recv()
     except (EOFError, OSError):
-        return None, TooLongError(TOO_MUCH)
-    return found
+        return TooLongError(TOO_MUCH)
