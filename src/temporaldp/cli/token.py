@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,7 +14,7 @@ from temporaldp.cli import options as o
 from temporaldp.cli.render import console, listing, say_json
 from temporaldp.cli.serve import StoreOption
 from temporaldp.extras import needing
-from temporaldp.serve.tokens import Role, Token, Tokens
+from temporaldp.serve.tokens import Role, Tokens
 
 app = typer.Typer(help="Make, list and revoke the tokens of a service.", no_args_is_help=True)
 
@@ -42,19 +42,19 @@ def create(
 def show(store: StoreOption, as_json: o.JsonOption = False) -> None:
     """The names of all tokens, what they allow, and until when."""
     with _tokens(store, make=False) as tokens:
-        known = tokens.known()
+        known = [asdict(one) | {"made": _moment(one.made), "expires": _moment(one.expires)} for one in tokens.known()]
     if as_json:
-        say_json({"tokens": [_document(one) for one in known]})
+        say_json({"tokens": known})
         return
     listing(
         [
             {
-                "token": one.name,
-                "release": one.release or "all",
-                "role": one.role,
-                "made": _moment(one.made),
-                "expires": "revoked" if one.revoked else _moment(one.expires),
-                "note": one.note,
+                "token": one["name"],
+                "release": one["release"] or "all",
+                "role": one["role"],
+                "made": one["made"],
+                "expires": "revoked" if one["revoked"] else one["expires"],
+                "note": one["note"],
             }
             for one in known
         ],
@@ -80,10 +80,6 @@ def _tokens(store: str, *, make: bool) -> Iterator[Tokens]:
 
     with closing(database_at(store, make=make)) as database:
         yield Tokens(database)
-
-
-def _document(token: Token) -> dict[str, Any]:
-    return asdict(token) | {"made": _moment(token.made), "expires": _moment(token.expires)}
 
 
 def _moment(seconds: float) -> str:

@@ -116,11 +116,9 @@ class Definition(Strict):
 
 
 def _matrix(given: Matrix, states: list[str] | None) -> Any:
-    if given is None:
-        return None
     if isinstance(given, Bounds):
         return IntervalMatrix(given.lower, given.upper, states)
-    return TransitionMatrix(given, states)
+    return None if given is None else TransitionMatrix(given, states)
 
 
 @lru_cache(maxsize=256)

@@ -21,7 +21,7 @@ from temporaldp.errors import LedgerChangedError, LedgerError
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.database import Database, connect
 from temporaldp.release.store import Store
-from temporaldp.release.tables import tables
+from temporaldp.release.tables import Heading, tables
 from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.failures import BusyError
 from temporaldp.serve.messages import Listed
@@ -130,12 +130,7 @@ class Service:
         heading = store.heading()
         if heading is None:
             raise HTTPException(404, "there is no such release")
-        definition = definition_of(heading.definition, store.place)
-        try:
-            reserve = float(json.loads(heading.configuration)["every_step"])
-        except (ValueError, KeyError, TypeError):
-            raise LedgerChangedError(store.place, "its definition was changed") from None
-        return self._keep(release, ServedRelease(store, definition, reserve))
+        return self._keep(release, ServedRelease(store, *terms_of(heading, store.place)))
 
     def known(self, after: str, limit: int) -> list[Listed]:
         """Return releases after this identifier, in order."""
@@ -144,7 +139,7 @@ class Service:
         with self.database.asking() as connection:
             found = connection.execute(asked.order_by(releases.c.release).limit(limit)).all()
         return [
-            Listed(release=r.release, name=definition_of(r.definition, r.release).name, n_steps=r.n_steps, head=r.head)
+            Listed(release=r.release, name=terms_of(r, r.release)[0].name, n_steps=r.n_steps, head=r.head)
             for r in found
         ]
 
@@ -163,9 +158,10 @@ class Service:
         return opened
 
 
-def definition_of(text: str | None, place: str) -> Definition:
-    """Return the stored definition of a release; `LedgerChangedError` if it is invalid."""
+def terms_of(heading: Heading, place: str) -> tuple[Definition, float]:
+    """Return the stored definition of a release and the reserve of its steps; `LedgerChangedError` if they are invalid."""
     try:
-        return Definition.model_validate_json(text or "")
-    except ValueError:
+        reserve = float(json.loads(heading.configuration)["every_step"])
+        return Definition.model_validate_json(heading.definition or ""), reserve
+    except (ValueError, KeyError, TypeError):
         raise LedgerChangedError(place, "its definition was changed") from None

@@ -1,4 +1,4 @@
-"""Questions of the page and their answers, as JSON values."""
+"""Questions of the page and their answers: JSON values, and arrays."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class LeakageQuestion(Question):
     step: int | None = Field(None, ge=0, description="The step whose observation is shown, from 0; default: the worst.")
 
     def answer(self) -> dict[str, Any]:
-        """Exact leakage and the paper's bound, pairs of states, one observation and the supremum; null where there is none."""
+        """Exact leakage and the paper's bound, pairs of states, one observation and the supremum."""
         adversary, epsilons = self.adversary(), [self.epsilon] * self.horizon
         series = temporal_leakage(adversary, epsilons)
         limits = leakage_supremum(adversary, self.epsilon)
@@ -92,10 +92,10 @@ class LeakageQuestion(Question):
         step = series.worst_time if self.step is None else min(self.step, self.horizon - 1)
         return _shown(adversary, series, 0.0) | {
             "paper": _curves(temporal_leakage(adversary, epsilons, accounting=PaperBound())),
-            "pairs": np.transpose(series.evidence.pairs["temporal"]).tolist(),
+            "pairs": np.transpose(series.evidence.pairs["temporal"]),
             "step": step,
-            "high": series.evidence.witness(step).high.tolist(),
-            "supremum": {"temporal": _finite(limits.temporal), "certified": limits.certified},
+            "high": series.evidence.witness(step).high,
+            "supremum": {"temporal": limits.temporal, "certified": limits.certified},
         }
 
 
@@ -107,7 +107,7 @@ class PlanQuestion(Question):
     def answer(self) -> dict[str, Any]:
         """Budgets of every step, and their noise."""
         plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
-        return {"epsilons": plan.epsilons.tolist(), "noise": mean_absolute_noise(laplace_scales(plan.epsilons))}
+        return {"epsilons": plan.epsilons, "noise": mean_absolute_noise(laplace_scales(plan.epsilons))}
 
 
 class ConstantQuestion(PlanQuestion):
@@ -172,8 +172,7 @@ class NoiseQuestion(PlanQuestion):
             horizon=self.horizon,
             accounting=ApproximateDP(self.delta, pairwise=False),
         )
-        scales = plan.scales.tolist()
-        return {"scales": scales, "noise": mean_absolute_noise(scales, self.noise)}
+        return {"scales": plan.scales, "noise": mean_absolute_noise(plan.scales, self.noise)}
 
 
 QUESTIONS: dict[str, type[Any]] = {
@@ -205,14 +204,14 @@ def _shown(adversary: Adversary, series: LeakageSeries, delta: float) -> dict[st
 def _matrices(adversary: Adversary) -> dict[str, Any]:
     """The matrices backward and forward, row by row; null for one that is unknown."""
     known = {side: getattr(adversary, side) for side in ("backward", "forward")}
-    return {side: matrix.dense().tolist() if matrix else None for side, matrix in known.items()}
+    return {side: matrix.dense() if matrix else None for side, matrix in known.items()}
 
 
 def _curves(series: LeakageSeries) -> dict[str, Any]:
     """Leakage at every step, and the largest."""
-    names = ("epsilons", "backward", "forward", "temporal")
-    curves = {name: [_finite(float(one)) for one in getattr(series, name)] for name in names}
-    return curves | {"worst": _finite(series.worst), "worst_time": series.worst_time}
+    return {
+        name: getattr(series, name) for name in ("epsilons", "backward", "forward", "temporal", "worst", "worst_time")
+    }
 
 
 def correlation_of(content: bytes, kind: str, roles: dict[str, Any]) -> dict[str, Any]:
@@ -230,7 +229,7 @@ def correlation_of(content: bytes, kind: str, roles: dict[str, Any]) -> dict[str
 
         matrix = parse_matrix(content)
         _few(matrix.n_states)
-        return {"names": matrix.states, "forward": matrix.dense().tolist(), "backward": None, "note": ""}
+        return {"names": matrix.states, "forward": matrix.dense(), "backward": None, "note": ""}
     from temporaldp.files import read_traces
 
     table = _table(content)
@@ -289,8 +288,3 @@ def _require_small(n_columns: int, n_rows: int, n_bytes: int) -> None:
 def _few(n: int) -> None:
     if n > MOST_VALUES:
         raise InputError(f"expected at most {MOST_VALUES} states on this page, got {n}: use `temporaldp audit`")
-
-
-def _finite(value: float) -> float | None:
-    """JSON has no infinity."""
-    return value if abs(value) < float("inf") else None

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
+import numpy as np
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
+from pydantic_core import to_json
 
 from temporaldp.serve.bodies import BoundedRoute
 from temporaldp.serve.page import assets
@@ -40,20 +42,26 @@ def page_alone() -> str:
 
 
 @router.post("/v1/view/correlation")
-async def correlation(request: Request, kind: Literal["traces", "matrix"]) -> Any:
+async def correlation(request: Request, kind: Literal["traces", "matrix"]) -> Response:
     """Matrices from an upload."""
     roles = {name: request.query_params[name] for name in ("user", "time", "state") if name in request.query_params}
     question = correlation_of, await request.body(), kind, roles
-    return await request.app.state.worker.answer(*question, is_gone=request.is_disconnected)
+    return _answered(await request.app.state.worker.answer(*question, is_gone=request.is_disconnected))
+
+
+def _answered(answer: Any) -> Response:
+    """The response with an answer as JSON, which has no infinity: null stands for it."""
+    text = to_json(answer, inf_nan_mode="null", fallback=np.ndarray.tolist)
+    return Response(text, media_type="application/json")
 
 
 def _computed(kind: Any) -> Callable[..., Any]:
     """Return what answers one kind of question."""
 
-    async def computed(request: Request, question: Any) -> Any:
+    async def computed(request: Request, question: Any) -> Response:
         state = request.app.state
         worker = state.quick if kind in (LeakageQuestion, ConstantQuestion) else state.worker
-        return await worker.answer(kind.answer, question, is_gone=request.is_disconnected)
+        return _answered(await worker.answer(kind.answer, question, is_gone=request.is_disconnected))
 
     computed.__annotations__["question"] = kind
     return computed
