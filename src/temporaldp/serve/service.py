@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from starlette.exceptions import HTTPException
@@ -21,7 +21,7 @@ from temporaldp.errors import LedgerChangedError, LedgerError
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.database import Database, connect
 from temporaldp.release.store import Store
-from temporaldp.release.tables import Heading, tables
+from temporaldp.release.tables import tables
 from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.failures import BusyError
 from temporaldp.serve.messages import Listed
@@ -158,7 +158,7 @@ class Service:
         return opened
 
 
-def terms_of(heading: Heading, place: str) -> tuple[Definition, float]:
+def terms_of(heading: Any, place: str) -> tuple[Definition, float]:
     """Return the stored definition of a release and the reserve of its steps; `LedgerChangedError` if they are invalid."""
     try:
         reserve = float(json.loads(heading.configuration)["every_step"])
