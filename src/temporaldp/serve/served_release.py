@@ -222,11 +222,8 @@ class ServedRelease:
             if self._counted is None:
                 self._counted = copy(proved(self.definition.promise, self.reserve))
             self.refresh()
-            counted = self._counted
-            take_in(counted, self.ledger)
-            is_over = len(self.ledger) > 0 and self.ledger[-1].last
-            remaining = 0.0 if is_over or len(counted) == counted.horizon else counted.remaining()
-            return remaining, counted.total() if leakage else None
+            take_in(self._counted, self.ledger)
+            return self._counted.remaining(), self._counted.total() if leakage else None
 
     def refresh(self) -> None:
         """Read the steps of other servers."""

@@ -27,9 +27,6 @@ LONGEST_BEFORE_OTHERS = 10.0
 MOST_WAITING = 8
 """Questions that are answered or wait; more are refused at once."""
 
-COMPILATION = 60.0
-"""Seconds after its first start in which a process that compiles is not ended: incomplete machine code is not stored."""
-
 
 class TooLongError(InputError):
     """A computation exceeds the limit of time or memory."""
@@ -42,12 +39,13 @@ class Worker:
     ----------
     seconds : float
         Time limit of a computation.
-    compiles : bool
-        Whether the process compiles its kernels after its first answer, so that later ones are faster.
+    compilation : float
+        If positive, the process compiles its kernels after its first answer, so that later ones are faster. For so many seconds
+        after its first start it is not ended, because incomplete machine code is not stored.
     """
 
-    def __init__(self, *, seconds: float = 60.0, compiles: bool = False) -> None:
-        self._seconds, self._compiles = seconds, compiles
+    def __init__(self, *, seconds: float = 60.0, compilation: float = 0.0) -> None:
+        self._seconds, self._compilation = seconds, compilation
         self._turn = Lock()
         self._process: BaseProcess | None = None
         self._compiled_by = 0.0
@@ -117,11 +115,10 @@ class Worker:
         os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # of the process to come: each arena reserves addresses
         context = get_context("spawn")
         self._questions, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs, self._compiles), daemon=True)
+        process = context.Process(target=work, args=(theirs, self._compilation > 0.0), daemon=True)
         process.start()
         self._process = process
-        if self._compiles:
-            self._compiled_by = self._compiled_by or time.monotonic() + COMPILATION
+        self._compiled_by = self._compiled_by or time.monotonic() + self._compilation
         theirs.close()
 
 
