@@ -90,8 +90,7 @@ class Observed:
             await self._app(scope, receive, send)
             return
         began, status = time.monotonic(), 0
-        fields: dict[str, Any] = {}
-        scope["log_fields"] = fields  # of the request's line in the log, beside route and status
+        fields: dict[str, Any] = scope.setdefault("log_fields", {})  # of its line in the log, beside route and status
 
         async def send_guarded(message: Message) -> None:
             nonlocal status

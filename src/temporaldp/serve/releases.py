@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Response
 
 from temporaldp.correlation.moments import label_of
-from temporaldp.counts.histogram import granted_scale
 from temporaldp.errors import LateDataError, LeakageBudgetError, SpentError
-from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
-from temporaldp.release.chain import LedgerRow
-from temporaldp.release.ledger import Ledger
-from temporaldp.release.outputs import from_text
 from temporaldp.release.step import StepRequest
 from temporaldp.serve.access import Asking, asking
 from temporaldp.serve.bodies import BoundedRoute
@@ -32,8 +26,6 @@ from temporaldp.serve.messages import (
     Step,
     Steps,
 )
-from temporaldp.serve.served_release import ServedRelease
-from temporaldp.serve.service import Service
 from temporaldp.serve.tokens import Role
 
 router = APIRouter(prefix="/v1/releases", tags=["releases"], route_class=BoundedRoute, responses=refusals())
@@ -52,12 +44,7 @@ KEY = Header(
 async def create(caller: Caller, definition: Definition, key: Annotated[str | None, KEY] = None) -> Created:
     """Create a release; requires a token that owns all releases."""
     owned = caller.owned(key or secrets.token_hex(16))
-
-    def act(service: Service) -> Created:
-        release, opened = service.create(definition, owned)
-        return Created(release=release, alpha=definition.alpha, reserve=opened.reserve, head=opened.ledger.began)
-
-    return await caller.run(Role.OWN, act, is_long=True)
+    return await caller.run(Role.OWN, lambda service: service.create(definition, owned), is_long=True)
 
 
 @router.get("")
@@ -81,31 +68,7 @@ async def read(
     ] = False,
 ) -> State:
     """Return the definition of a release, the budgets spent, and the budget of the next step."""
-
-    def act(found: ServedRelease) -> State:
-        remaining, leaked = found.read(leakage=leakage)
-        definition, ledger = found.definition, found.ledger
-        n_steps = len(ledger)
-        last = ledger[n_steps - 1] if n_steps else None
-        return State(
-            release=release,
-            name=definition.name,
-            alpha=definition.alpha,
-            horizon=definition.horizon,
-            bound=definition.bound,
-            mechanism=definition.mechanism.model_dump(),
-            states=definition.states,
-            n_steps=n_steps,
-            last_time=None if last is None else last.time,
-            is_over=last is not None and last.last,
-            spent=math.fsum(ledger.epsilons),
-            reserve=found.reserve,
-            remaining=remaining,
-            leakage=leaked,
-            head=ledger.head,
-        )
-
-    return await caller.of(release, Role.READ, act, is_long=True)
+    return await caller.of(release, Role.READ, lambda found: found.state(leakage=leakage), is_long=True)
 
 
 @router.get("/{release}/steps")
@@ -116,13 +79,7 @@ async def steps(
     limit: Limit = 100,
 ) -> Steps:
     """Return the steps of a release, with their outputs."""
-
-    def act(found: ServedRelease) -> Steps:
-        found.refresh()
-        chosen = found.ledger[start : start + limit]
-        return Steps(steps=[_step(release, row) for row in chosen], n_steps=len(found.ledger))
-
-    return await caller.of(release, Role.READ, act)
+    return await caller.of(release, Role.READ, lambda found: found.steps(start, limit))
 
 
 @router.get("/{release}/verify")
@@ -134,25 +91,13 @@ async def verify(
     ] = None,
 ) -> Intact:
     """Read every step again and check the chain of hashes from its start; 409 if it is broken."""
-
-    def act(_: ServedRelease) -> Intact:
-        with Ledger(caller.service.store(release)) as ledger:
-            ledger.verify(head=head)
-            return Intact(n_steps=len(ledger), head=ledger.head)
-
-    return await caller.of(release, Role.READ, act, is_long=True)
+    return await caller.of(release, Role.READ, lambda found: found.verify(head), is_long=True)
 
 
 @router.post("/{release}/check")
 async def check(caller: Caller, release: Identifier, question: Question) -> Admitted:
     """Return the noise of a budget if the next step may spend it; 409 otherwise, with the remaining budget."""
-
-    def act(found: ServedRelease) -> Admitted:
-        epsilon = found.check(question.epsilon, last=question.last)
-        scale = granted_scale(HISTOGRAM_SENSITIVITY, epsilon) if epsilon > 0.0 else math.inf
-        return Admitted(epsilon=epsilon, laplace_scale=scale, step=len(found.ledger))
-
-    return await caller.of(release, Role.READ, act)
+    return await caller.of(release, Role.READ, lambda found: found.check(question))
 
 
 @router.post("/{release}/spend")
@@ -188,21 +133,8 @@ async def _take(
     with steps_taken.labels(kind=role, became="refused").count_exceptions(
         (LeakageBudgetError, SpentError, LateDataError)
     ):
-        row, again = await caller.of(release, needed, lambda found: found.take_step(request))
+        step, again = await caller.of(release, needed, lambda found: found.take_step(request))
     steps_taken.labels(kind=role, became="repeated" if again else "taken").inc()
     if again:
         response.headers["Idempotent-Replayed"] = "true"
-    return _step(release, row)
-
-
-def _step(release: str, row: LedgerRow) -> Step:
-    output = None if row.output is None else from_text(row.output)
-    return Step(
-        release=release,
-        step=row.step,
-        time=row.time,
-        epsilon=row.epsilon,
-        last=row.last,
-        counts=output if isinstance(output, list) else None,
-        head=row.hash,
-    )
+    return step

@@ -12,11 +12,13 @@ reading, and never decides.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,8 +26,9 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.correlation.moments import is_near
-from temporaldp.counts.histogram import DiscreteLaplaceHistogram
+from temporaldp.counts.histogram import DiscreteLaplaceHistogram, granted_scale
 from temporaldp.errors import InputError, SpentError
+from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import take_in
 from temporaldp.release.calendar import Calendar
@@ -36,6 +39,7 @@ from temporaldp.release.outputs import as_text, from_text
 from temporaldp.release.step import StepRequest, Steps
 from temporaldp.release.store import Store
 from temporaldp.release.stream import described
+from temporaldp.serve import messages
 from temporaldp.serve.definition import Definition, Histogram, proved, unspent
 from temporaldp.values import REPLACE_ONE
 
@@ -69,12 +73,13 @@ class ServedGuard(AccountantGuard):
     leakage so far is not computed at a step, and there are no checkpoints.
     """
 
+    _ledger: Ledger
+
     def __init__(self, definition: Definition, reserve: float) -> None:
         # Its `begin` is not called: what it would keep to go on from is in the definition, which is kept with the release.
         super().__init__(unspent(definition.promise, reserve), None)
         self.definition, self.every_step = definition, reserve
         self._is_proved, self._largest_spent, self._rows_seen = False, 0.0, 0
-        self._ledger: Ledger | None = None
 
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
@@ -107,8 +112,7 @@ class ServedGuard(AccountantGuard):
                 "expected an epsilon: a release with a horizon has none that every step can spend. Plan them beforehand "
                 "(`temporaldp plan --horizon`), or ask what remains"
             )
-        assert self._ledger is not None
-        self.catch_up(self._ledger)
+        self.catch_up()
         return super().measurement(mechanism, step, epsilon, last=last)
 
     def replay(self, ledger: Ledger) -> None:
@@ -125,11 +129,11 @@ class ServedGuard(AccountantGuard):
         asked = self.every_step if epsilon is None else epsilon
         return self.horizon is None and max(asked, self._largest_spent) <= self.every_step and asked > 0.0
 
-    def catch_up(self, ledger: Ledger) -> None:
+    def catch_up(self) -> None:
         """Count all budgets spent. This may take long: call it before the release is locked for other requests."""
         if not self._is_proved:
             self.accountant, self._is_proved = copy(proved(self.definition.promise, self.every_step)), True
-        super().replay(ledger)
+        super().replay(self._ledger)
         _ = account_of(self.accountant).filters
 
 
@@ -178,10 +182,9 @@ class ServedRelease:
             self.ledger, self._guard, self._mechanism, lambda output, *_: (as_text(output), None), definition.step
         )
         self._lock, self._counting = threading.RLock(), threading.Lock()
-        self._counted: TemporalAccountant | None = None
         self._guard.replay(self.ledger)
 
-    def take_step(self, request: StepRequest) -> tuple[LedgerRow, bool]:
+    def take_step(self, request: StepRequest) -> tuple[messages.Step, bool]:
         """Return the step that a request is answered with, and whether it was taken before.
 
         Raises
@@ -201,29 +204,61 @@ class ServedRelease:
                 self.refresh()
                 return self._repeated(request, known), True
             if not self._guard.is_within_reserve(request.epsilon):
-                self._guard.catch_up(self.ledger)  # before the release is locked for other requests
+                self._guard.catch_up()  # before the release is locked for other requests
             row, again = self._steps.take(request)
-            return (self._repeated(request, row.step), True) if again else (row, False)
+            return (self._repeated(request, row.step), True) if again else (self._shown(row), False)
 
-    def check(self, epsilon: float | None, *, last: bool) -> float:
-        """Return the epsilon that this request would spend, in nats; errors as for `take_step`."""
+    def check(self, question: messages.Question) -> messages.Admitted:
+        """Return what the next step may spend if it is asked so; errors as for `take_step`."""
         with self._lock:
             self.refresh()
             self._steps.require_more()
-            return self._guard.measurement(self._mechanism, len(self.ledger), epsilon, last=last).epsilon
+            step = len(self.ledger)
+            epsilon = self._guard.measurement(self._mechanism, step, question.epsilon, last=question.last).epsilon
+        scale = granted_scale(HISTOGRAM_SENSITIVITY, epsilon) if epsilon > 0.0 else math.inf
+        return messages.Admitted(epsilon=epsilon, laplace_scale=scale, step=step)
 
-    def read(self, *, leakage: bool) -> tuple[float, float | None]:
-        """Return the largest epsilon that the next step may spend, and the largest leakage of any step so far.
+    def state(self, *, leakage: bool) -> messages.State:
+        """Return the definition, the budgets spent, the largest that the next step may spend, and, if requested, the leakage.
 
-        In nats: a lower bound, and an upper bound, None if not requested. Counting takes milliseconds per new step, and does
-        not block other requests.
+        Counting takes milliseconds per new step, and does not block other requests.
         """
         with self._counting:
-            if self._counted is None:
-                self._counted = copy(proved(self.definition.promise, self.reserve))
             self.refresh()
             take_in(self._counted, self.ledger)
-            return self._counted.remaining(), self._counted.total() if leakage else None
+            remaining, leaked = self._counted.remaining(), self._counted.total() if leakage else None
+        definition, n_steps = self.definition, len(self.ledger)
+        last = self.ledger[n_steps - 1] if n_steps else None
+        return messages.State(
+            release=self._store.release,
+            name=definition.name,
+            alpha=definition.alpha,
+            horizon=definition.horizon,
+            bound=definition.bound,
+            mechanism=definition.mechanism.model_dump(),
+            states=definition.states,
+            n_steps=n_steps,
+            last_time=None if last is None else last.time,
+            is_over=last is not None and last.last,
+            spent=math.fsum(self.ledger.epsilons),
+            reserve=self.reserve,
+            remaining=remaining,
+            leakage=leaked,
+            head=self.ledger.head,
+        )
+
+    def steps(self, start: int, limit: int) -> messages.Steps:
+        """Return the steps from `start` on, at most so many."""
+        self.refresh()
+        return messages.Steps(
+            steps=[self._shown(row) for row in self.ledger[start : start + limit]], n_steps=len(self.ledger)
+        )
+
+    def verify(self, head: str | None) -> messages.Intact:
+        """Read all steps again and check their chain, and that it has this head; `LedgerChangedError` if it is broken."""
+        with Ledger(self._store) as ledger:
+            ledger.verify(head=head)
+            return messages.Intact(n_steps=len(ledger), head=ledger.head)
 
     def refresh(self) -> None:
         """Read the steps of other servers."""
@@ -231,7 +266,24 @@ class ServedRelease:
             self.ledger.refresh()
             self._guard.replay(self.ledger)
 
-    def _repeated(self, request: StepRequest, step: int) -> LedgerRow:
+    @cached_property
+    def _counted(self) -> TemporalAccountant:
+        """The accountant of what is asked about the state."""
+        return copy(proved(self.definition.promise, self.reserve))
+
+    def _shown(self, row: LedgerRow) -> messages.Step:
+        output = None if row.output is None else from_text(row.output)
+        return messages.Step(
+            release=self._store.release,
+            step=row.step,
+            time=row.time,
+            epsilon=row.epsilon,
+            last=row.last,
+            counts=output if isinstance(output, list) else None,
+            head=row.hash,
+        )
+
+    def _repeated(self, request: StepRequest, step: int) -> messages.Step:
         """The step, if it was taken for such a request. The counts are not compared: the answer must not depend on them."""
         row = self.ledger[step]
         is_charge = row.output is not None and isinstance(from_text(row.output), dict)
@@ -245,4 +297,4 @@ class ServedRelease:
                 f"this key was used for step {step}, by a request of another kind, time or budget; nothing was spent or "
                 "published. Repeat a request as it was, or give a new one a key of its own"
             )
-        return row
+        return self._shown(row)

@@ -24,7 +24,7 @@ from temporaldp.release.store import Store
 from temporaldp.release.tables import tables
 from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.failures import BusyError
-from temporaldp.serve.messages import Listed
+from temporaldp.serve.messages import Created, Listed
 from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRelease
 from temporaldp.serve.tokens import Tokens
 
@@ -99,8 +99,8 @@ class Service:
             raise BusyError
         return await to_thread.run_sync(act, limiter=limiter)
 
-    def create(self, definition: Definition, request_key: str) -> tuple[str, ServedRelease]:
-        """Return a release and its identifier, a digest of the key; a repeated request finds the release that it created.
+    def create(self, definition: Definition, request_key: str) -> Created:
+        """Create a release, whose identifier is a digest of the key; a repeated request finds the one that it created.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class Service:
             The key was used to create another release.
         """
         release = hashlib.sha256(request_key.encode("ascii")).hexdigest()[:32]
-        store = self.store(release)
+        store = Store(self.database, release, is_shared=True)
         if store.heading() is None:
             reserve = proved(definition.promise, None).reserve
             self._keep(release, ServedRelease(store, definition, reserve, request_key))
@@ -118,7 +118,7 @@ class Service:
                 "this key was used to create another release; nothing was created. Repeat a request as it was, or give a new "
                 "one a key of its own"
             )
-        return release, found
+        return Created(release=release, alpha=definition.alpha, reserve=found.reserve, head=found.ledger.began)
 
     def find(self, release: str) -> ServedRelease:
         """Return a release; 404 if there is none."""
@@ -126,7 +126,7 @@ class Service:
             if release in self.open:
                 self.open.move_to_end(release)
                 return self.open[release]
-        store = self.store(release)
+        store = Store(self.database, release, is_shared=True)
         heading = store.heading()
         if heading is None:
             raise HTTPException(404, "there is no such release")
@@ -142,10 +142,6 @@ class Service:
             Listed(release=r.release, name=terms_of(r, r.release)[0].name, n_steps=r.n_steps, head=r.head)
             for r in found
         ]
-
-    def store(self, release: str) -> Store:
-        """Return a separate store of a release."""
-        return Store(self.database, release, is_shared=True)
 
     def _keep(self, release: str, opened: ServedRelease) -> ServedRelease:
         """Keep a release open, some 15 kB and some hundred bytes a step; those that were asked for longest ago go first."""
