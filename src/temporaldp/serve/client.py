@@ -70,11 +70,11 @@ class Client(Closing):
 
         The reserve of every step is computed, which takes seconds, and up to a minute for 64 states.
         """
-        return str(self._post("/v1/releases", definition, key or uuid.uuid4().hex)["release"])
+        return str(self._post("/v1/releases", definition, key)["release"])
 
     def check(self, release: str, *, epsilon: float | None = None, last: bool = False) -> dict[str, Any]:
         """Return the budget of the next step and its noise, if it may spend `epsilon` (default: the reserve)."""
-        return self._post(f"/v1/releases/{release}/check", _given(epsilon=epsilon, last=last), None)
+        return self._post(f"/v1/releases/{release}/check", _given(epsilon=epsilon, last=last))
 
     def spend(
         self,
@@ -110,7 +110,7 @@ class Client(Closing):
             There was no answer in time. Repeat the request with the same key to find out whether the step was taken.
         """
         body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead)
-        return self._post(f"/v1/releases/{release}/spend", body, key or uuid.uuid4().hex)
+        return self._post(f"/v1/releases/{release}/spend", body, key)
 
     def publish(
         self,
@@ -125,7 +125,7 @@ class Client(Closing):
     ) -> dict[str, Any]:
         """Publish counts with noise that the service draws, and return the step. Parameters and errors as for `spend`."""
         body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead) | {"counts": [int(one) for one in counts]}
-        return self._post(f"/v1/releases/{release}/publish", body, key or uuid.uuid4().hex)
+        return self._post(f"/v1/releases/{release}/publish", body, key)
 
     def state(self, release: str, *, leakage: bool = False) -> dict[str, Any]:
         """Return the definition of a release, the budgets spent, and the budget of the next step. Errors as for `spend`."""
@@ -139,9 +139,10 @@ class Client(Closing):
         """Check the chain from its start; `RequestRefusedError` if it is broken, or lacks a noted head."""
         return self._get(f"/v1/releases/{release}/verify", head=head)
 
-    def _post(self, path: str, body: dict[str, Any], key: str | None) -> dict[str, Any]:
-        headers = {} if key is None else {"Idempotency-Key": key}
-        return self._repeated(self._asked, "POST", path, json=body, headers=headers)
+    def _post(self, path: str, body: dict[str, Any], key: str | None = None) -> dict[str, Any]:
+        return self._repeated(
+            self._asked, "POST", path, json=body, headers={"Idempotency-Key": key or uuid.uuid4().hex}
+        )
 
     def _get(self, path: str, **query: Any) -> dict[str, Any]:
         return self._repeated(self._asked, "GET", path, params=_given(**query))

@@ -55,8 +55,6 @@ class Elsewhere(Strict):
 
 Matrix = Rows | Bounds | None
 
-PROMISED = Elsewhere(kind="elsewhere", description="anything")
-
 
 class Definition(Strict):
     """Parameters of a new release. An omitted direction is unknown to the adversary."""
@@ -100,7 +98,8 @@ class Definition(Strict):
     @property
     def promise(self) -> str:
         """Terms that determine budgets; releases that differ only in names share the computed reserve."""
-        return self.model_copy(update={"name": None, "mechanism": PROMISED, "step": None}).text
+        same = {"name": None, "mechanism": Elsewhere(kind="elsewhere", description="anything"), "step": None}
+        return self.model_copy(update=same).text
 
     def adversary(self) -> Adversary:
         """Adversary of the definition.

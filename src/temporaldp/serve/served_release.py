@@ -79,7 +79,7 @@ class ServedGuard(AccountantGuard):
         # Its `begin` is not called: what it would keep to go on from is in the definition, which is kept with the release.
         super().__init__(unspent(definition.promise, reserve), None)
         self.definition, self.every_step = definition, reserve
-        self._is_proved, self._largest_spent, self._rows_seen = False, 0.0, 0
+        self._largest_spent, self._rows_seen = 0.0, 0
 
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
@@ -131,8 +131,8 @@ class ServedGuard(AccountantGuard):
 
     def catch_up(self) -> None:
         """Count all budgets spent. This may take long: call it before the release is locked for other requests."""
-        if not self._is_proved:
-            self.accountant, self._is_proved = copy(proved(self.definition.promise, self.every_step)), True
+        if not len(self.accountant):
+            self.accountant = copy(proved(self.definition.promise, self.every_step))
         super().replay(self._ledger)
         _ = account_of(self.accountant).filters
 

@@ -11,14 +11,13 @@ from importlib.resources import files
 
 from temporaldp.report.page import rendered
 
-STYLE, ICON = "page.css", "icon.svg"
 MODULES = (
     "words.js", "setting.js", "server.js", "dom.js", "look.js", "chart.js", "heatmap.js", "picture.js", "commands.js",
     "exports.js", "matrix.js", "controls.js", "panel.js", "main.js",
 )  # fmt: skip
 """Each imports only from those before it."""
 
-FILES = frozenset({STYLE, ICON, *MODULES})
+FILES = frozenset({"page.css", "icon.svg", *MODULES})
 
 MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
 
@@ -38,12 +37,12 @@ def front() -> str:
 @cache
 def alone() -> str:
     """The page as one file, with a policy that permits only its own code and no requests."""
-    style, script = text(STYLE), "\n".join(_closed(text(name)) for name in MODULES)
+    style, script = text("page.css"), "\n".join(_closed(text(name)) for name in MODULES)
     policy = (
         f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
-    icon = base64.b64encode(text(ICON).encode("utf-8")).decode("ascii")
+    icon = base64.b64encode(text("icon.svg").encode("utf-8")).decode("ascii")
     return _page(inline={"style": style, "script": script, "policy": policy, "icon": icon})
 
 

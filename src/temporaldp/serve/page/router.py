@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
-from pydantic_core import to_json
+from pydantic import TypeAdapter
 
 from temporaldp.serve.bodies import BoundedRoute
 from temporaldp.serve.page import assets
@@ -51,7 +51,7 @@ async def correlation(request: Request, kind: Literal["traces", "matrix"]) -> Re
 
 def _answered(answer: Any) -> Response:
     """The response with an answer as JSON, which has no infinity: null stands for it."""
-    text = to_json(answer, inf_nan_mode="null", fallback=np.ndarray.tolist)
+    text = TypeAdapter(Any).dump_json(answer, fallback=np.ndarray.tolist)
     return Response(text, media_type="application/json")
 
 
