@@ -58,16 +58,6 @@ class LedgerRow(NamedTuple):
     request_key: str | None
     hash: str
 
-    @property
-    def title(self) -> str:
-        """Name in error messages."""
-        return f"step {self.step} (time {self.time!r})"
-
-    @property
-    def signed(self) -> str:
-        """Content that the hash covers, besides the hash before it, as canonical JSON."""
-        return canonical(self[:-1])
-
 
 class LedgerEvent(NamedTuple):
     """An event between two steps, such as the adoption of another correlation.
@@ -97,16 +87,6 @@ class LedgerEvent(NamedTuple):
     by: str
     content: str
     hash: str
-
-    @property
-    def title(self) -> str:
-        """Name in error messages."""
-        return f"event {self.number} ({self.kind}, {self.at})"
-
-    @property
-    def signed(self) -> str:
-        """Content that the hash covers, besides the hash before it, as canonical JSON."""
-        return canonical(["event", *self[:-1]])
 
     @property
     def details(self) -> dict[str, Any]:
@@ -149,9 +129,15 @@ def first_hash(configuration: str) -> str:
     return digest(FORMAT, configuration)
 
 
+def signed(entry: LedgerRow | LedgerEvent) -> str:
+    """Content that the hash of an entry covers, besides the hash before it, as canonical JSON."""
+    kind = [] if isinstance(entry, LedgerRow) else ["event"]
+    return canonical([*kind, *entry[:-1]])
+
+
 def sealed(entry: Entry, head: str) -> Entry:
     """An entry with its hash, which follows the hash `head`."""
-    return entry._replace(hash=digest(head, entry.signed))
+    return entry._replace(hash=digest(head, signed(entry)))
 
 
 def followed(end: End, rows: Iterable[LedgerRow], events: Iterable[LedgerEvent], place: str) -> End:
@@ -169,11 +155,16 @@ def followed(end: End, rows: Iterable[LedgerRow], events: Iterable[LedgerEvent],
         if is_row and entry.step != n_steps:
             raise changed(place, f"step {n_steps} is missing: the next row is step {entry.step}")
         try:
-            head = digest(head, entry.signed)
+            head = digest(head, signed(entry))
         except (ValueError, TypeError):  # no value that we write: infinity, bytes
             head = ""
         if entry.hash != head or (not is_row and entry[:2] != (n_events, n_steps)):
-            raise changed(place, f"{entry.title} was changed after it was written, or one before it was")
+            what = (
+                f"step {entry.step} (time {entry.time!r})"
+                if isinstance(entry, LedgerRow)
+                else f"event {entry.number} ({entry.kind})"
+            )
+            raise changed(place, f"{what} was changed after it was written, or one before it was")
         n_steps += is_row
         n_events += not is_row
     return End(n_steps, n_events, head)

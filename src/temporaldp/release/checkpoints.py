@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporaldp.errors import LedgerError
-from temporaldp.release.chain import End, LedgerEvent, canonical, digest, sealed
+from temporaldp.release.chain import End, LedgerEvent, canonical, digest, sealed, signed
 from temporaldp.release.tables import Transaction
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Checkpoint(NamedTuple):
 
         It contains a hash of all events, as the rows between them, which would reveal a change, are not read.
         """
-        before = digest(*(f"{event.signed}\n{event.hash}" for event in events[: self.end.n_events]))
+        before = digest(*(f"{signed(event)}\n{event.hash}" for event in events[: self.end.n_events]))
         return canonical(
             {
                 "layout": LAYOUT,

@@ -107,7 +107,7 @@ class Ledger(Closing):
         self._start(store)
 
     @classmethod
-    def open(cls, place: str | os.PathLike[str] | Store, describe: Describe, **created: str | None) -> Self:
+    def open(cls, place: str | os.PathLike[str] | Store, describe: Describe, definition: str | None = None) -> Self:
         """The ledger at `place`, made if there is none, for the release that `describe` describes.
 
         A ledger without steps becomes that of the release, whatever its configuration was.
@@ -117,8 +117,8 @@ class Ledger(Closing):
         place : path, str, or a store
         describe : callable
             Returns the configuration as JSON values, given the salt of an existing ledger's digests, or None.
-        **created : str or None
-            Data that a service stores with a new release (`Store.create`).
+        definition : str, optional
+            What a service created the release with, stored with a new one.
 
         Raises
         ------
@@ -128,7 +128,7 @@ class Ledger(Closing):
         store = store_at(place)
         if not store.exists():
             spelled = _spelled(describe(None))
-            store.create(spelled, first_hash(spelled), **created)
+            store.create(spelled, first_hash(spelled), definition)
         ledger = cls.__new__(cls)
         ledger._start(store)
         known = ledger.configuration.get("correlations") or {}

@@ -191,23 +191,26 @@ class SharedRelease(ContinualRelease[Any, Any]):
 
         `epsilon` and `last` are about the step of all tables, and used by the job that charges it.
         """
-        with self.taking(request_of(time, epsilon, last=last)) as (writer, row):  # charged, unless another job did
-            self._take_in()
-            again = row.step in self._published
-            if not again:
-                made = budget_measurement(self._table_mechanism, row.epsilon * self.share, row.step)
-                output = as_text(self._steps.drawn(made, snapshot))
-                writer.note(
-                    TABLE,
-                    by=self.table,
-                    details={
-                        "step": row.step,
-                        "epsilon": made.epsilon,
-                        "mechanism": self._described,
-                        "output": output,
-                        "digest": input_digest.input_digest(snapshot),
-                    },
-                )
+        request = request_of(time, epsilon, last=last)
+        with self._steps.lock:
+            with self._steps.taking(request) as (writer, row, _):  # charged, unless another job did
+                self._take_in()
+                again = row.step in self._published
+                if not again:
+                    made = budget_measurement(self._table_mechanism, row.epsilon * self.share, row.step)
+                    output = as_text(self._steps.drawn(made, snapshot))
+                    writer.note(
+                        TABLE,
+                        by=self.table,
+                        details={
+                            "step": row.step,
+                            "epsilon": made.epsilon,
+                            "mechanism": self._described,
+                            "output": output,
+                            "digest": input_digest.input_digest(snapshot),
+                        },
+                    )
+            self._keep_checkpoint()
         self._take_in()
         if again and self.input_differs(snapshot, time=time):
             warnings.warn(InputDiffersWarning(row.time), stacklevel=2)
@@ -249,7 +252,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
 
     def _take_in(self) -> None:
         """Know what this table published so far."""
-        with self._lock:
+        with self._steps.lock:
             new = self.ledger.events[self._n_seen :]
             self._n_seen += len(new)
             texts = [event.content for event in new if event.kind == TABLE and event.by == self.table]

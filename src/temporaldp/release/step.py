@@ -6,6 +6,8 @@ in their `Guard`: the budget of a step, the accountant, and how a repeated reque
 
 from __future__ import annotations
 
+import os
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +20,7 @@ from temporaldp.planning.measurement import Measurement
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.ledger import Ledger, LedgerWriter
+from temporaldp.release.store import Store
 
 if TYPE_CHECKING:
     from temporaldp.release.guards import Guard
@@ -55,24 +58,50 @@ class StepRequest:
 
 
 class Steps:
-    """The steps of a ledger.
+    """The steps of a release on its ledger, which is made if there is none.
 
     Parameters
     ----------
-    ledger : Ledger
+    place : path, str or Store
     guard : Guard
     mechanism : callable
+    terms : dict
+        Configuration of the ledger as JSON values, besides that of the guard; its "step" is the length of a step.
     written : callable
         Stored part of an output; see `Written`.
-    step : str or None
-        Length of a step, in words.
+    definition : str, optional
+        As for `Ledger.open`, which raises the errors.
+
+    Attributes
+    ----------
+    ledger : Ledger
+    calendar : Calendar
+    lock : RLock
+        Serialises the threads that use the release.
     """
 
-    def __init__(self, ledger: Ledger, guard: Guard, mechanism: Any, written: Written, step: str | None) -> None:
-        self.ledger, self.guard = ledger, guard
-        self._mechanism, self._written = mechanism, written
-        self.calendar = Calendar(ledger, step, has_phases=guard.has_phases)
+    def __init__(
+        self,
+        place: str | os.PathLike[str] | Store,
+        guard: Guard,
+        mechanism: Any,
+        terms: dict[str, Any],
+        written: Written,
+        definition: str | None = None,
+    ) -> None:
+        self.guard, self._mechanism, self._written = guard, mechanism, written
+        self.ledger = Ledger.open(place, lambda salt: {**terms, **guard.identity(salt)}, definition)
+        self.calendar = Calendar(self.ledger, terms["step"], has_phases=guard.has_phases)
+        self.lock = threading.RLock()
         self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
+        guard.begin(self.ledger)
+        guard.replay(self.ledger)
+
+    def refresh(self) -> None:
+        """Read what other processes added. Errors as for `Ledger.refresh`."""
+        with self.lock:
+            self.ledger.refresh()
+            self.guard.replay(self.ledger)
 
     @property
     def is_drawing(self) -> bool:

@@ -43,14 +43,12 @@ class Store:
         with self.database.asking() as connection:
             return Transaction(connection, self.release, lock=False).heading
 
-    def create(
-        self, configuration: str, head: str, *, definition: str | None = None, request_key: str | None = None
-    ) -> None:
+    def create(self, configuration: str, head: str, definition: str | None = None) -> None:
         """Create the release without steps, atomically; if another process created it meanwhile, that one stays."""
 
         def fill(connection: sa.Connection) -> None:
             made = Transaction(connection, self.release, lock=True)
-            made.create(configuration, head, definition, request_key)
+            made.create(configuration, head, definition)
 
         if self._is_shared:
             with self.database.writing() as connection:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Generic
 
 import numpy as np
@@ -25,7 +24,6 @@ from temporaldp.release.chain import LedgerRow
 from temporaldp.release.checkpoints import EVERY, keep_checkpoint, last_checked
 from temporaldp.release.closing import Closing
 from temporaldp.release.guards import Forecast, guard_of
-from temporaldp.release.ledger import Ledger, LedgerWriter
 from temporaldp.release.outputs import as_text, from_text, with_filtered
 from temporaldp.release.renewed import renewed_guard
 from temporaldp.release.snapshots import Output, Snapshot
@@ -156,14 +154,11 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             public = public if self.states is None else public.reordered(self.states)
             self._filter, self.correlation = filtering.StepFilter(public, self.guard), public
             self._configured["filter"] = self._filter.identity
-        self.ledger = Ledger.open(ledger, lambda salt: {**self._configured, **self.guard.identity(salt)})
-        self.guard.begin(self.ledger)
+        self._steps = Steps(ledger, self.guard, mechanism, self._configured, self._written)
+        self.ledger = self._steps.ledger
         if self._filter is not None and self.ledger.checkpoint is not None:
             self._filter.resume(self.ledger.checkpoint.accountant["filter"])
-        self._steps = Steps(self.ledger, self.guard, mechanism, self._written, self.step)
         self._can_be_kept = True
-        self._lock = threading.RLock()
-        self.guard.replay(self.ledger)
 
     @property
     def accountant(self) -> TemporalAccountant | None:
@@ -181,9 +176,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
 
     def refresh(self) -> None:
         """Read what other processes added. Errors as for `Ledger.refresh`."""
-        with self._lock:
-            self.ledger.refresh()
-            self.guard.replay(self.ledger)
+        self._steps.refresh()
 
     def row(self, time: object) -> LedgerRow:
         """The ledger's row of a time; KeyError if it has none."""
@@ -288,14 +281,6 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         output: Output | None = None if row.output is None else from_text(row.output)
         return output
 
-    @contextmanager
-    def taking(self, request: StepRequest) -> Iterator[tuple[LedgerWriter, LedgerRow]]:
-        """Transaction that takes the step of a time, unless it was taken before; the block may add an event."""
-        with self._lock:
-            with self._steps.taking(request) as (writer, row, _):
-                yield writer, row
-            self._keep_checkpoint()
-
     def input_differs(self, snapshot: Snapshot, *, time: object) -> bool | None:
         """Return whether a released step is requested with other data, by a keyed digest.
 
@@ -341,7 +326,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         LeakageBudgetError, BudgetError
             There is no budget for one of them.
         """
-        with self._lock:
+        with self._steps.lock:
             self.refresh()
             new = [label for label in map(label_of, times) if self._steps.calendar.position(label) is None]
             steps = self.completed(new)
@@ -352,7 +337,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
 
     def _publish(self, request: StepRequest) -> LedgerRow:
         """The row of a step, taken unless it was taken before; a step that is there needs no right to write."""
-        with self._lock:
+        with self._steps.lock:
             self.ledger.store.database.require_open()
             self.guard.replay(self.ledger)  # an interrupt may have come between a step and its being counted
             if self._steps.is_drawing or self._steps.calendar.position(request.time or "") is None:

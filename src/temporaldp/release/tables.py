@@ -52,7 +52,6 @@ def tables() -> Tables:
             column("n_steps", sa.Integer),
             column("head"),
             column("definition", nullable=True),
-            column("request_key", nullable=True, unique=True),
         ),
         steps=sa.Table(
             "temporaldp_steps",
@@ -129,7 +128,7 @@ class Transaction:
         asked = releases.select().where(releases.c.release == release)
         self.heading = connection.execute(asked.with_for_update() if lock else asked).first()
 
-    def create(self, configuration: str, head: str, definition: str | None, request_key: str | None) -> None:
+    def create(self, configuration: str, head: str, definition: str | None) -> None:
         """Add the heading of a release without steps, unless there is one."""
         if self.heading is None:
             new = tables().releases.insert()
@@ -140,7 +139,6 @@ class Transaction:
                     n_steps=0,
                     head=head,
                     definition=definition,
-                    request_key=request_key,
                 )
             )
 

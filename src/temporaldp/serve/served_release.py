@@ -76,10 +76,12 @@ class ServedGuard(AccountantGuard):
     _ledger: Ledger
 
     def __init__(self, definition: Definition, reserve: float) -> None:
-        # Its `begin` is not called: what it would keep to go on from is in the definition, which is kept with the release.
         super().__init__(unspent(definition.promise, reserve), None)
         self.definition, self.every_step = definition, reserve
         self._largest_spent, self._rows_seen = 0.0, 0
+
+    def begin(self, ledger: Ledger) -> None:
+        """Nothing to prepare: what others keep to go on from is in the definition, which is kept with the release."""
 
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
@@ -146,8 +148,6 @@ class ServedRelease:
     definition : Definition
     reserve : float
         Reserve of every step, found when the release was created.
-    request_key : str, optional
-        Key of the request that creates it; stored with a new release.
 
     Raises
     ------
@@ -155,7 +155,7 @@ class ServedRelease:
         It cannot be read or written, or was changed.
     """
 
-    def __init__(self, store: Store, definition: Definition, reserve: float, request_key: str | None = None) -> None:
+    def __init__(self, store: Store, definition: Definition, reserve: float) -> None:
         self.definition, self.reserve, self._store = definition, reserve, store
         mechanism = definition.mechanism
         self._mechanism = (
@@ -171,18 +171,15 @@ class ServedRelease:
             "step": definition.step,
             "every_step": reserve,
         }
-        self.ledger = Ledger.open(
-            store,
-            lambda salt: {**terms, **self._guard.identity(salt)},
-            definition=definition.text,
-            request_key=request_key,
-        )
-        # The output alone is written: a digest of the counts would reveal them.
         self._steps = Steps(
-            self.ledger, self._guard, self._mechanism, lambda output, *_: (as_text(output), None), definition.step
+            store,
+            self._guard,
+            self._mechanism,
+            terms,
+            lambda output, *_: (as_text(output), None),  # a digest of the counts would reveal them
+            definition=definition.text,
         )
-        self._lock, self._counting = threading.RLock(), threading.Lock()
-        self._guard.replay(self.ledger)
+        self.ledger, self._counting = self._steps.ledger, threading.Lock()
 
     def take_step(self, request: StepRequest) -> tuple[messages.Step, bool]:
         """Return the step that a request is answered with, and whether it was taken before.
@@ -198,10 +195,10 @@ class ServedRelease:
         LedgerError
             The step could not be stored. Nothing was returned; a repeated request shows whether it was stored.
         """
-        with self._lock:
+        with self._steps.lock:
             known = None if request.key is None else self._store.step_of(request.key)
             if known is not None:
-                self.refresh()
+                self._steps.refresh()
                 return self._repeated(request, known), True
             if not self._guard.is_within_reserve(request.epsilon):
                 self._guard.catch_up()  # before the release is locked for other requests
@@ -210,8 +207,8 @@ class ServedRelease:
 
     def check(self, question: messages.Question) -> messages.Admitted:
         """Return what the next step may spend if it is asked so; errors as for `take_step`."""
-        with self._lock:
-            self.refresh()
+        with self._steps.lock:
+            self._steps.refresh()
             self._steps.require_more()
             step = len(self.ledger)
             epsilon = self._guard.measurement(self._mechanism, step, question.epsilon, last=question.last).epsilon
@@ -224,7 +221,7 @@ class ServedRelease:
         Counting takes milliseconds per new step, and does not block other requests.
         """
         with self._counting:
-            self.refresh()
+            self._steps.refresh()
             take_in(self._counted, self.ledger)
             remaining, leaked = self._counted.remaining(), self._counted.total() if leakage else None
         definition, n_steps = self.definition, len(self.ledger)
@@ -249,7 +246,7 @@ class ServedRelease:
 
     def steps(self, start: int, limit: int) -> messages.Steps:
         """Return the steps from `start` on, at most so many."""
-        self.refresh()
+        self._steps.refresh()
         return messages.Steps(
             steps=[self._shown(row) for row in self.ledger[start : start + limit]], n_steps=len(self.ledger)
         )
@@ -259,12 +256,6 @@ class ServedRelease:
         with Ledger(self._store) as ledger:
             ledger.verify(head=head)
             return messages.Intact(n_steps=len(ledger), head=ledger.head)
-
-    def refresh(self) -> None:
-        """Read the steps of other servers."""
-        with self._lock:
-            self.ledger.refresh()
-            self._guard.replay(self.ledger)
 
     @cached_property
     def _counted(self) -> TemporalAccountant:

@@ -111,7 +111,7 @@ class Service:
         store = Store(self.database, release, is_shared=True)
         if store.heading() is None:
             reserve = proved(definition.promise, None).reserve
-            self._keep(release, ServedRelease(store, definition, reserve, request_key))
+            self._keep(release, ServedRelease(store, definition, reserve))
         found = self.find(release)
         if found.definition != definition:
             raise RepeatedDifferentlyError(
