@@ -155,6 +155,7 @@ def test_columns_that_are_times_have_gaps_too(tmp_path):
 )
 def test_the_length_of_a_step_is_known(tmp_path, times, step):
     assert read(tmp_path, "t.csv", f"user,time,state\n1,{times[0]},a\n1,{times[1]},b\n").step == step
+    assert read(tmp_path, "w.csv", f"user,{times[0]},{times[1]}\n1,a,b\n").step == step
 
 
 def test_sorting_is_asked_for(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -86,9 +86,8 @@ def moment(label: str) -> Moment:
     word = " ".join(unicodedata.normalize("NFKC", label).split())
     if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", word):
         return Moment(NUMBER, _exact(word))
-    if when := _timestamp(word):
-        kind, passed, clock = when
-        return Moment(kind, passed.normalize(Context(prec=max(len(word), 28))), clock)
+    if (when := _timestamp(word)) is not None:
+        return when
     if numbered := re.fullmatch(r"(.*?) ?(\d+)", word.casefold()):
         return Moment(f"{WORD} {numbered[1]}", _exact(numbered[2]))
     return Moment(WORD, word.casefold())
@@ -142,11 +141,12 @@ def labels_between(step: str, before: str, label: str) -> list[str]:
 def by_the_clock(label: str) -> datetime | None:
     """Local time of a date, to a microsecond; None for a label that is not a date."""
     clock = moment(label).clock
-    return (
-        None
-        if clock is None
-        else EPOCH + timedelta(microseconds=int(clock.quantize(Decimal("1e-6"), ROUND_FLOOR).scaleb(6)))
-    )
+    return None if clock is None else EPOCH + timedelta(microseconds=microseconds(clock))
+
+
+def microseconds(seconds: Any) -> int:
+    """Whole microseconds of some seconds, rounded down."""
+    return int(seconds.quantize(Decimal("1e-6"), ROUND_FLOOR).scaleb(6))
 
 
 def longest_in_steps(step: str, days: int) -> int | None:
@@ -195,28 +195,25 @@ def _months(before: str, label: str) -> int | None:
     return 12 * (two.year - one.year) + two.month - one.month
 
 
-def _timestamp(word: str) -> tuple[str, Decimal, Decimal] | None:
-    """Kind, and seconds since 1970 in UTC and by the clock, of an ISO date, month or timestamp; exact, to any digit."""
+def _timestamp(word: str) -> Moment | None:
+    """An ISO date, month, week or timestamp; exact, to any digit."""
     if short := re.fullmatch(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?", word):
         word = f"{short[1]}-{int(short[2]):02d}-{int(short[3] or 1):02d}"
-    elif not re.match(r"\d{4}-\d\d-\d\d", word):
+    elif not re.match(r"\d{4}-(\d\d-\d\d|W)", word):
         return None
-    whole, fraction = re.fullmatch(r"(.*?:\d\d)\.(\d+)(.*)", word), ""
+    whole, fraction = re.fullmatch(r"(.*?:\d\d)\.(\d+)(.*)", word), "0"
     if whole is not None:
         word, fraction = whole[1] + whole[3], whole[2]
     try:
         found = datetime.fromisoformat(word)
-        clock = found.replace(tzinfo=None)
-        in_utc = clock if found.tzinfo is None else found.astimezone(UTC).replace(tzinfo=None)
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
-    rest, exact = Decimal(f"0.{fraction or 0}"), Context(prec=len(fraction) + 28)
-    kind = DATE if found.tzinfo is None else INSTANT
-    return kind, exact.add(_seconds(in_utc), rest), exact.add(_seconds(clock), rest)
-
-
-def _seconds(when: datetime) -> Decimal:
-    return Decimal((when - EPOCH) // timedelta(seconds=1))
+    exact, ahead = Context(prec=len(fraction) + 28), found.utcoffset()
+    seconds = (found.replace(tzinfo=None) - EPOCH) // timedelta(seconds=1)
+    clock = exact.add(Decimal(seconds), Decimal(f"0.{fraction}"))
+    if ahead is None:
+        return Moment(DATE, clock, clock)
+    return Moment(INSTANT, exact.subtract(clock, Decimal(ahead.total_seconds())), clock)
 
 
 def _exact(digits: str) -> Decimal:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.correlation.moments import DATE, INSTANT, WORD, microseconds, moment
 from temporaldp.correlation.states import printable
 from temporaldp.errors import TraceError
 
@@ -56,16 +55,13 @@ def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -
 
 def ordered_labels(labels: Sequence[str]) -> Times | None:
     """Order a header whose names are times, or one word with numbers (s0, s1, ..., s10); None for others."""
-    found = [match.groups() for label in labels if (match := re.fullmatch(r"(.*?)(\d+)", label))]
-    is_numbered = len(found) == len(labels) and len({stem for stem, _ in found}) == 1
-    column = np.array([number for _, number in found] if is_numbered else labels, dtype=object)
-    try:
-        values = _in_months(_parsed(column, "header"))
-    except TraceError:
+    kinds, values = _read(labels)
+    if len(set(kinds)) > 1 or kinds[0] == WORD:
         return None
-    order = np.argsort(values, kind="stable")
+    column = _in_months(_array(labels, kinds[0], values))
+    order = np.argsort(column, kind="stable")
     ordered = tuple(labels[k] for k in order)
-    consecutive, step = _steps(values[order], ordered, "the header")
+    consecutive, step = _steps(column[order], ordered, "the header")
     return Times(ordered, np.argsort(order), consecutive, step)
 
 
@@ -77,20 +73,11 @@ def _in_months(values: NDArray[Any]) -> NDArray[Any]:
 
 def unlike_the_others(labels: Sequence[str]) -> list[str]:
     """Labels unlike most others, where most are times or one word with numbers; else none."""
-    kinds = [_named_like(label) for label in labels]
+    kinds, _ = _read(labels)
     ((most, n),) = Counter(kinds).most_common(1)
-    if most is None or 2 * n <= len(labels):
+    if most == WORD or 2 * n <= len(labels):
         return []
     return [label for label, kind in zip(labels, kinds, strict=True) if kind != most]
-
-
-def _named_like(label: str) -> str | None:
-    """Whether a label is a number or a date, or which word it numbers; None for any other name."""
-    numbered = re.fullmatch(r"(.*?)(\d+)", label)
-    kind = kind_of_word(label)
-    if kind is not None:
-        return "date" if kind == "date" else "number"
-    return f"{numbered.group(1)}0" if numbered else None
 
 
 def _steps(values: NDArray[Any], labels: Sequence[str], where: str) -> tuple[NDArray[np.bool_], str | None]:
@@ -126,13 +113,8 @@ def _stamps(values: NDArray[np.datetime64], zone: str) -> tuple[str, ...]:
 
 
 def in_utc(column: NDArray[Any]) -> bool:
-    """Whether the times were written with an offset, so that they now stand in UTC."""
-    return column.dtype.kind == "O" and all(isinstance(word, str) and _has_offset(word) for word in column)
-
-
-def _has_offset(word: str) -> bool:
-    """Whether a time in text has an offset from UTC."""
-    return bool(re.search(r"\d(Z|[+-]\d\d:?\d\d)$", word)) and "T" in word.replace(" ", "T")
+    """Whether the times of a column, which are alike, were written with an offset, so that they now stand in UTC."""
+    return column.dtype.kind == "O" and moment(str(column[0])).kind == INSTANT
 
 
 def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> NDArray[Any]:
@@ -152,52 +134,41 @@ def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> N
 
 def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDArray[Any]:
     """Text as int64, float64 or datetime64, whichever fits every entry."""
-    words = np.unique(column.astype(str)).tolist()
-    first: dict[str | None, str] = {}
-    for word in words:
-        first.setdefault(kind_of_word(word), word)
-    if None in first:
-        bad = first.pop(None)
+    unique, codes = np.unique(column.astype(str), return_inverse=True)
+    words = unique.tolist()
+    kinds, values = _read(words)
+    first: dict[str, str] = {}
+    for word, kind in zip(words, kinds, strict=True):
+        first.setdefault(WORD if kind.startswith(WORD) else kind, word)
+    if WORD in first:
+        bad = first.pop(WORD)
         where = f"data row {int(np.flatnonzero(column == bad)[0]) + 1}" if place is None else place(bad)
         others = f" like the others ({min(first.values())!r})" if first else ""
         raise TraceError(
             f"time {bad!r} in {where} of column {name!r} is not a number, date or timestamp{others}; write times as "
             "whole numbers or as 2014-01-31T08:00"
         )
-    if "date" in first and len(first) > 1:
-        date = first.pop("date")
-        number = min(first.values())
-        raise TraceError(f"times in column {name!r} are of mixed types: {number!r} is a number, {date!r} is a date")
-    by_offset = {_has_offset(word): word for word in reversed(words)}
-    if "date" in first and len(by_offset) > 1:
+    if len(first) > 1:
+        found = ", ".join(f"{word!r} is a {kind}" for kind, word in sorted(first.items(), reverse=True))
         raise TraceError(
-            f"times in column {name!r} are of mixed zones: {by_offset[True]!r} has an offset from UTC, "
-            f"{by_offset[False]!r} does not; write all of them with an offset, or none"
+            f"times in column {name!r} are of mixed types: {found}; write all of them alike: as numbers, or as dates, all "
+            "with an offset from UTC or all without"
         )
     for word in words:
         printable(word, f"time in column {name!r}")
-    if "date" in first:
-        return np.array([_date(word) for word in column], dtype="datetime64[us]")
-    return column.astype(np.float64 if "float" in first else np.int64)
+    return _array(words, kinds[0], values)[codes]
 
 
-def kind_of_word(word: str) -> str | None:
-    """Whether a word is a whole number of 64 bits, another number, or a date; None if it is none of them."""
-    if re.fullmatch(r"\s*[+-]?\d{1,18}\s*", word):
-        return "int"
-    with suppress(ValueError):
-        return "float" if np.isfinite(float(word)) else None
-    with suppress(ValueError, OverflowError):
-        _date(word)
-        return "date"
-    return None
+def _read(words: Sequence[str]) -> tuple[list[str], list[Any]]:
+    """Kinds of moments, and their values: numbers, or microseconds since 1970 of dates."""
+    moments = map(moment, words)
+    found = [(one.kind, one.value if one.clock is None else microseconds(one.value)) for one in moments]
+    return [kind for kind, _ in found], [value for _, value in found]
 
 
-def _date(word: str) -> np.datetime64:
-    """An ISO date, month or timestamp; one with an offset (or Z) is turned to UTC."""
-    if len(word) < 7 or word[4] != "-":
-        raise ValueError(word)
-    if len(word) == 7:
-        return np.datetime64(word, "us")
-    moment = datetime.fromisoformat(word)
-    return np.datetime64(moment if moment.tzinfo is None else moment.astimezone(UTC).replace(tzinfo=None), "us")
+def _array(words: Sequence[str], kind: str, values: Sequence[Any]) -> NDArray[Any]:
+    """Values of one kind as int64, float64 or datetime64."""
+    if kind in {INSTANT, DATE}:
+        return np.array(values, dtype=np.int64).view("M8[us]")
+    is_whole = all(re.fullmatch(r"[^\d.]*\d{1,18}\s*", word) for word in words)
+    return np.array(values).astype(np.int64 if is_whole else np.float64)

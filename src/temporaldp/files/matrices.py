@@ -9,7 +9,7 @@ from pathlib import Path
 
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.documents import correlation_from
-from temporaldp.correlation.times import kind_of_word
+from temporaldp.correlation.moments import NUMBER, moment
 from temporaldp.errors import InputError, MatrixError
 from temporaldp.files.atomic import brief, require_file, suffix_of, write_text
 from temporaldp.files.columns import save_columns, unguarded
@@ -87,7 +87,7 @@ def parse_matrix(content: bytes) -> TransitionMatrix:
         if text.lstrip().startswith("{"):
             return _of_json(text)
         rows = _cells(text)
-        is_bare = rows and all(kind_of_word(cell) in {"int", "float"} for cell in rows[0])
+        is_bare = rows and all(moment(cell).kind == NUMBER for cell in rows[0])
         if is_bare and all(len(row) == len(rows) for row in rows):
             return TransitionMatrix([[_number(cell, str(k)) for cell in row] for k, row in enumerate(rows)])
         return _of_cells(rows)
