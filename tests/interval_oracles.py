@@ -18,6 +18,12 @@ def random_bounds(rng, n, *, width=None, zeros=False):
     return low, high
 
 
+def tight_bounds(low, high):
+    """The bounds that the other entries of the row leave."""
+    others_low, others_high = (bound.sum(axis=1, keepdims=True) - bound for bound in (low, high))
+    return np.maximum(low, 1.0 - others_high), np.minimum(high, 1.0 - others_low)
+
+
 def extreme_rows(low, high):
     """Every extreme distribution between the bounds of one row: all entries but one at a bound."""
     n, found = len(low), set()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from interval_oracles import backward_leakage, corners, members, random_bounds, worst_of_changing_matrices
+from interval_oracles import backward_leakage, corners, members, random_bounds, tight_bounds, worst_of_changing_matrices
 from methods import method_of
 from oracles import defined_leakage
 from temporaldp import (
@@ -112,7 +112,7 @@ def test_four_values_enumerated():
 def test_rolled_coefficients_are_never_below_the_enumeration(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 6))
-    bounds = IntervalMatrix(*random_bounds(rng, n)).tight
+    bounds = tight_bounds(*random_bounds(rng, n))
     spreads = [0.9, 0.7, 0.4]
     exact = by_sets([bounds] * 3, [0.3, 0.2], spreads[2])
     rolled = by_rows([bounds] * 3, [0.3, 0.2], spreads, 2)

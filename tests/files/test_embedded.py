@@ -227,11 +227,13 @@ def test_a_parquet_that_is_damaged_in_the_middle(tmp_path):
     assert temporary() == before
 
 
-def test_a_disk_that_is_full_while_spilling(tmp_path):
+def test_a_disk_that_is_full_while_spilling(tmp_path, monkeypatch):
     spill, path = tmp_path / "spill", tmp_path / "t.seq"
     spill.mkdir()
     np.savetxt(path, np.random.default_rng(1).integers(1 << 60, size=(100_000, 30)), fmt="%d")
-    reading = Embedded("40MB", spill=spill, largest_spill="1MB")
+    monkeypatch.setattr(tempfile, "tempdir", str(spill))
+    reading = Embedded("40MB")
+    reading._connection.execute("SET max_temp_directory_size = '1MB'")
     with pytest.raises(OutputError, match=r"not enough room .*traces.memory=4GiB"):
         reading.sequences(path, None)
     assert list(spill.iterdir())

@@ -220,7 +220,7 @@ def test_an_epoch_begins_at_the_phase_that_the_plan_was_made_for(tmp_path):
         pytest.raises(InputError, match="the first step of a day"),
     ):
         stream.release([4, 2], time="2024-03-01T12:00")
-    late = Adversary(Periodic(CLOCK.each, phase=3), Periodic(CLOCK.each, phase=3))
+    late = Adversary(Periodic(CLOCK.matrices, phase=3), Periodic(CLOCK.matrices, phase=3))
     worst = max(temporal_leakage(late.between(k, 6), EPOCH.epsilons).worst for k in range(6))
     assert worst > 1.0
     with pytest.raises(PlanError, match=r"leak .* nats by themselves"):  # four hours are no share of this day

@@ -13,7 +13,7 @@ from temporaldp.correlation.states import in_order, listed
 from temporaldp.correlation.times import Times
 from temporaldp.correlation.traces import Traces
 from temporaldp.errors import InputError
-from temporaldp.values import IntArray
+from temporaldp.values import IntArray, Kind
 
 
 class CountedTraces(Traces):
@@ -63,7 +63,7 @@ class CountedTraces(Traces):
         InputError
             Transitions are known as sums, or by group, only.
         """
-        return tuple(self._people())
+        return tuple(self._people)
 
     @property
     def n_users(self) -> int:
@@ -85,11 +85,10 @@ class CountedTraces(Traces):
         InputError
             No such table was given.
         """
-        if self._histogram is None:
-            raise InputError(
-                "expected a table with how many people have each state at each time (counts=..., or --set traces.counts=FILE)"
-            )
-        return self._histogram.copy()
+        return _given(
+            self._histogram,
+            "expected a table with how many people have each state at each time (counts=..., or --set traces.counts=FILE)",
+        ).copy()
 
     def transition_counts(self, user: str | None = None) -> IntArray:
         """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private.
@@ -99,19 +98,18 @@ class CountedTraces(Traces):
         InputError
             No such table was given, or the user is not in it.
         """
-        if user is not None:
-            if user not in self._people():
-                raise InputError(f"unknown user {user!r}; the transitions are of {listed(self.users)}")
-            return self._people()[user].copy()
-        if self._transitions is None:
-            raise InputError(
-                "expected a table with the number of transitions (transitions=..., or --set traces.transitions=FILE)"
-            )
-        return self._transitions.copy()
+        if user is None:
+            return _given(
+                self._transitions,
+                "expected a table with the number of transitions (transitions=..., or --set traces.transitions=FILE)",
+            ).copy()
+        if user not in self._people:
+            raise InputError(f"unknown user {user!r}; the transitions are of {listed(self.users)}")
+        return self._people[user].copy()
 
     def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
         """Yield the name and the transitions of each user, in the order of `users`."""
-        yield from self._people().items()
+        yield from self._people.items()
 
     def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
         """Yield the name of each group and the transitions of the people in it.
@@ -121,25 +119,33 @@ class CountedTraces(Traces):
         InputError
             The table has no column with groups.
         """
-        if self._of_groups is None:
-            raise InputError("these transitions are not counted by group; name the column with the group: by='region'")
-        yield from self._of_groups.items()
+        yield from _given(
+            self._of_groups,
+            "these transitions are not counted by group; name the column with the group: by='region'",
+        ).items()
 
+    @property
     def _people(self) -> Mapping[str, IntArray]:
-        if self._of_users is None:
-            raise InputError("these transitions are not counted person by person: the table needs a column 'user'")
-        return self._of_users
+        return _given(
+            self._of_users, "these transitions are not counted person by person: the table needs a column 'user'"
+        )
 
     @property
     def _times(self) -> Times:  # type: ignore[override]
-        if self._counted_at is None:
-            raise InputError(
-                "expected a table with counts at each time (counts=..., or --set traces.counts=FILE), or a number of steps"
-            )
-        return self._counted_at
+        return _given(
+            self._counted_at,
+            "expected a table with counts at each time (counts=..., or --set traces.counts=FILE), or a number of steps",
+        )
 
     def __repr__(self) -> str:
         return f"CountedTraces({self.n_states} states: {listed(self.states, 4)})"
+
+
+def _given(part: Kind | None, lacking: str) -> Kind:
+    """A part of the counts, or `InputError` where it is lacking."""
+    if part is None:
+        raise InputError(lacking)
+    return part
 
 
 class CountsByName(Mapping[str, IntArray]):

@@ -115,18 +115,6 @@ class IntervalMatrix(Constant):
             "origin": asdict(self.origin),
         }
 
-    @property
-    def tight(self) -> tuple[FloatArray, FloatArray]:
-        """The tightest bounds of the same set, shape (n, n) each: those that the other entries of the row leave.
-
-        Rounded outwards.
-        """
-        room = 4.0 * len(self.lower) * np.finfo(np.float64).eps
-        others_low = self.lower.sum(axis=1, keepdims=True) - self.lower
-        others_high = self.upper.sum(axis=1, keepdims=True) - self.upper
-        low = np.maximum(self.lower, 1.0 - others_high - room)
-        return low, np.maximum(np.minimum(self.upper, 1.0 - others_low + room), low)
-
     def leakage_profile(self) -> LeakageProfile:
         """Largest incoming leakage through any matrix of the set in one step, for all levels; cached.
 

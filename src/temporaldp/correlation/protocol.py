@@ -31,10 +31,8 @@ class Correlation(ABC):
 
     __slots__ = ()
 
-    @property
-    @abstractmethod
-    def matrices(self) -> tuple[Matrix, ...]:
-        """The matrices, each as often as it was given; empty for an unknown correlation."""
+    matrices: tuple[Matrix, ...]
+    """The matrices, each as often as it was given; empty for an unknown correlation."""
 
     @property
     def n_steps(self) -> int | None:
@@ -127,7 +125,7 @@ class Constant(Correlation):
         return len(self.states)
 
     @property
-    def matrices(self) -> tuple[Any, ...]:
+    def matrices(self) -> tuple[Any, ...]:  # type: ignore[override]
         """The matrix itself, as a tuple of one."""
         return (self,)
 
@@ -172,19 +170,14 @@ class Several(Correlation):
 
     Parameters
     ----------
-    each : tuple of TransitionMatrix or IntervalMatrix
+    matrices : tuple of TransitionMatrix or IntervalMatrix
     """
 
-    each: tuple[Matrix, ...]
-
-    @property
-    def matrices(self) -> tuple[Matrix, ...]:
-        """The matrices, in order."""
-        return self.each
+    matrices: tuple[Matrix, ...]
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Self:
         """Return the same correlation of mapped matrices."""
-        return replace(self, each=tuple(map(change, self.each)))
+        return replace(self, matrices=tuple(map(change, self.matrices)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,43 +186,43 @@ class PerStep(Several):
 
     Parameters
     ----------
-    each : tuple of TransitionMatrix or IntervalMatrix
+    matrices : tuple of TransitionMatrix or IntervalMatrix
         At least one, in the order of time.
     """
 
     kind = "each"
 
     def __len__(self) -> int:
-        return len(self.each)
+        return len(self.matrices)
 
     def __iter__(self) -> Iterator[Matrix]:
-        return iter(self.each)
+        return iter(self.matrices)
 
     def __getitem__(self, transition: int) -> Matrix:
-        return self.each[transition]
+        return self.matrices[transition]
 
     @property
     def n_steps(self) -> int:
         """One more than matrices."""
-        return len(self.each) + 1
+        return len(self.matrices) + 1
 
     def document(self) -> dict[str, Any]:
         """The distinct matrices, and their order, as JSON values."""
-        each = {id(matrix): matrix for matrix in self.each}
+        each = {id(matrix): matrix for matrix in self.matrices}
         place = {one: k for k, one in enumerate(each)}
-        return {"each": [one.document() for one in each.values()], "order": [place[id(one)] for one in self.each]}
+        return {"each": [one.document() for one in each.values()], "order": [place[id(one)] for one in self.matrices]}
 
     def at(self, transition: int) -> Matrix:
         """Return the matrix of a transition."""
-        return self.each[transition]
+        return self.matrices[transition]
 
     def between(self, first: int, last: int) -> Correlation:
         """The matrices of these transitions; no correlation where there is no transition."""
-        return PerStep(self.each[first:last]) if self.each[first:last] else NoCorrelation()
+        return PerStep(self.matrices[first:last]) if self.matrices[first:last] else NoCorrelation()
 
     def in_reverse(self) -> PerStep:
         """The matrices with the last one first."""
-        return PerStep(self.each[::-1])
+        return PerStep(self.matrices[::-1])
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -274,12 +267,12 @@ class Periodic(Several):
             )
         if whole_number(phase, "the phase", least=0, error=InputError) >= len(each):
             raise InputError(f"expected a phase from 0 to {len(each) - 1}, got {phase}")
-        assign(self, each=each, phase=int(phase))
+        assign(self, matrices=each, phase=int(phase))
 
     @property
     def period(self) -> int:
         """Number of phases."""
-        return len(self.each)
+        return len(self.matrices)
 
     @property
     def kind(self) -> str:
@@ -288,15 +281,15 @@ class Periodic(Several):
 
     def document(self) -> dict[str, Any]:
         """The matrix of each phase, and the phase of the first step."""
-        return {"each": [one.document() for one in self.each], "phase": self.phase}
+        return {"each": [one.document() for one in self.matrices], "phase": self.phase}
 
     def at(self, transition: int) -> Matrix:
         """The matrix of the transition's phase."""
-        return self.each[(self.phase + transition) % len(self.each)]
+        return self.matrices[(self.phase + transition) % len(self.matrices)]
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Periodic:
         """Return the periodic correlation of mapped matrices."""
-        return Periodic(map(change, self.each), phase=self.phase)
+        return Periodic(map(change, self.matrices), phase=self.phase)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,7 +298,7 @@ class Changing(Several):
 
     Parameters
     ----------
-    each : tuple of TransitionMatrix
+    matrices : tuple of TransitionMatrix
     starts : tuple of int
         The first transition of each matrix, increasing; the first one is 0.
     """
@@ -315,12 +308,12 @@ class Changing(Several):
     @property
     def current(self) -> Matrix:
         """The last matrix."""
-        return self.each[-1]
+        return self.matrices[-1]
 
     def changed(self, transition: int, matrix: Matrix) -> Changing:
         """The correlation with another matrix from a transition on, in place of one that begins there."""
         n = bisect_left(self.starts, transition)
-        return Changing((*self.each[:n], matrix), (*self.starts[:n], transition))
+        return Changing((*self.matrices[:n], matrix), (*self.starts[:n], transition))
 
     @property
     def kind(self) -> str:
@@ -329,4 +322,4 @@ class Changing(Several):
 
     def at(self, transition: int) -> Matrix:
         """The matrix of the last change up to the transition."""
-        return self.each[bisect_right(self.starts, transition) - 1]
+        return self.matrices[bisect_right(self.starts, transition) - 1]

@@ -54,21 +54,15 @@ class Embedded:
     ----------
     memory : str
         How much DuckDB may take, such as "1GiB"; the process uses some 200 MiB more.
-    spill : path, optional
-        Parent of the folder for temporary files; by default that of the system.
-    largest_spill : str, optional
-        Limit of spilled data, such as "50GiB"; by default the free space of the disk.
     """
 
-    def __init__(self, memory: str = "1GiB", spill: Path | None = None, largest_spill: str | None = None) -> None:
+    def __init__(self, memory: str) -> None:
         if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
             raise InputError(f"expected memory such as '4GiB', got {memory!r}")
-        folder = temporary_folder(spill)
+        folder = temporary_folder()
         self._connection = duckdb.connect()
         weakref.finalize(self, _close, self._connection, folder)
         settings = {"threads": n_threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
-        if largest_spill is not None:
-            settings["max_temp_directory_size"] = largest_spill
         # DuckDB 2.0 splits a window over Parquet into hundreds of branches, each of which reads the metadata of all
         # row groups of the file: at 10^7 rows this took half as long again. What is worth splitting is split into `cuts`.
         known = self.run(lambda: self._connection.execute("FROM duckdb_optimizers()").fetchall())

@@ -24,12 +24,19 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError
 def parsed(path: str | Path, what: str, refusal: type[InputError] = MatrixError) -> Iterator[str]:
     """The text of a file; errors of parsing within the block name the file."""
     source = require_file(path, what)
-    try:
+    with parsing(what, refusal, f"{source}: "):
         yield source.read_text(encoding="utf-8-sig")
+
+
+@contextmanager
+def parsing(what: str, refusal: type[InputError] = MatrixError, where: str = "") -> Iterator[None]:
+    """Context in which a failing parser is a refusal; `where` begins the message."""
+    try:
+        yield
     except InputError as error:
-        raise type(error)(f"{source}: {error}") from None
+        raise type(error)(f"{where}{error}") from None
     except UNREADABLE as error:
-        raise refusal(f"{source}: expected {what}, got something else: {brief(error)}") from None
+        raise refusal(f"{where}expected {what}, got something else: {brief(error)}") from None
 
 
 def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
@@ -82,7 +89,7 @@ def parse_matrix(content: bytes) -> TransitionMatrix:
     MatrixError, StateError
         The content is not a transition matrix, or its rows and columns are not named alike.
     """
-    try:
+    with parsing("a transition matrix as CSV or JSON"):
         text = content.decode("utf-8-sig")
         if text.lstrip().startswith("{"):
             return _of_json(text)
@@ -91,10 +98,6 @@ def parse_matrix(content: bytes) -> TransitionMatrix:
         if is_bare and all(len(row) == len(rows) for row in rows):
             return TransitionMatrix([[_number(cell, str(k)) for cell in row] for k, row in enumerate(rows)])
         return _of_cells(rows)
-    except InputError:
-        raise
-    except UNREADABLE as error:
-        raise MatrixError(f"expected a transition matrix as CSV or JSON, got something else: {brief(error)}") from None
 
 
 def _cells(text: str) -> list[list[str]]:

@@ -134,19 +134,15 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 def mixed_columns(paths: Sequence[Path], columns: Sequence[Sequence[tuple[str, str]]]) -> dict[str, str]:
-    """Types, in two files, of the columns whose type is not the same in all files."""
+    """Types, and the first file of each, of the columns whose type is not the same in all files."""
     from temporaldp.correlation.relations import NOTHING
 
-    found: dict[str, str] = {}
-    first: dict[str, tuple[str, Path]] = {}
+    first: dict[str, dict[str, str]] = {}
     for path, named in zip(paths, columns, strict=True):
         for name, kind in named:
-            if kind == NOTHING:
-                continue
-            other, place = first.setdefault(name, (kind, path))
-            if other != kind:
-                found.setdefault(name.strip(), f"{other} in {place.name} and {kind} in {path.name}")
-    return found
+            if kind != NOTHING:
+                first.setdefault(name.strip(), {}).setdefault(kind, f"{kind} in {path.name}")
+    return {name: " and ".join(kinds.values()) for name, kinds in first.items() if len(kinds) > 1}
 
 
 def _no_table(reason: str) -> TraceError:
