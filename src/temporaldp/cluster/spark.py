@@ -133,7 +133,7 @@ def _worker(
             entries = sums.flatten()
             whose = people.column("whose").combine_chunks().take(sums.value_parent_indices())
             flat = pa.table({"whose": whose} | {name: entries.field(name) for name in columns})
-            learnt = CountedTraces(states, of_users=counting.by_name([flat]))
+            learnt = CountedTraces(states, of_users=counting.by_name(flat))
             found = leakage_distribution(estimate_adversaries(learnt, prior=prior, per_user=True), **asked)
             yield pa.record_batch([pa.array(found.names), pa.array(found.leakage)], ["user", "leakage"])
 

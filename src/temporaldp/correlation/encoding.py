@@ -192,8 +192,8 @@ def _with_users(traces: Rows) -> tuple[Rows, int]:
     """People by names without blanks around them, and how many they are."""
     control = traces.holds_control(stripped("word"))
     query = PEOPLE.format(control=control)
-    parts = list(traces.of_parts(lambda part: part.asked(query).to_pylist()[0]))
-    found = {name: sum(part[name] for part in parts) for name in parts[0]}
+    people = traces.in_parts(lambda part: part.then(query))
+    found = {name: int(integers(people, name).sum()) for name in people.column_names}
     if found["missing"]:
         refuse_missing(traces, "user")
     if found["control"]:

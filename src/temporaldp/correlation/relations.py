@@ -6,10 +6,10 @@ Queries about queries become one text, which the engine plans as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Self, TypeAlias, TypeVar
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +53,6 @@ KINDS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
     (types.is_timestamp, INSTANTS),
 )
 """Types of columns of names and times."""
-
-Answer = TypeVar("Answer")
 
 READING = "reading traces"
 """Name of the operation in progress reports."""
@@ -145,13 +143,13 @@ class Rows:
         whole = replace(self, cuts=())
         return tuple(whole.then(f"SELECT * FROM rows WHERE {condition}") for condition in conditions)
 
-    def of_parts(self, asked: Callable[[Self], Answer]) -> Iterator[Answer]:
-        """Query every part, one after the other, and report the progress."""
-        parts = self.parts
+    def in_parts(self, query: Callable[[Self], Self]) -> Arrow:
+        """The results of a query about every part, one after the other, as one Arrow table; the progress is reported."""
+        parts, tables = self.parts, []
         for k, part in enumerate(parts):
             with within(k / len(parts), (k + 1) / len(parts), READING):
-                answer = asked(part)
-            yield answer
+                tables.append(query(part).asked("SELECT * FROM rows"))
+        return pa.concat_tables(tables)
 
     def place_of(self, row: int) -> str:
         """Name of a row; "a row" if rows have no order."""

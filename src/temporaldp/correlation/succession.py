@@ -7,7 +7,6 @@ none, the last state, or absent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -79,18 +78,12 @@ class Counting:
         counted = (stacked[2] != 0) & (stacked[:2] >= 0).all(axis=0)
         return stacked[:, counted], np.tile(np.arange(len(after)), len(parts))[counted]
 
-    def by_name(self, sums: Iterable[Arrow]) -> CountsByName:
+    def by_name(self, sums: Arrow) -> CountsByName:
         """Transitions of each person or group, by names without surrounding blanks."""
-        words: list[str] = []
-        whose, cells = [], []
-        for table in sums:
-            entries, entry_of = distinct_entries(table.column("whose"))
-            found, row = self.cells(table)
-            whose.append(entry_of[row] + len(words))
-            cells.append(found)
-            words.extend(text(values(entries)))
-        names, name_of = np.unique(np.array(words, dtype=object), return_inverse=True)
-        return CountsByName(names, name_of[np.concatenate(whose)], np.concatenate(cells, axis=1), self.n_states)
+        entries, entry_of = distinct_entries(sums.column("whose"))
+        names, name_of = np.unique(text(values(entries)), return_inverse=True)
+        cells, row = self.cells(sums)
+        return CountsByName(names, name_of[entry_of[row]], cells, self.n_states)
 
 
 def ordered(rows: Rows, order: str) -> Rows:
@@ -118,17 +111,14 @@ def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> sc
     order = rows.order("t") if by_time else "row"
     checks = "count(*) FILTER (WHERE t < t_before) AS falls, count(*) FILTER (WHERE t = t_before) AS repeats"
     query = f"{counting.between.value}, {checks}"
-    tables = list(rows.of_parts(lambda part: sums_of(ordered(part, order), query).asked("SELECT * FROM rows")))
-    falls, repeats = (
-        {part: n for part, sums in zip(rows.parts, tables, strict=True) if (n := int(integers(sums, name).sum()))}
-        for name in ("falls", "repeats")
-    )
+    sums = rows.in_parts(lambda part: sums_of(ordered(part, order), query))
+    falls, repeats = (int(integers(sums, name).sum()) for name in ("falls", "repeats"))
     if falls and not by_time:
-        first = _first(list(falls), "row", "t < t_before", "row")
+        first = _first(rows, "row", "t < t_before", "row")
         raise disorder(rows, first, found.label(first["t"]), found.label(first["t_before"]))
     if repeats:
-        raise _repetition(found, list(repeats), sum(repeats.values()))
-    before, after, n = np.concatenate([counting.cells(sums)[0] for sums in tables], axis=1)
+        raise _repetition(found, repeats)
+    (before, after, n), _ = counting.cells(sums)
     return scipy.sparse.csr_array((n, (before, after)), shape=(counting.n_states, counting.n_states))
 
 
@@ -140,10 +130,10 @@ def disorder(rows: Rows, first: dict[str, Any], late: str, early: str) -> TraceE
     )
 
 
-def _repetition(found: Encoded, parts: list[Rows], n: int) -> TraceError:
+def _repetition(found: Encoded, n: int) -> TraceError:
     """The refusal of two states of a person at one time, of `n` that there are."""
     rows = found.rows
-    first = _first(parts, rows.order("t"), "t = t_before", rows.order("t"))
+    first = _first(rows, rows.order("t"), "t = t_before", rows.order("t"))
     where = f"{found.states[first['s_before']]!r}, {found.states[first['s']]!r}"
     if rows.has_order:
         where = f"{_joined(rows.place_of(first['row_before']), rows.place_of(first['row']))}: {where}"
@@ -159,8 +149,8 @@ def _joined(one: str, two: str) -> str:
     return " of ".join([f"data rows {first} and {second}", *file]) if file == other else f"{one} and {two}"
 
 
-def _first(parts: list[Rows], order: str, wrong: str, rank: str) -> dict[str, Any]:
+def _first(rows: Rows, order: str, wrong: str, rank: str) -> dict[str, Any]:
     """First wrong row of the first person, people in order of their names."""
     query = f"SELECT *, CAST(user AS STRING) AS name FROM rows WHERE {wrong} ORDER BY name, {rank} LIMIT 1"
-    rows = [row for part in parts for row in ordered(part, order).asked(query).to_pylist()]
-    return min(rows, key=lambda row: row["name"])
+    of_parts = rows.in_parts(lambda part: ordered(part, order).then(query)).to_pylist()
+    return min(of_parts, key=lambda row: row["name"])

@@ -132,11 +132,11 @@ class TraceTable(Traces):
             The traces were read without groups.
         """
         self._require_groups()
+        query = "SELECT belongs, count(DISTINCT user) AS n FROM rows GROUP BY belongs"
+        found = self._found.rows.in_parts(lambda part: part.then(query))
         sizes: Counter[str] = Counter()
-        for part in self._found.rows.parts:
-            found = part.asked("SELECT belongs, count(DISTINCT user) AS n FROM rows GROUP BY belongs")
-            for name, n in zip(text(values(found.column("belongs"))), integers(found, "n").tolist(), strict=True):
-                sizes[name] += n
+        for name, n in zip(text(values(found.column("belongs"))), integers(found, "n").tolist(), strict=True):
+            sizes[name] += n
         return {name: sizes[name] for name in in_order(sizes)}
 
     def histogram(self) -> IntArray:
@@ -208,18 +208,16 @@ class TraceTable(Traces):
 
     def _by(self, column: str, rows: Rows) -> CountsByName:
         """Transitions by person or group, of all parts of some rows."""
-        return self.counting.by_name(rows.of_parts(lambda part: self._sums(column, part).asked("SELECT * FROM rows")))
+        return self.counting.by_name(rows.in_parts(lambda part: self._sums(column, part)))
 
     def _held_histogram(self, counts: IntArray) -> IntArray:
         """Histogram if people keep a state until the next one: cumulative sum of the states that begin and end at each time."""
-        for part in self._found.rows.parts:
-            changes = ordered(part, part.order("t")).asked(
-                "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"
-            )
-            t, before, after, n = (integers(changes, name) for name in ("t", "s_before", "s", "n"))
-            np.add.at(counts, (t, after), n)
-            known = before >= 0
-            np.add.at(counts, (t[known], before[known]), -n[known])
+        rows, query = self._found.rows, "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"
+        changes = rows.in_parts(lambda part: ordered(part, rows.order("t")).then(query))
+        t, before, after, n = (integers(changes, name) for name in ("t", "s_before", "s", "n"))
+        np.add.at(counts, (t, after), n)
+        known = before >= 0
+        np.add.at(counts, (t[known], before[known]), -n[known])
         return np.cumsum(counts, axis=0)
 
     def _require_groups(self) -> None:
@@ -229,14 +227,13 @@ class TraceTable(Traces):
             )
 
     def _refuse_two_groups(self) -> None:
-        for part in self._found.rows.parts:
-            wrong = part.asked(
-                "SELECT user FROM rows GROUP BY user HAVING count(DISTINCT belongs) <> 1 OR count(belongs) < count(*) "
-                "ORDER BY user LIMIT 1"
+        rows = self._found.rows
+        query = (
+            "SELECT CAST(user AS STRING) AS name FROM rows GROUP BY user "
+            "HAVING count(DISTINCT belongs) <> 1 OR count(belongs) < count(*) ORDER BY user LIMIT 1"
+        )
+        for first in rows.in_parts(lambda part: part.then(query)).to_pylist():
+            raise TraceError(
+                f"user {first['name'].strip()!r} is in more than one group, or in none, by column {rows.source.group!r}; give "
+                "every person one group, the same in all rows"
             )
-            if len(wrong):
-                name = text(values(wrong.column("user")))[0]
-                raise TraceError(
-                    f"user {name!r} is in more than one group, or in none, by column {part.source.group!r}; give every person "
-                    "one group, the same in all rows"
-                )
