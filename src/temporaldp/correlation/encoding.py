@@ -86,14 +86,14 @@ class _Cells:
 
     def place(self, chosen: NDArray[np.bool_]) -> str:
         """Name of the first row of some cells."""
-        return self.traces.place_of(int(self.row[chosen].min()))
+        return self.traces.place(int(self.row[chosen].min()))
 
     def refuse(self, role: str, chosen: NDArray[np.bool_], advice: str, name: str | None = None) -> None:
         """Raise `TraceError` that names the first row of some cells, in which a column has no value, if there is one."""
         if chosen.any():
             first = int(np.flatnonzero(chosen)[np.argmin(self.row[chosen])])
             entries, of = (self.times, self.time_of) if role == "time" else (self.states, self.state_of)
-            label = name or getattr(self.traces.source, role)
+            label = name or getattr(self.traces, role)
             raise _no_value(
                 label, self.place(chosen), entries[int(of[first])].as_py(), int(self.n[chosen].sum()), advice
             )
@@ -129,26 +129,28 @@ def encoded(
     traces, n_users = _with_users(traces)
     cells = _Cells(traces)
     if not len(cells.n):
-        raise TraceError(f"the {traces.source.kind} has a header but no rows")
+        raise TraceError(f"the {traces.kind} has a header but no rows")
     if len(cells.n) > MOST_GROUPS:
         raise TraceError(
-            f"column {traces.source.time!r} holds so many different times that they are not a common list of steps (more than "
+            f"column {traces.time!r} holds so many different times that they are not a common list of steps (more than "
             f"{MOST_GROUPS} pairs of a time and a state); put events on a grid with every='1h' (--set traces.every=1h)"
         )
     raw = values(cells.times)
     cells.refuse("time", missing(raw)[cells.time_of], "drop the row or fill it in")
     raw_states = values(cells.states)
     empty = missing(raw_states, states or ())
-    if not gaps and not wide:
-        cells.refuse("state", empty[cells.state_of], "fill it in, or drop the row if the person was not observed then")
     known = (
-        ordered_times(raw, traces.source.time, lambda entry: cells.place((raw == entry)[cells.time_of]))
+        ordered_times(raw, traces.time, lambda entry: cells.place((raw == entry)[cells.time_of]))
         if times is None
         else times(raw)
     )
     t = known.codes[cells.time_of]
-    if not gaps:
-        _refuse_empty_cell(cells, known, t, empty[cells.state_of])
+    lacking = empty[cells.state_of] & (not gaps)
+    if wide and lacking.any():
+        first = int(t[lacking].min())
+        advice = "if the person was not observed then, say so with gaps=True (--set traces.gaps=true)"
+        cells.refuse("state", lacking & (t == first), advice, known.labels[first])
+    cells.refuse("state", lacking, "fill it in, or drop the row if the person was not observed then")
     domain, codes = _domain(cells, raw_states, empty, states)
     positions = np.cumsum(np.concatenate([[0], 2 - known.consecutive.astype(np.int64)]))
     s = codes[cells.state_of]
@@ -166,14 +168,6 @@ def _no_value(label: str, place: str, entry: object, n: int, advice: str) -> Tra
     return TraceError(f"column {label!r} has no value in {place} (got {entry!r}; {n} such cells); {advice}")
 
 
-def _refuse_empty_cell(cells: _Cells, known: Times, t: NDArray[np.intp], empty: NDArray[np.bool_]) -> None:
-    """Raise `TraceError` that names the first of the columns with an empty cell."""
-    if empty.any():
-        first = int(t[empty].min())
-        advice = "if the person was not observed then, say so with gaps=True (--set traces.gaps=true)"
-        cells.refuse("state", empty & (t == first), advice, known.labels[first])
-
-
 def refuse_missing(traces: Rows, role: str) -> None:
     """Raise `TraceError` that names the first row in which the column `role` has no value, if there is one."""
     # Fractions as text: a filter by NaN is pushed down to Parquet, whose statistics leave NaN out: DuckDB 2.0 finds none.
@@ -184,8 +178,8 @@ def refuse_missing(traces: Rows, role: str) -> None:
     )
     if first := wrong.asked("SELECT entry, row FROM rows ORDER BY row LIMIT 1").to_pylist():
         n = int(integers(wrong.asked("SELECT count(*) AS n FROM rows"), "n")[0])
-        label = getattr(traces.source, role)
-        raise _no_value(label, traces.place_of(first[0]["row"]), first[0]["entry"], n, "drop the row or fill it in")
+        label = getattr(traces, role)
+        raise _no_value(label, traces.place(first[0]["row"]), first[0]["entry"], n, "drop the row or fill it in")
 
 
 def _with_users(traces: Rows) -> tuple[Rows, int]:
@@ -199,7 +193,7 @@ def _with_users(traces: Rows) -> tuple[Rows, int]:
     if found["control"]:
         names = traces.then(f"SELECT {stripped('CAST(user AS STRING)')} AS word, row FROM rows")
         first = names.asked(f"SELECT word, row FROM rows WHERE {control} ORDER BY row LIMIT 1").to_pylist()[0]
-        printable(first["word"], f"user name in {traces.place_of(first['row'])}")
+        printable(first["word"], f"user name in {traces.place(first['row'])}")
     if not found["blanks"]:
         return traces, found["n"]
     others = traces.identity.removeprefix("user, ")

@@ -84,7 +84,7 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
     )
     first, last, first_clock, last_clock = ends.to_pylist()[0].values()
     if first is None:
-        raise TraceError(f"the {traces.source.kind} has a header but no rows")
+        raise TraceError(f"the {traces.kind} has a header but no rows")
     if unit is None:
         number, steps, step = _numbers(length, first, last)
     else:
@@ -131,12 +131,12 @@ def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
     found = traces.asked(f"SELECT time, min(row) AS row FROM rows GROUP BY time LIMIT {MOST_SPELLINGS + 1}")
     if len(found) > MOST_SPELLINGS:
         raise TraceError(
-            f"column {traces.source.time!r} holds more than {MOST_SPELLINGS} different times as text; write them as "
+            f"column {traces.time!r} holds more than {MOST_SPELLINGS} different times as text; write them as "
             "timestamps, in Parquet"
         )
     entries = found.column("time").combine_chunks()
     raw, row = values(entries), integers(found, "row")
-    read = comparable(raw, traces.source.time, lambda entry: traces.place_of(int(row[raw == entry].min())))
+    read = comparable(raw, traces.time, lambda entry: traces.place(int(row[raw == entry].min())))
     is_date = read.dtype.kind == "M"
     moments = read.astype("datetime64[us]").astype(np.int64) if is_date else read
     joined = traces.then(
@@ -164,7 +164,7 @@ def _to_utc(events: Rows, zone: str) -> Rows:
     for wrong in first:
         how, what = ("twice", "ends") if wrong["is_early"] else ("never", "begins")
         raise TraceError(
-            f"time {wrong['time']!r} in {events.place_of(wrong['row'])}: the clock of {zone} shows it {how}, as daylight "
+            f"time {wrong['time']!r} in {events.place(wrong['row'])}: the clock of {zone} shows it {how}, as daylight "
             f"saving {what} there; write times with their offset (2014-01-31T08:00+01:00)"
         )
     return made.then(

@@ -25,7 +25,7 @@ def is_long(table: Table, time: str, state: str) -> bool:
         ((role, name),) = lacking.items()
         raise TraceError(
             f"there is a column {(state if role == 'time' else time)!r} but no column {name!r} (the "
-            f"{table.rows.source.kind} has {listed(table.header)}); name it with {_option(role)}, or say layout='wide' "
+            f"{table.rows.kind} has {listed(table.header)}); name it with {_option(role)}, or say layout='wide' "
             "(--set traces.layout=wide) if every other column is a step"
         )
     return not lacking
@@ -43,9 +43,9 @@ def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = Fa
     if lacking := [role for role, name in roles.items() if name not in table.header]:
         options = (_option("by" if role == "group" else role) for role in lacking)
         raise TraceError(
-            f"no column {listed([roles[role] for role in lacking])} (the {table.rows.source.kind} has {listed(table.header)}); "
+            f"no column {listed([roles[role] for role in lacking])} (the {table.rows.kind} has {listed(table.header)}); "
             f"name yours with {', '.join(options)}"
-            + ("" if delimiter or table.rows.source.kind != "file" else ", or the separator (--set traces.delimiter=X)")
+            + ("" if delimiter or table.rows.kind != "file" else ", or the separator (--set traces.delimiter=X)")
         )
 
 
@@ -60,8 +60,7 @@ def long_traces(table: Table, user: str, time: str, state: str, group: str | Non
     require_columns(table, {"user": user, "time": time, "state": state} | ({} if group is None else {"group": group}))
     columns = [*_whose(table, user, group), f"{time_sql(table, time)} AS time"]
     rows = table.rows.then(f"SELECT {', '.join(columns)}, {name_sql(table, state)} AS state FROM rows")
-    source = replace(rows.source, user=user, time=time, state=state, group=group)
-    return replace(rows, source=source, cuts=table.cuts(user, 1))
+    return replace(rows, user=user, time=time, state=state, group=group, cuts=table.cuts(user, 1))
 
 
 def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None) -> tuple[Rows, TimesOf]:
@@ -82,12 +81,11 @@ def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None
     if not steps:
         raise TraceError(f"the wide layout needs one column per step beside {user!r}, but there is none")
     times = _header_times(table, steps, sort=sort)
-    source = replace(table.rows.source, user=user, time="time", state="state", group=group)
     columns = {f"c{table.header.index(name)}": name for name in steps}
     one_type = len({table.kinds[column] for column in columns}) == 1
     cells = [f"{name_sql(table, name, as_text=not one_type)} AS {column}" for column, name in columns.items()]
     whose = _whose(table, user, group)
-    rows = replace(table.rows.then(f"SELECT {', '.join([*whose, *cells])} FROM rows"), source=source)
+    rows = replace(table.rows.then(f"SELECT {', '.join([*whose, *cells])} FROM rows"), user=user, group=group)
     refuse_missing(rows, "user")
     _refuse_two_rows(rows)
     inside = f"UNPIVOT INCLUDE NULLS (state FOR time IN ({', '.join(columns)}))"

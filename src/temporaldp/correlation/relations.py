@@ -58,31 +58,6 @@ READING = "reading traces"
 """Name of the operation in progress reports."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Source of rows, for messages, and the function that runs queries on them.
-
-    Parameters
-    ----------
-    kind : {"table", "file"}
-        Name of the kind of source.
-    place : function
-        Name of row k (from 0): ``data row 5``.
-    run : function
-        Calls a function that queries, and reports the progress of long queries.
-    user, time, state, group : str
-        Names of the columns.
-    """
-
-    kind: str = "table"
-    place: Callable[[int], str] = lambda row: f"data row {row + 1}"
-    run: Callable[[Callable[[], Any]], Any] = lambda query: query()
-    user: str = "user"
-    time: str = "time"
-    state: str = "state"
-    group: str | None = None
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """Rows of a DuckDB relation, or of a query about it.
@@ -90,7 +65,6 @@ class Rows:
     Parameters
     ----------
     origin : DuckDBPyRelation
-    source : Source
     has_order : bool
         Whether rows have an order, by the column `row`; without it, all rows are number 0.
     text : str
@@ -99,14 +73,28 @@ class Rows:
         The small tables.
     cuts : tuple
         Users between which parts can be read one by one; none where that would read all rows each time.
+    kind : {"table", "file"}
+        Name of the kind of table, for messages.
+    place : function
+        Name of row k (from 0), for messages: ``data row 5``, or "a row" where rows have no order.
+    run : function
+        Calls a function that queries, and reports the progress of long queries.
+    user, time, state, group : str
+        Names of the columns, for messages.
     """
 
     origin: Any
-    source: Source
     has_order: bool
     text: str = "SELECT * FROM {origin}"
     beside: Mapping[str, Arrow] = field(default_factory=dict)
     cuts: tuple[Any, ...] = ()
+    kind: str = "table"
+    place: Callable[[int], str] = lambda row: "a row"
+    run: Callable[[Callable[[], Any]], Any] = lambda query: query()
+    user: str = "user"
+    time: str = "time"
+    state: str = "state"
+    group: str | None = None
 
     def then(self, query: str, **beside: Arrow) -> Self:
         """The rows of a query about these."""
@@ -115,7 +103,7 @@ class Rows:
 
     def asked(self, query: str) -> Arrow:
         """The result of a query about these rows, as an Arrow table in memory."""
-        return self.source.run(self.then(query).relation().to_arrow_table)
+        return self.run(self.then(query).relation().to_arrow_table)
 
     def relation(self) -> Any:
         """Lazy relation of DuckDB for the query."""
@@ -151,14 +139,10 @@ class Rows:
                 tables.append(query(part).asked("SELECT * FROM rows"))
         return pa.concat_tables(tables)
 
-    def place_of(self, row: int) -> str:
-        """Name of a row; "a row" if rows have no order."""
-        return self.source.place(row) if self.has_order else "a row"
-
     @property
     def identity(self) -> str:
         """Columns that a change of times and states keeps."""
-        return "user, row" if self.source.group is None else "user, row, belongs"
+        return "user, row" if self.group is None else "user, row, belongs"
 
     def order(self, time: str) -> str:
         """The columns that order a person's rows by a column of times."""
@@ -248,13 +232,13 @@ def table_of(table: Any) -> Table:
     named = known.rename({name: f"c{k}" for k, name in enumerate(names)})
     unordered = "SELECT *, CAST(0 AS BIGINT) AS row FROM {origin}"
     if known.implementation.is_duckdb():
-        rows = Rows(nw.to_native(named), Source(), False, unordered)
+        rows = Rows(nw.to_native(named), False, unordered)
     elif known.implementation.is_pyspark():
-        rows = SparkRows(nw.to_native(named), Source(), False, unordered)
+        rows = SparkRows(nw.to_native(named), False, unordered)
     else:
         eager = named.collect() if isinstance(named, nw.LazyFrame) else named
         handed = _arrow(eager.with_row_index("row"), header)
-        rows = Rows(duckdb.connect().from_arrow(handed), Source(), True)
+        rows = Rows(duckdb.connect().from_arrow(handed), True, place=lambda row: f"data row {row + 1}")
     return Table(rows, header, rows.kinds)
 
 

@@ -125,8 +125,8 @@ def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> sc
 def disorder(rows: Rows, first: dict[str, Any], late: str, early: str) -> TraceError:
     """Error of a row whose time is before that of the previous row of the same person."""
     return TraceError(
-        f"times are not in order: user {first['name'].strip()!r} has {late!r} ({rows.place_of(first['row'])}) after {early!r} "
-        f"({rows.place_of(first['row_before'])}); if that column is the time, sort with sort=True (--set traces.sort=true)"
+        f"times are not in order: user {first['name'].strip()!r} has {late!r} ({rows.place(first['row'])}) after {early!r} "
+        f"({rows.place(first['row_before'])}); if that column is the time, sort with sort=True (--set traces.sort=true)"
     )
 
 
@@ -136,7 +136,7 @@ def _repetition(found: Encoded, n: int) -> TraceError:
     first = _first(rows, rows.order("t"), "t = t_before", rows.order("t"))
     where = f"{found.states[first['s_before']]!r}, {found.states[first['s']]!r}"
     if rows.has_order:
-        where = f"{_joined(rows.place_of(first['row_before']), rows.place_of(first['row']))}: {where}"
+        where = f"{_joined(rows.place(first['row_before']), rows.place(first['row']))}: {where}"
     return TraceError(
         f"user {first['name'].strip()!r} has two states at time {found.label(first['t'])!r} ({where}); "
         f"{n} such repetitions; keep one row per user and time"

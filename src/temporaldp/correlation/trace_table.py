@@ -93,7 +93,7 @@ class TraceTable(Traces):
         self._transitions = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
         if absent in found.states:
             raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")
-        if traces.source.group is not None:
+        if traces.group is not None:
             self._refuse_two_groups()
 
     @property
@@ -221,7 +221,7 @@ class TraceTable(Traces):
         return np.cumsum(counts, axis=0)
 
     def _require_groups(self) -> None:
-        if self._found.rows.source.group is None:
+        if self._found.rows.group is None:
             raise InputError(
                 "these traces were read without groups; name the column with them: read_traces(..., by='region')"
             )
@@ -234,6 +234,6 @@ class TraceTable(Traces):
         )
         for first in rows.in_parts(lambda part: part.then(query)).to_pylist():
             raise TraceError(
-                f"user {first['name'].strip()!r} is in more than one group, or in none, by column {rows.source.group!r}; give "
+                f"user {first['name'].strip()!r} is in more than one group, or in none, by column {rows.group!r}; give "
                 "every person one group, the same in all rows"
             )

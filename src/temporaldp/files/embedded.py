@@ -19,7 +19,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from temporaldp.correlation.relations import READING, Rows, Source, Table
+from temporaldp.correlation.relations import READING, Rows, Table
 from temporaldp.errors import InputError, OutputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
@@ -84,8 +84,8 @@ class Embedded:
                 f"column {taken[0]!r} has a name that DuckDB reserves for the position of a row; rename it"
             )
         row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number"
-        source = self._source(paths, lambda row: divmod(row, 1 << FILE_BITS))
-        table = self._table(self._chosen(found.columns, row, files, where), names, source)
+        place = _place(paths, lambda row: divmod(row, 1 << FILE_BITS))
+        table = self._table(self._chosen(found.columns, row, files, where), names, place)
         kinds = dict(zip(names, map(str, found.types), strict=False))
         return replace(table, cuts=lambda name, cells: self._cuts(paths, name, kinds[name], cells))
 
@@ -123,7 +123,7 @@ class Embedded:
 
         numbered = f"(SELECT *, row_number() OVER () - 1 AS temporaldp_row FROM {files})"
         chosen = self._chosen(known, "temporaldp_row", numbered, where)
-        return self._table(chosen, names, self._source(paths, split))
+        return self._table(chosen, names, _place(paths, split))
 
     def sequences(self, path: Path, delimiter: str | None) -> Table:
         """Text with one person's sequence of states per line, as a table in memory or spilled.
@@ -153,10 +153,11 @@ class Embedded:
         row = f"(n << {LINE_BITS}) + c1 - 1 AS row"
         cells = f"SELECT n AS c0, generate_subscripts(words, 1) AS c1, unnest(words) AS c2, {row} FROM {lines}"
         self.run(lambda: self._connection.execute(f"CREATE TABLE kept AS {cells}"))
-        source = Source(
-            kind="file", place=lambda row: f"sequence {row >> LINE_BITS}, value {row % (1 << LINE_BITS) + 1}"
+        return self._table(
+            self._connection.table("kept"),
+            ("user", "time", "state"),
+            lambda row: f"sequence {row >> LINE_BITS}, value {row % (1 << LINE_BITS) + 1}",
         )
-        return self._table(self._connection.table("kept"), ("user", "time", "state"), source)
 
     def _chosen(self, names: Sequence[str], row: str, files: str, where: str | None) -> Any:
         """The columns of files as c0, c1, ... and row, of the rows for which a condition holds."""
@@ -172,19 +173,8 @@ class Embedded:
                 f"{brief(error)}"
             ) from None
 
-    def _source(self, paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Source:
-        """Name of a row in messages: with its file if there are several, which `split` finds."""
-
-        def place(row: int) -> str:
-            if len(paths) == 1:
-                return f"data row {row + 1}"
-            file, own = split(row)
-            return f"data row {own + 1} of {paths[file].name}"
-
-        return Source(kind="file", place=place)
-
-    def _table(self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], source: Source) -> Table:
-        rows = Rows(relation, replace(source, run=self.run), True)
+    def _table(self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], place: Callable[[int], str]) -> Table:
+        rows = Rows(relation, True, kind="file", place=place, run=self.run)
         return Table(rows, tuple(names), rows.kinds)
 
     def run(self, query: Callable[[], Any]) -> Any:
@@ -211,6 +201,18 @@ class Embedded:
             return answer.result()
         del answer  # it holds the failure, whose frames would hold it
         raise _translated(failure) from None
+
+
+def _place(paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Callable[[int], str]:
+    """Name of a row in messages: with its file if there are several, which `split` finds."""
+
+    def place(row: int) -> str:
+        if len(paths) == 1:
+            return f"data row {row + 1}"
+        file, own = split(row)
+        return f"data row {own + 1} of {paths[file].name}"
+
+    return place
 
 
 def _translated(error: BaseException) -> BaseException:
