@@ -96,7 +96,7 @@ class _Rows:
 
         self._name = source_name(source, None)
         with named(self._name):
-            table = any_table(source, delimiter, where=where)
+            table, _ = any_table(source, "long", delimiter, where=where)
             require_columns(table, {key: key for key in (*keys, "count")}, delimiter=True)
             names = [name for name in table.header if name in {*keys, "count", *others}]
             columns = [time_sql(table, name) if name == "time" else name_sql(table, name) for name in names]

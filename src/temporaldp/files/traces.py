@@ -6,7 +6,6 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from temporaldp.correlation.states import require_different, state_names
@@ -116,10 +115,7 @@ def read_traces(
     StateError
         A state outside `states`.
     """
-    from temporaldp.files.embedded import Embedded
-
     domain = None if states is None else state_names(states)
-    separator = _separator(delimiter)
     if layout not in {"auto", "long", "wide", "sequences"}:
         raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
     require_different(user, time, state, by)
@@ -127,12 +123,7 @@ def read_traces(
     away = "absent" if absent is None and fill == "absent" else absent
     name = source_name(source, where)
     with named(name):
-        lines = _sequence_file(source, layout)
-        if lines is None:
-            table = any_table(source, delimiter, memory, where)
-        else:
-            _require_files(where)
-            table, layout = Embedded(memory).sequences(lines, separator), "sequences"
+        table, layout = any_table(source, layout, delimiter, memory, where)
         made = _laid_out(table, layout, (user, time, state, by), domain, gaps, sort, away, (every, fill, timezone))
     if step is not None and made.step != step:
         raise TraceError(f"{name}: expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
@@ -160,20 +151,6 @@ def named(source: str) -> Iterator[None]:
         yield
     except (TraceError, StateError) as error:
         raise type(error)(f"{source}: {error}") from None
-
-
-def _sequence_file(source: Any, layout: Layout) -> Path | None:
-    """The file, where a source is text with one person's sequence a line."""
-    if not isinstance(source, str | os.PathLike):
-        if layout == "sequences":
-            raise InputError("layout sequences is for text; a table is long or wide")
-        return None
-    paths = trace_files(source)
-    if layout in {"long", "wide"} or (layout == "auto" and all(kind_of(path) or is_parquet(path) for path in paths)):
-        return None
-    if len(paths) > 1:
-        raise TraceError(f"sequences are read from one file, but these are {len(paths)}")
-    return paths[0]
 
 
 def _laid_out(
@@ -228,16 +205,10 @@ def _require_grid(every: str | None, fill: Fill | None, zone: str | None, absent
         )
 
 
-def _require_files(where: str | None) -> None:
-    """Refuse a condition on rows where the source is not a CSV or Parquet file."""
-    if where is not None:
-        raise InputError(
-            "where is a condition on the rows of CSV and Parquet files: filter other tables before passing them"
-        )
-
-
-def any_table(source: Any, delimiter: str | None = None, memory: str = "1GiB", where: str | None = None) -> Table:
-    """A file, a pattern, a folder or a frame as one table with any columns.
+def any_table(
+    source: Any, layout: Layout, delimiter: str | None = None, memory: str = "1GiB", where: str | None = None
+) -> tuple[Table, Layout]:
+    """A file, a pattern, a folder or a frame as one table with any columns; and its layout, known for text with sequences.
 
     Raises
     ------
@@ -246,15 +217,28 @@ def any_table(source: Any, delimiter: str | None = None, memory: str = "1GiB", w
     from temporaldp.correlation.relations import table_of
     from temporaldp.files.embedded import Embedded
 
-    if not isinstance(source, str | os.PathLike):
-        _require_files(where)
-        return table_of(source)
-    paths = trace_files(source)
+    separator = _separator(delimiter)
+    paths = trace_files(source) if isinstance(source, str | os.PathLike) else ()
+    are_tables = layout in {"long", "wide"} or (
+        layout == "auto" and all(kind_of(one) or is_parquet(one) for one in paths)
+    )
+    if where is not None and not (paths and are_tables):
+        raise InputError(
+            "where is a condition on the rows of CSV and Parquet files: filter other tables before passing them"
+        )
+    if not paths:
+        if layout == "sequences":
+            raise InputError("layout sequences is for text; a table is long or wide")
+        return table_of(source), layout
+    if not are_tables:
+        if len(paths) > 1:
+            raise TraceError(f"sequences are read from one file, but these are {len(paths)}")
+        return Embedded(memory).sequences(paths[0], separator), "sequences"
     if all(map(is_parquet, paths)):
         columns = [parquet_columns(path) for path in paths]
         # Names as written: DuckDB identifies a column of several files by its name.
         header = tuple(name.strip() for name in same_header(paths, [[name for name, _ in each] for each in columns]))
-        return replace(Embedded(memory).parquet(paths, header, where), mixed=mixed_columns(paths, columns))
-    separator = _separator(delimiter) or separator_of(paths[0])
+        return replace(Embedded(memory).parquet(paths, header, where), mixed=mixed_columns(paths, columns)), layout
+    separator = separator or separator_of(paths[0])
     header = same_header(paths, [csv_header(path, separator) for path in paths])
-    return Embedded(memory).csv(paths, header, separator, where)
+    return Embedded(memory).csv(paths, header, separator, where), layout
