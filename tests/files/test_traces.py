@@ -354,7 +354,9 @@ def test_bad_delimiters_are_refused(tmp_path, delimiter):
 
 
 def test_one_column_cannot_be_two_things(tmp_path):
-    with pytest.raises(InputError, match="three different columns"):
+    with pytest.raises(
+        InputError, match="different columns for user, time, state, got user 'state', time 'time', state 'state'"
+    ):
         read(tmp_path, "t.csv", LONG, user="state")
 
 

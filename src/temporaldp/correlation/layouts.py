@@ -12,7 +12,7 @@ from temporaldp.correlation.encoding import refuse_missing
 from temporaldp.correlation.relations import FRACTIONS, KINDS, TEXT, WHOLE, Rows, Table
 from temporaldp.correlation.states import listed
 from temporaldp.correlation.times import Times, TimesOf, ordered_labels, unlike_the_others
-from temporaldp.errors import TraceError
+from temporaldp.errors import InputError, TraceError
 
 SAVED_INDEX = r"|Unnamed: \d+|__index_level_\d+__"
 """Names that data frames give the column of row numbers when they are saved with it."""
@@ -37,7 +37,10 @@ def _option(role: str) -> str:
 
 
 def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = False) -> None:
-    """Raise an error where columns are repeated, named twice, or missing."""
+    """Raise an error where columns are repeated, have two roles, or are missing."""
+    if len(set(roles.values())) < len(roles):
+        named = ", ".join(f"{role} {name!r}" for role, name in roles.items())
+        raise InputError(f"expected different columns for {', '.join(roles)}, got {named}")
     if repeated := sorted({name for name in table.header if table.header.count(name) > 1}):
         raise TraceError(f"column names are repeated: {listed(repeated)}")
     if lacking := [role for role, name in roles.items() if name not in table.header]:

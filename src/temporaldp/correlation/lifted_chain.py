@@ -202,8 +202,7 @@ def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float
         age = np.where(~seen, 0, np.where(changed, 1, np.where(age > 0, np.minimum(age + 1, longest), 0)))
         known = age > 0
         numbers[known, t] = codes[known, t] * longest + age[known] - 1
-    labels = np.repeat(np.arange(n), longest)
-    ages = np.tile(np.arange(longest), n)
+    labels, ages = np.divmod(np.arange(n * longest), longest)
     stays = labels * longest + np.minimum(ages + 1, longest - 1)
     following = np.where(labels[:, None] == np.arange(n), stays[:, None], np.arange(n) * longest)
     names = [f"{trajectories.states[k]}, {a + 1} steps" for k, a in zip(labels, ages, strict=True)]

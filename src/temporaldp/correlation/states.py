@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from temporaldp.errors import InputError, StateError
+from temporaldp.errors import StateError
 
 CONTROL = r"[\x00-\x1f\x7f-\x9f" + "\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 """Control characters, line breaks, and marks that are invisible or reorder text; a pattern for Python, RE2 and Rust alike."""
@@ -132,11 +132,3 @@ def listed(names: Sequence[object], limit: int = 8) -> str:
     """Names for a message: at most `limit` of them, then how many more."""
     shown = ", ".join(repr(str(name)[:60]) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
-
-
-def require_different(user: str, time: str, state: str, group: str | None = None) -> None:
-    """Raise `InputError` where one column has two roles."""
-    if len({user, time, state}) < 3:
-        raise InputError(f"expected three different columns, got user {user!r}, time {time!r} and state {state!r}")
-    if group in {user, time, state}:
-        raise InputError(f"expected a column of its own with the group, got {group!r}, which is another already")

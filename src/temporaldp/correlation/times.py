@@ -137,9 +137,8 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
     unique, codes = np.unique(column.astype(str), return_inverse=True)
     words = unique.tolist()
     kinds, values = _read(words)
-    first: dict[str, str] = {}
-    for word, kind in zip(words, kinds, strict=True):
-        first.setdefault(WORD if kind.startswith(WORD) else kind, word)
+    each = zip(reversed(kinds), reversed(words), strict=True)
+    first = {WORD if kind.startswith(WORD) else kind: word for kind, word in each}
     if WORD in first:
         bad = first.pop(WORD)
         where = f"data row {int(np.flatnonzero(column == bad)[0]) + 1}" if place is None else place(bad)

@@ -143,10 +143,11 @@ class TransitionMatrix(Constant):
             else weights[:, None] * self.dense()
         )
         reached = np.asarray(joint.sum(axis=0)).ravel()
-        if not (reached >= SMALLEST_REACHED).all():
-            unreached = [self.states[k] for k in np.flatnonzero(~(reached >= SMALLEST_REACHED))]
+        unreached = np.flatnonzero(~(reached >= SMALLEST_REACHED))
+        if unreached.size:
             raise MatrixError(
-                f"{listed(unreached)} cannot be reached from the given distribution, so Bayes' rule gives no row for it; "
+                f"{listed([self.states[k] for k in unreached])} cannot be reached from the given distribution, so "
+                "Bayes' rule gives no row for it; "
                 "use an initial distribution and a matrix that reach every state (a prior does), or drop the state"
             )
         if self.is_sparse:

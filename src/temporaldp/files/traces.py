@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from temporaldp.correlation.states import require_different, state_names
+from temporaldp.correlation.states import state_names
 from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.files.places import (
     csv_header,
@@ -118,7 +118,6 @@ def read_traces(
     domain = None if states is None else state_names(states)
     if layout not in {"auto", "long", "wide", "sequences"}:
         raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
-    require_different(user, time, state, by)
     _require_grid(every, fill, timezone, absent)
     away = "absent" if absent is None and fill == "absent" else absent
     name = source_name(source, where)
