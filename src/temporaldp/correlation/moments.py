@@ -30,8 +30,6 @@ FARTHEST_ZONE = timedelta(hours=14)
 
 SECONDS_A_DAY = 86_400
 SHORTEST_MONTH = 28.0 * SECONDS_A_DAY
-AVERAGE_MONTH = 30.5
-"""Days, of which a long month has one and a long year twelve."""
 EPOCH = datetime(1970, 1, 1)
 
 STEP = re.compile(r"([\d.e+-]+)(?: (seconds|months))?")
@@ -147,15 +145,6 @@ def by_the_clock(label: str) -> datetime | None:
 def microseconds(seconds: Any) -> int:
     """Whole microseconds of some seconds, rounded down."""
     return int(seconds.quantize(Decimal("1e-6"), ROUND_FLOOR).scaleb(6))
-
-
-def longest_in_steps(step: str, days: int) -> int | None:
-    """Number of steps in a number of days (a week, a long month or a long year); None if it is undetermined."""
-    known = re.fullmatch(r"([\d.e+-]+) (seconds|months)", step)
-    if known is None:
-        return None
-    length = float(known[1]) * (SECONDS_A_DAY * AVERAGE_MONTH if known[2] == "months" else 1.0)
-    return int(days * SECONDS_A_DAY / length * (1.0 + 1e-9))
 
 
 def is_near(step: str | None, before: str | None, label: str, now: datetime) -> bool:

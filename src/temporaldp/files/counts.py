@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.correlation.counted import CountedTraces, CountsByName, dense_counts
+from temporaldp.correlation.moments import WORD, moment
 from temporaldp.correlation.states import in_order, listed, state_names
 from temporaldp.correlation.times import Times, ordered_labels, ordered_times
 from temporaldp.errors import InputError, StateError, TraceError
@@ -122,11 +123,9 @@ class _Rows:
 
     def times(self) -> Times:
         """The column of times, in order."""
-        column = self._raw["time"]
-        if column.dtype == object:
-            labels, label_of = np.unique(column, return_inverse=True)
-            numbered = all(re.fullmatch(r"\D.*\d", label) for label in labels)
-            if numbered and (header := ordered_labels(labels.tolist())) is not None:
-                return replace(header, codes=header.codes[label_of])  # s00, s01, ..., like columns of a wide table
+        labels, label_of = np.unique(self.columns["time"], return_inverse=True)
+        header = ordered_labels(labels.tolist())
+        if header is not None and moment(labels[0]).kind.startswith(WORD):  # s00, s01, ..., as columns of a wide table
+            return replace(header, codes=header.codes[label_of])
         with named(self._name):
-            return ordered_times(column, "time")
+            return ordered_times(self._raw["time"], "time")

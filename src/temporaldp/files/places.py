@@ -33,30 +33,24 @@ def trace_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
     """
     place = Path(path)
     if place.is_dir():
-        return _in_folder(place)
-    if not place.exists() and glob.has_magic(os.fspath(place)):
-        matching = sorted(glob.glob(os.fspath(place), recursive=True))  # noqa: PTH207
-        found = tuple(path for path in map(Path, matching) if path.is_file())
-        if not found:
-            raise MissingFileError(f"expected files with traces, but nothing matches {place}")
-        return found
-    return (require_file(place, "traces"),)
-
-
-def _in_folder(folder: Path) -> tuple[Path, ...]:
-    found = sorted(
-        path
-        for path in folder.rglob("*")
-        if kind_of(path) and path.is_file() and not any(part[0] in "._" for part in path.relative_to(folder).parts)
-    )
-    if not found:
-        raise MissingFileError(f"expected a folder with tables ({', '.join(TABLES)}), but {folder} holds none")
-    if len(kinds := {kind_of(path) for path in found}) > 1:
-        raise TraceError(
-            f"the folder holds tables of several kinds ({', '.join(sorted(map(str, kinds)))}); name one kind with a "
-            f"pattern, such as {folder / f'*{min(map(str, kinds))}'}"
+        tables = (one for one in place.rglob("*") if kind_of(one))
+        found = [one for one in tables if not any(part[0] in "._" for part in one.relative_to(place).parts)]
+    elif not place.exists() and glob.has_magic(os.fspath(place)):
+        found = list(map(Path, glob.glob(os.fspath(place), recursive=True)))  # noqa: PTH207
+    else:
+        return (require_file(place, "traces"),)
+    files = tuple(sorted(one for one in found if one.is_file()))
+    if not files:
+        raise MissingFileError(
+            f"expected files with traces, but there are none at {place}; of a folder, {', '.join(TABLES)} are read"
         )
-    return tuple(found)
+    kinds = sorted({kind_of(one) or "" for one in files})
+    if place.is_dir() and len(kinds) > 1:
+        raise TraceError(
+            f"the folder holds tables of several kinds ({', '.join(kinds)}); name one kind with a pattern, such as "
+            f"{place / f'*{kinds[0]}'}"
+        )
+    return files
 
 
 def kind_of(path: Path) -> str | None:

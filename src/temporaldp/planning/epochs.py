@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 from temporaldp.accounting import temporal_leakage
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Population
-from temporaldp.correlation.moments import by_the_clock, longest_in_steps, steps_between
+from temporaldp.correlation.moments import by_the_clock, steps_between
 from temporaldp.errors import InputError, PlanError, SpentError
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.renewal import leakage_of_epochs
@@ -21,13 +21,14 @@ Every: TypeAlias = Literal["steps", "daily", "weekly", "monthly", "yearly"]
 STEPS: Literal["steps"] = "steps"
 """A new epoch after so many steps, whenever they were."""
 
-PERIODS: dict[str, tuple[int, Callable[[datetime], str]]] = {
-    "daily": (1, lambda when: when.isoformat()[:10]),
-    "weekly": (7, lambda when: "{:04}-{:02}".format(*when.isocalendar())),
-    "monthly": (31, lambda when: when.isoformat()[:7]),
-    "yearly": (366, lambda when: when.isoformat()[:4]),
+PERIODS: dict[str, tuple[str, Callable[[datetime], str]]] = {
+    "daily": ("2024-01-02", lambda when: when.isoformat()[:10]),
+    "weekly": ("2024-01-08", lambda when: "{:04}-{:02}".format(*when.isocalendar())),
+    "monthly": ("2024-02-01", lambda when: when.isoformat()[:7]),
+    "yearly": ("2025-01-01", lambda when: when.isoformat()[:4]),
 }
-"""Days of the longest, and which day, week (from Monday), month or year a moment is in. Later ones are greater, as text."""
+"""End of a longest one that begins with 2024, and which day, week (from Monday), month or year a moment is in. Later ones are
+greater, as text."""
 
 
 def checked_every(every: object) -> Every:
@@ -121,8 +122,9 @@ def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None) 
 
 def require_enough_steps(every: Every, most: int, step: str | None) -> None:
     """Raise an error for a plan that is shorter than an epoch of the calendar, if the length of a step is known."""
-    longest = None if step is None or every == STEPS else longest_in_steps(step, PERIODS[every][0])
-    if longest is not None and longest > most:
+    between = None if step is None or every == STEPS else steps_between(step, "2024-01-01", PERIODS[every][0])
+    longest = 0 if between is None else int(between * (1.0 + 1e-9))
+    if longest > most:
         raise InputError(
             f"expected a plan of at least {longest} steps for a level that is renewed {every} (one step is {step}), got one of "
             f"{most}: plan with --horizon {longest}"
