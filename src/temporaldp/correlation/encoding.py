@@ -176,10 +176,9 @@ def refuse_missing(traces: Rows, role: str) -> None:
         f"SELECT {role} AS entry, row FROM rows "
         f"WHERE {is_missing(f'CAST({role} AS STRING)') if has_words else f'{role} IS NULL'}"
     )
-    if first := wrong.asked("SELECT entry, row FROM rows ORDER BY row LIMIT 1").to_pylist():
-        n = int(integers(wrong.asked("SELECT count(*) AS n FROM rows"), "n")[0])
-        label = getattr(traces, role)
-        raise _no_value(label, traces.place(first[0]["row"]), first[0]["entry"], n, "drop the row or fill it in")
+    for first in wrong.asked("SELECT *, count(*) OVER () AS n FROM rows ORDER BY row LIMIT 1").to_pylist():
+        place = traces.place(first["row"])
+        raise _no_value(getattr(traces, role), place, first["entry"], first["n"], "drop the row or fill it in")
 
 
 def _with_users(traces: Rows) -> tuple[Rows, int]:

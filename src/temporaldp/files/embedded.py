@@ -190,8 +190,7 @@ class Embedded:
         with ThreadPoolExecutor(1) as worker:
             answer = worker.submit(query)
             try:
-                while not answer.done():
-                    wait([answer], timeout=0.2)
+                while wait([answer], timeout=0.2).not_done:
                     progressed(READING, max(self._connection.query_progress(), 0.0) / 100.0)
             except BaseException:
                 self._connection.interrupt()
