@@ -31,9 +31,6 @@ from temporaldp.progress import progressed
 with needing("tables"):
     import duckdb
 
-WHOLE_LINES = "delim='\x01', nullstr='\x02', quote='', escape=''"
-"""Options of DuckDB for text without columns."""
-
 LINE_BITS = 32
 """A value's row number is that of its line, shifted by so many bits, and its position."""
 
@@ -42,9 +39,6 @@ FILE_BITS = 40
 
 CUT = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "VARCHAR")
 """Types of columns whose least and largest entries in each row group are looked at."""
-
-PLACES = ("file_index", "file_row_number")
-"""Columns that DuckDB adds to those of Parquet files, unless these have such names themselves."""
 
 
 class Embedded:
@@ -79,7 +73,8 @@ class Embedded:
         # By name, a column gets a type that holds the entries of all files; else that of the first, to which others are cast.
         files = f"read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
         found = self.run(lambda: self._connection.sql(f"FROM {files}"))
-        if taken := [name for name in found.columns if name.lower() in PLACES]:
+        # Columns that DuckDB adds, unless the files have such names themselves.
+        if taken := [name for name in found.columns if name.lower() in {"file_index", "file_row_number"}]:
             raise TraceError(
                 f"column {taken[0]!r} has a name that DuckDB reserves for the position of a row; rename it"
             )
@@ -133,8 +128,8 @@ class Embedded:
         TraceError
             The file is empty, or a table rather than sequences.
         """
-        columns = "columns={'line': 'VARCHAR'}"
-        file = f"read_csv({_list([path])}, header=false, auto_detect=false, {columns}, {WHOLE_LINES})"
+        whole_lines = "columns={'line': 'VARCHAR'}, delim='\x01', nullstr='\x02', quote='', escape=''"
+        file = f"read_csv({_list([path])}, header=false, auto_detect=false, {whole_lines})"
         bare = r"trim(line, ' \t\r')"
         words = (
             rf"string_split_regex({bare}, '\s+')" if delimiter is None else f"string_split(line, {_quoted(delimiter)})"

@@ -24,10 +24,6 @@ KINDS: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "
 """By the word in the file."""
 
 
-ARRAYS = ("epsilons", "scales")
-"""Fields of plans that are arrays."""
-
-
 def save_plan(plan: Plan, path: str | Path) -> None:
     """Write a plan as JSON for `load_plan`.
 
@@ -102,7 +98,9 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
             )
         kind = KINDS[document["kind"]]
         own = {
-            name: document[name] if name in ARRAYS else value_of(hint, document[name])
+            name: document[name]
+            if name in {"epsilons", "scales"}
+            else value_of(hint, document[name])  # arrays as lists
             for name, hint in get_type_hints(kind).items()
             if name != "leakage"
         }
