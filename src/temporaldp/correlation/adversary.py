@@ -182,12 +182,12 @@ class Adversary:
     @property
     def is_uncertain(self) -> bool:
         """Whether some matrix is known up to intervals only, so that leakage is an upper bound for the whole set."""
-        return any(one.is_uncertain for one in self.directions)
+        return any(matrix.is_set for matrix in self.matrices)
 
     @property
     def is_constant(self) -> bool:
         """Whether each direction is one matrix that is known exactly, or unknown."""
-        return all(one.is_constant and not one.is_uncertain for one in self.directions)
+        return all(one.is_constant for one in self.directions) and not self.is_uncertain
 
     @property
     def contradiction(self) -> str | None:

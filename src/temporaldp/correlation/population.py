@@ -58,11 +58,6 @@ class Population:
         return next((user.n_steps for user in self.users if user.n_steps is not None), None)
 
     @property
-    def is_uncertain(self) -> bool:
-        """Whether the correlation of some user is only known to be within a set of matrices."""
-        return any(user.is_uncertain for user in self.users)
-
-    @property
     def is_constant(self) -> bool:
         """Whether all transitions of each user have one matrix in each direction, or one set of matrices."""
         return all(one.is_constant for user in self.users for one in user.directions)

@@ -49,11 +49,6 @@ class Correlation(ABC):
         """Whether every transition has the same matrix, or none."""
         return False
 
-    @property
-    def is_uncertain(self) -> bool:
-        """Whether some matrix is known up to a set only."""
-        return any(matrix.is_set for matrix in self.matrices)
-
     @abstractmethod
     def at(self, transition: int) -> Matrix | None:
         """The matrix of a transition, counted from 0 in the order of time; None if the correlation is unknown."""
