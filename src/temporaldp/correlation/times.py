@@ -49,8 +49,7 @@ def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -
     labels = tuple(str(value) for value in values)
     if values.dtype.kind == "M":
         labels = _stamps(values, zone="Z" if in_utc(column) else "")
-    consecutive, step = _steps(values, labels, f"column {name!r}")
-    return Times(labels, codes, consecutive, step)
+    return _with_steps(labels, codes, values, f"column {name!r}")
 
 
 def ordered_labels(labels: Sequence[str]) -> Times | None:
@@ -61,8 +60,7 @@ def ordered_labels(labels: Sequence[str]) -> Times | None:
     column = _in_months(_array(labels, kinds[0], values))
     order = np.argsort(column, kind="stable")
     ordered = tuple(labels[k] for k in order)
-    consecutive, step = _steps(column[order], ordered, "the header")
-    return Times(ordered, np.argsort(order), consecutive, step)
+    return _with_steps(ordered, np.argsort(order), column[order], "the header")
 
 
 def _in_months(values: NDArray[Any]) -> NDArray[Any]:
@@ -80,12 +78,12 @@ def unlike_the_others(labels: Sequence[str]) -> list[str]:
     return [label for label, kind in zip(labels, kinds, strict=True) if kind != most]
 
 
-def _steps(values: NDArray[Any], labels: Sequence[str], where: str) -> tuple[NDArray[np.bool_], str | None]:
-    """Mask of neighbours that are one step apart, and the step in words; None where there is a single time."""
+def _with_steps(labels: tuple[str, ...], codes: NDArray[np.intp], values: NDArray[Any], where: str) -> Times:
+    """The times with the neighbours that are one step apart, and the step, from values in order; none for a single time."""
     # From the first one on, so that dates become durations; as floats their distances can be compared with a tolerance.
     distances = np.diff((values - values[0]).astype(np.float64))
     if not distances.size:
-        return np.zeros(0, dtype=bool), None
+        return Times(labels, codes, np.zeros(0, dtype=bool), None)
     shortest = int(np.argmin(distances))
     consecutive = distances <= distances[shortest] * (1.0 + STEP_TOLERANCE)
     if 2 * int(consecutive.sum()) < len(distances):
@@ -93,7 +91,7 @@ def _steps(values: NDArray[Any], labels: Sequence[str], where: str) -> tuple[NDA
             f"times in {where} follow no regular step: {labels[shortest]!r} and {labels[shortest + 1]!r} are closest, but "
             f"only {int(consecutive.sum())} of {len(distances)} distances are that short; round the times to one grid first"
         )
-    return consecutive, _in_words(values[shortest + 1] - values[shortest])
+    return Times(labels, codes, consecutive, _in_words(values[shortest + 1] - values[shortest]))
 
 
 def _in_words(distance: Any) -> str:

@@ -135,8 +135,8 @@ class Embedded:
             rf"string_split_regex({bare}, '\s+')" if delimiter is None else f"string_split(line, {_quoted(delimiter)})"
         )
         lines = f"(SELECT line, row_number() OVER () AS n, {words} AS words FROM {file} WHERE {bare} <> '')"
-        commas = f"SELECT length(line) - length(replace(line, ',', '')) AS n FROM {lines}"
-        counted = f"SELECT count(*), min(n), max(n) FROM ({commas})"
+        commas = "length(line) - length(replace(line, ',', ''))"
+        counted = f"SELECT count(*), min({commas}), max({commas}) FROM {lines}"
         n_lines, fewest, most = self.run(lambda: self._connection.execute(counted).fetchone())
         if not n_lines:
             raise TraceError("the file is empty")
