@@ -120,12 +120,11 @@ def read_traces(
         raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
     _require_grid(every, fill, timezone, absent)
     away = "absent" if absent is None and fill == "absent" else absent
-    name = source_name(source, where)
-    with named(name):
+    with named(source_name(source, where)):
         table, layout = any_table(source, layout, delimiter, memory, where)
         made = _laid_out(table, layout, (user, time, state, by), domain, gaps, sort, away, (every, fill, timezone))
-    if step is not None and made.step != step:
-        raise TraceError(f"{name}: expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
+        if step is not None and made.step != step:
+            raise TraceError(f"expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
     return made
 
 
