@@ -292,8 +292,11 @@ def test_reasons_name_the_values_and_are_true(audited):
 def test_reasons_of_an_adversary_who_knows_nothing():
     evidence = Evidence((Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Provenance("matrices"), ("a", "b"))
     assert explanation.reasons(evidence) == []
-    assert "has no temporal correlation" in text_of(render_report(evidence))
+    page = text_of(render_report(evidence))
+    assert "has no temporal correlation" in page and "the adversary knows no temporal correlation." in page
     same = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
+    past = Evidence((Adversary(same),), temporal_leakage(Adversary(same), [1.0]), Provenance("matrices"), ("a",))
+    assert "the adversary knows the backward correlation." in text_of(render_report(past))
     evidence = Evidence(
         (Adversary(same, same),),
         temporal_leakage(Adversary(same, same), [1.0, 2.0]),

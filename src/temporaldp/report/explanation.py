@@ -105,11 +105,11 @@ def uncertainty(found: LeakageUncertainty) -> str:
 
 def assumptions(evidence: Evidence) -> list[str]:
     """Assumptions of the guarantee, and what it does not cover."""
-    directions = [name for name in ("backward", "forward") if getattr(evidence.adversaries[0], name) is not None]
-    known = " and ".join(directions) + " correlation" if directions else "no temporal correlation"
+    directions = [name for name in ("backward", "forward") if getattr(evidence.adversaries[0], name)]
+    known = f"the {' and '.join(directions)} correlation" if directions else "no temporal correlation"
     n_steps, plan, provenance = len(evidence.leakage), evidence.plan, evidence.provenance
     listed = [
-        f"The states of each person form a first-order Markov chain; the adversary knows the {known}. {s.STRONGER_MODEL}",
+        f"The states of each person form a first-order Markov chain; the adversary knows {known}. {s.STRONGER_MODEL}",
         "The correlation is that of one step of this release; it is weaker over longer steps and stronger over shorter ones.",
         "Each release by itself satisfies differential privacy with its stated epsilon, with fresh and independent randomness."
         + (f" {s.NOISE_FIXED}" if evidence.leakage.delta else ""),
