@@ -6,8 +6,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING
 
-from temporaldp.report.page import page_figure, rendered
-from temporaldp.report.sentences import nats
+from temporaldp.report.page import rendered
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
@@ -42,17 +41,12 @@ def render_card(card: DeploymentCard) -> str:
     """Return the card as an HTML document that loads nothing from outside."""
     from temporaldp.deployment.figure import curve_figure
 
-    picture = None
-    if card.leakage is not None:
-        ends = [f"{nats(card.lasting[k])} at {card.stays[k]:g}" for k in (0, -1)]
-        picture = page_figure(
-            curve_figure(card),
-            f"Line chart of the leakage over an infinite horizon against the probability of staying: {', '.join(ends)}.",
-            f"Leakage about one {card.step} over an infinite horizon, by the probability that the state stays the same from "
-            f"one {card.step} to the next; dotted, the leakage of one {card.step} by itself.",
-        )
     return rendered(
-        "temporaldp.deployment", "card.html.j2", card=card, stated=stated_fields(card.deployment), picture=picture
+        "temporaldp.deployment",
+        "card.html.j2",
+        card=card,
+        stated=stated_fields(card.deployment),
+        curve_figure=curve_figure,
     )
 
 

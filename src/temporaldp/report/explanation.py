@@ -1,4 +1,4 @@
-"""The guarantee, the assumptions and the reasons of a report, in sentences."""
+"""The reasons of a report, in sentences."""
 
 from __future__ import annotations
 
@@ -8,11 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from temporaldp.accounting import ExactLeakage, PairwiseLeakage
-from temporaldp.accounting.curve.method import Verified
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels import Witness
-from temporaldp.planning import NoisePlan
-from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.report import sentences as s
 from temporaldp.report.content import Evidence
 from temporaldp.studies import LeakageUncertainty
@@ -28,58 +25,6 @@ SHOWN_RUNS = 4
 
 MOST_STATES = 6
 """A set of more states than this is named by its smaller complement, or by its size."""
-
-
-def guarantee(evidence: Evidence) -> list[str]:
-    """The guarantee, its unit, and its adversary."""
-    series = evidence.leakage
-    worst = s.number(series.worst, up=True)
-    tied = int((series.temporal >= series.worst * (1.0 - TIED)).sum())
-    where = f"at step {series.worst_time + 1} of {len(series)}, time {evidence.times[series.worst_time]}"
-    if tied > 1:
-        where = f"reached at {tied} of {s.steps(len(series))}"
-    listed = [
-        f"All {len(series)} releases together satisfy {s.satisfied(float(worst), series.delta)}: for any two states of one "
-        f"person at any one step, {s.odds(float(worst), series.delta)} (the factor is e^{worst}). "
-        + (
-            "This is alpha-differential privacy under temporal correlations (Cao et al., ICDE 2017, Definition 8)"
-            + (
-                ", with (epsilon, delta)-differential privacy in place of pure differential privacy."
-                if series.delta
-                else "."
-            )
-        ),
-        "Neighbouring databases differ in the state of one person at one step (replace one). The number of people at each step "
-        "is public.",
-        f"{s.ADVERSARY}. The largest leakage is {where}" + (f", about {evidence.who}." if evidence.who else "."),
-        f"At the {s.USER_LEVEL}, the releases satisfy "
-        + (f"({s.upper(series.user_level)}, {series.delta:g})" if series.delta else s.upper(series.user_level))
-        + "-differential privacy for every correlation.",
-    ]
-    if isinstance(evidence.plan, NoisePlan) and isinstance(series.accounting, Verified):
-        assert evidence.plan.verification is not None
-        listed.append(f"Verification of the level: {evidence.plan.verification.sentence}.")
-    if evidence.released is not None:
-        listed.append(
-            f"The counts have {s.discrete_noise(evidence.released.noise)}. One changed state lowers one count by 1 and raises "
-            f"another by 1: the L1 sensitivity is {HISTOGRAM_SENSITIVITY}, the L2 sensitivity is sqrt(2)."
-        )
-    return listed + ([] if evidence.uncertainty is None else [uncertainty(evidence.uncertainty)])
-
-
-def meaning(evidence: Evidence, noise: float | None) -> list[str]:
-    """Meaning of the largest leakage for odds and guesses, noise relative to an average count, and the cost of learning."""
-    series, spent = evidence.leakage, evidence.provenance.epsilon
-    if not math.isfinite(series.worst):
-        return []
-    odds = s.odds(series.worst, series.delta)
-    listed = [f"{odds[0].upper()}{odds[1:]}. {s.posteriors(series.worst, series.delta)}"]
-    n_states = evidence.worst_adversary.n_states
-    if noise is not None and evidence.n_users and n_states:
-        listed.append(f"Mean absolute noise: {s.NoiseBesideCounts(noise, evidence.n_users, n_states).sentence}.")
-    if spent and not series.delta:
-        listed.append(f"Learning the correlation cost {s.learning_cost(spent, series.worst + spent, 0.0)}.")
-    return listed
 
 
 def uncertainty(found: LeakageUncertainty) -> str:
@@ -100,48 +45,6 @@ def uncertainty(found: LeakageUncertainty) -> str:
         f"Given the traces, the largest leakage is {', '.join(parts)}, and at most {s.number(found.guaranteed, up=True)} at "
         f"{level} confidence if states form a Markov chain; the worst matrices found within the intervals reach "
         f"{s.number(found.attained)}."
-    )
-
-
-def assumptions(evidence: Evidence) -> list[str]:
-    """Assumptions of the guarantee, and what it does not cover."""
-    directions = [name for name in ("backward", "forward") if getattr(evidence.adversaries[0], name)]
-    known = f"the {' and '.join(directions)} correlation" if directions else "no temporal correlation"
-    n_steps, plan, provenance = len(evidence.leakage), evidence.plan, evidence.provenance
-    listed = [
-        f"The states of each person form a first-order Markov chain; the adversary knows {known}. {s.STRONGER_MODEL}",
-        "The correlation is that of one step of this release; it is weaker over longer steps and stronger over shorter ones.",
-        "Each release by itself satisfies differential privacy with its stated epsilon, with fresh and independent randomness."
-        + (f" {s.NOISE_FIXED}" if evidence.leakage.delta else ""),
-        "The list of states and the times of the releases are public and do not depend on the data.",
-    ]
-    if plan is not None and plan.horizon is not None and plan.horizon > n_steps:
-        listed.append(
-            f"The plan has {plan.horizon} steps, and this report covers the first {n_steps}: later releases raise the leakage "
-            f"of these steps, to at most {plan.alpha:g} if the plan is followed."
-        )
-    if provenance.prior:
-        listed.append(
-            f"A prior of {provenance.prior:g} per cell was added: the adversary is assumed not to rely on zeros in short "
-            "traces. An adversary who does could infer more."
-        )
-    elif provenance.confidence:
-        listed.append(
-            "Transitions from a state are independent given that state; the intervals cover all of them jointly."
-        )
-    elif provenance.source in {"history", "protected"}:
-        listed.append("No prior was used: a transition that does not occur in the traces is assumed to be impossible.")
-    return listed
-
-
-def method(evidence: Evidence) -> str:
-    """The formula of the accounting method that was used, and how far an exact number is from an observation."""
-    series = evidence.leakage
-    if not series.accounting.is_exact:
-        return series.accounting.sentence
-    return (
-        f"{series.accounting.sentence} The upper side is reported; an observation attains it to within "
-        f"{s.number(series.gap, up=True)} nats. For a histogram with Laplace noise it is the leakage of that release itself."
     )
 
 
