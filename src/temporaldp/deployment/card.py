@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from temporaldp.deployment import explanation
+from temporaldp.deployment.explanation import explained
 from temporaldp.deployment.lasting import LeakageOverTime
 from temporaldp.deployment.promise import EpsilonPromise, Promise
 from temporaldp.deployment.question import Question, stay_probability
@@ -92,22 +92,22 @@ class DeploymentCard:
     @property
     def limits(self) -> tuple[str, ...]:
         """Limits of the numbers, to be read first."""
-        return explanation.limits(self)
+        return explained(self, "limits")
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions that the record does not state."""
-        return explanation.assumptions(self)
+        return explained(self, "assumptions")
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The numbers in sentences."""
-        return explanation.answers(self)
+        return explained(self, "answers")
 
     @property
     def to_publisher(self) -> str:
         """A suggested message to the publisher."""
-        return explanation.to_publisher(self)
+        return "".join(explained(self, "to_publisher"))
 
     def row(self) -> dict[str, Any]:
         """Fields of the record and the suprema, by name."""

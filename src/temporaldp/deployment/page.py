@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import TYPE_CHECKING
 
-from temporaldp.report.page import rendered
+from temporaldp.report.page import template
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
@@ -41,13 +41,8 @@ def render_card(card: DeploymentCard) -> str:
     """Return the card as an HTML document that loads nothing from outside."""
     from temporaldp.deployment.figure import curve_figure
 
-    return rendered(
-        "temporaldp.deployment",
-        "card.html.j2",
-        card=card,
-        stated=stated_fields(card.deployment),
-        curve_figure=curve_figure,
-    )
+    page = template("deployment/card.html.j2")
+    return page.render(card=card, stated=stated_fields(card.deployment), curve_figure=curve_figure)
 
 
 def _quoted(text: str, longest: int) -> str:

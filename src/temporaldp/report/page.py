@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
+import math
 from datetime import UTC, datetime
-from functools import partial
-from importlib.resources import files
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from temporaldp import __version__
 from temporaldp.accounting.curve.method import Verified
@@ -21,26 +21,34 @@ from temporaldp.report.style import figure_svg, name_step
 from temporaldp.report.uncertainty import uncertainty_figure
 
 if TYPE_CHECKING:
+    from jinja2 import Template
     from matplotlib.figure import Figure
 
 MOST_ROWS = 400
 """Steps in the table at the end of the page."""
 
 
-def rendered(package: str, template: str, *, step: str | None = None, **content: Any) -> str:
-    """Fill in a template of a package; everything that is filled in is escaped.
+@cache
+def template(name: str) -> Template:
+    """A template of the package, such as "report/page.html.j2"; what is filled in is escaped in HTML.
 
-    The template's function `data_url` draws a figure, with the length of a step on axes of time if it is known.
+    Templates share `sentences` as `s`; the function `data_url` draws a figure, with the length of a step on axes of time.
     """
     with needing("report"):
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page = environment.from_string((files(package) / template).read_text(encoding="utf-8"))
-    return page.render(version=__version__, s=sentences, data_url=partial(_data_url, step=step), **content)
+    known = Environment(
+        loader=PackageLoader("temporaldp", ""),
+        autoescape=select_autoescape(["html.j2"]),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    known.globals |= {"s": sentences, "version": __version__, "data_url": _data_url, "inf": math.inf}
+    return known.get_template(name)
 
 
-def _data_url(figure: Figure, step: str | None) -> str:
+def _data_url(figure: Figure, step: str | None = None) -> str:
     name_step(figure, step)
     return f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(figure)).decode('ascii')}"
 
@@ -60,9 +68,7 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
     """
     series, plan = evidence.leakage, evidence.plan
     steps = (series.epsilons, series.backward, series.forward, series.temporal)
-    return rendered(
-        "temporaldp.report",
-        "page.html.j2",
+    return template("report/page.html.j2").render(
         step=None if plan is None else plan.source.step,
         title=title,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
