@@ -11,7 +11,6 @@ import pytest
 from temporaldp import Adversary, InputError, TransitionMatrix
 from temporaldp.deployment import PrivacyUnit
 from temporaldp.deployment.lasting import LeakageOverTime
-from temporaldp.deployment.plain_yaml import read_plain_yaml
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise
 
 
@@ -103,11 +102,3 @@ def test_group_privacy():
         EpsilonPromise(34.9, 7e-9).mechanism(2)
     assert EpsilonPromise(1.0, 1e-8).together(1, 10, 1e-7) == 10.0
     assert EpsilonPromise(1.0, 1e-8).together(1, 11, 1e-7) == math.inf
-
-
-def test_numbers_are_read_as_yaml_1_2_has_them(tmp_path):
-    (tmp_path / "r.yaml").write_text("a: 1e-5\nb: yes\nc: 1:30\nd: 2020-01-01\ne: 010\nf: .inf\ng:\nh: true\ni: -3\n")
-    found = read_plain_yaml(tmp_path / "r.yaml", "a file")
-    assert found == {
-        "a": 1e-5, "b": "yes", "c": "1:30", "d": "2020-01-01", "e": 10, "f": math.inf, "g": None, "h": True, "i": -3
-    }  # fmt: skip

@@ -23,7 +23,7 @@ SECTIONS = ("basic", "dp_variant", "privacy_loss", "deployment_model", "implemen
 """Sections of the field `deployment` that are read."""
 
 NUMBER = r"\s*[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*"
-"""A delta that is written as text, which the registry's schema allows."""
+"""A number that is written as text: the registry's schema allows it for delta, and YAML 1.1 takes 1e-9 for text."""
 
 HINTS = {
     "deployment.privacy_loss.privacy_unit": ", such as 'User-day-level'",
@@ -50,7 +50,7 @@ def _at(path: str) -> AliasPath:
 
 
 Text: TypeAlias = Annotated[str, Strict(), AfterValidator(_printable), BeforeValidator(_present)]
-Number: TypeAlias = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Number: TypeAlias = Annotated[float, Strict(), Field(allow_inf_nan=False), BeforeValidator(_number)]
 
 
 class Parameters(BaseModel):
@@ -59,7 +59,7 @@ class Parameters(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     epsilon: Number | None = None
-    delta: Annotated[Number, BeforeValidator(_number)] | None = None
+    delta: Number | None = None
     rho: Number | None = None
 
 
