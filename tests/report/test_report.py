@@ -64,8 +64,8 @@ def released():
 
 
 def labels_of(figure):
-    """The texts that stand on the lines of the first plot."""
-    return {text.get_text() for text in figure.axes[0].texts}
+    """The texts in the legend of the first plot."""
+    return {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
 
 
 def text_of(page):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from temporaldp.report.page import template
 
@@ -10,9 +10,10 @@ if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
 
 
-def explained(
-    card: DeploymentCard, section: Literal["limits", "answers", "assumptions", "to_publisher"]
-) -> tuple[str, ...]:
+Section: TypeAlias = Literal["limits", "answers", "assumptions", "assumed", "to_publisher"]
+
+
+def explained(card: DeploymentCard, section: Section) -> tuple[str, ...]:
     """The sentences of a section."""
     text = getattr(template("deployment/card.txt.j2").module, section)(card)
     return tuple(" ".join(sentence.split()) for sentence in f"\n{text}".split("\n- ")[1:])

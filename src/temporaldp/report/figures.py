@@ -17,11 +17,10 @@ from temporaldp.correlation import TransitionMatrix
 from temporaldp.counts import ReleasedHistograms, SmoothedHistograms
 from temporaldp.display import figure_of
 from temporaldp.errors import InputError
-from temporaldp.extras import needing
 from temporaldp.planning import BudgetPlan, NoisePlan, PlanComparison
 from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.report.sentences import PAPER_BOUND, number
-from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, label_lines, legend_above, new_figure, one_plot, styled
+from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, one_plot, styled
 from temporaldp.values import FloatArray
 
 if TYPE_CHECKING:
@@ -83,43 +82,32 @@ def _draw_leakage(
     axes: Axes, series: LeakageSeries, times: Sequence[str], alpha: float | None, paper: LeakageSeries | None
 ) -> None:
     mark: dict[str, Any] = {"marker": "o", "markersize": 3} if len(series) <= 60 else {}
-    looks: list[tuple[FloatArray, str, str, dict[str, Any]]] = [
-        (series.temporal, "TPL, from all releases", DARK, {"linewidth": 2, **mark}),
-        (series.backward, "BPL, from the past", BLUE, {"linestyle": "--", **mark}),
-        (series.forward, "FPL, from the future", ORANGE, {"linestyle": "-.", **mark}),
-        (series.epsilons, "epsilon of the release", GREY, {"linestyle": ":", "linewidth": 2, "drawstyle": "steps-mid"}),
-    ]
+    axes.plot(series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
+    axes.plot(series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
+    axes.plot(series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
+    look: dict[str, Any] = {"linestyle": ":", "linewidth": 2, "drawstyle": "steps-mid"}
+    axes.plot(series.epsilons, color=GREY, label="epsilon of the release", **look)
     if paper is not None:
-        looks.append((paper.temporal, f"{PAPER_BOUND} of TPL", GREY, {"linewidth": 0.8}))
-    for values, label, colour, look in looks:
-        axes.plot(values, label=label, color=colour, **look)
+        axes.plot(paper.temporal, color=GREY, linewidth=0.8, label=f"{PAPER_BOUND} of TPL")
     if alpha is not None:
-        axes.axhline(alpha, color=DARK, linewidth=0.8)
-        axes.annotate(
-            f"alpha = {alpha:g}", (len(series) - 1, alpha), (0, 6), textcoords="offset points", fontsize=9, ha="right"
-        )
-    highest = max(float((paper or series).temporal.max()), alpha or 0.0)
-    axes.set(ylabel="privacy leakage (nats)", ylim=(0.0, 1.12 * highest))
+        axes.axhline(alpha, color=DARK, linewidth=0.8, label=f"alpha = {alpha:g}")
+    axes.set(ylabel="privacy leakage (nats)", ylim=(0.0, None))
     _time_axis(axes, times)
-    label_lines(axes, [(values, label, colour) for values, label, colour, _ in looks])
+    legend_above(axes, 2)
 
 
 def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) -> None:
     """Draw an observation, of a long series the steps around the explained one."""
-    with needing("report"):
-        from matplotlib.patches import Rectangle
-
     at, n = observation.time, len(observation.states)
     first = max(0, min(at - MOST_STEPS // 2, len(observation) - MOST_STEPS))
     high = observation.high[first : first + MOST_STEPS]
     shown = times[first : first + MOST_STEPS]
     frame: dict[str, Any] = {"fill": False, "edgecolor": ORANGE, "linewidth": 2, "clip_on": False, "zorder": 3}
-    framed = Rectangle((at - first - 0.5, -0.5), 1.0, n, **frame)
     axes.imshow(high.T, cmap="Greys", vmin=-0.1, vmax=1.3, aspect="auto", interpolation="nearest")
     axes.grid(visible=False)
     for line in range(n + 1) if n <= MOST_LABELS else ():
         axes.axhline(line - 0.5, color="white", linewidth=1)
-    axes.add_patch(framed)
+    axes.axvspan(at - first - 0.5, at - first + 0.5, **frame)
     axes.set_yticks(*_labels(observation.states))
     axes.set_ylim(n - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
@@ -250,27 +238,21 @@ def release_figure(
 
     With smoothed counts of the same steps, their 95 % intervals replace the band, and released counts are dots.
     """
-    chosen = np.sort(np.argsort(-released.counts.sum(axis=0), kind="stable")[:6])
+    chosen = np.sort(np.argsort(-released.counts.sum(axis=0), kind="stable")[:6]).tolist()
     columns = min(2, len(chosen))
     rows = -(-len(chosen) // columns)
     figure, grid = new_figure(0.6 + 1.75 * rows, subplots=(rows, columns))
-    steps = np.arange(len(released.times))
-    scales, of_step = np.unique(released.scales, return_inverse=True)
-    reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in scales.tolist()])[of_step]
-    noise = "95 % of the noise" + (", before post-processing" if released.consistent else "")
-    panels = np.atleast_1d(np.asarray(grid, dtype=object)).ravel()
+    panels = np.ravel(grid)
     for panel in panels[len(chosen) :]:
         panel.set_visible(False)
     for panel, state in zip(panels, chosen, strict=False):
+        truth = None if true_counts is None else true_counts[:, state]
         if smoothed is not None:
-            _draw_smoothed(panel, released, smoothed, int(state))
-        elif true_counts is not None:
-            truth = true_counts[:, state]
-            low = truth - reach if not released.consistent else np.maximum(truth - reach, 0)
-            panel.fill_between(steps, low, truth + reach, color="0.85", label=noise)
-        if true_counts is not None:
-            width = 1.6 if smoothed is None else 1.2
-            panel.plot(true_counts[:, state], color=DARK, linewidth=width, label="true")
+            _draw_smoothed(panel, released, smoothed, state)
+        elif truth is not None:
+            _draw_noise(panel, released, truth)
+        if truth is not None:
+            panel.plot(truth, color=DARK, linewidth=1.6 if smoothed is None else 1.2, label="true")
         if smoothed is None:
             panel.plot(released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
         panel.set_title(_short(released.states[state], 40), fontsize=10, loc="left")
@@ -278,11 +260,18 @@ def release_figure(
         _time_axis(panel, released.times, most=6)
     for panel in panels[: len(chosen) - columns]:  # the panel below has the label
         panel.set_xlabel("")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(
-        handles, labels, loc="outside upper left", ncols=4 if smoothed is not None else 3, fontsize=9, frameon=False
-    )
+    look: dict[str, Any] = {"loc": "outside upper left", "fontsize": 9, "frameon": False}
+    figure.legend(*panels[0].get_legend_handles_labels(), ncols=3 if smoothed is None else 4, **look)
     return figure
+
+
+def _draw_noise(panel: Axes, released: ReleasedHistograms, truth: NDArray[np.int64]) -> None:
+    """Draw the band that contains 95 % of the noise."""
+    scales, of_step = np.unique(released.scales, return_inverse=True)
+    reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in scales.tolist()])[of_step]
+    low = np.maximum(truth - reach, 0.0 if released.consistent else -np.inf)
+    label = "95 % of the noise" + (", before post-processing" if released.consistent else "")
+    panel.fill_between(np.arange(len(truth)), low, truth + reach, color="0.85", label=label)
 
 
 def _draw_smoothed(panel: Axes, released: ReleasedHistograms, smoothed: SmoothedHistograms, state: int) -> None:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import io
-import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
-
-from numpy.typing import NDArray
 
 from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing, suffix_of
@@ -37,9 +34,6 @@ STYLE: Any = {
     "text.parse_math": False,  # names may contain dollar signs
     "path.simplify_threshold": 1.0 / 3.0,  # of a pixel; a long line has about 4,000 points, its peaks among them
 }
-LABEL_WIDTH, LABEL_HEIGHT = 0.078, 0.15
-"""Inches of a letter and of a line of a label of nine points."""
-
 BLUE, ORANGE, DARK, GREY = "#2166ac", "#d6604d", "#1a1a1a", "#8c8c8c"
 WIDTH = 7.2
 DARK_MODE = b"@media (prefers-color-scheme: dark) {svg {filter: invert(0.9) hue-rotate(180deg)}}"
@@ -121,53 +115,6 @@ def name_step(figure: Figure, step: str | None) -> None:
     for axes in figure.axes if step else ():
         if (name := axes.get_xlabel()) in {"step", "time"}:
             axes.set_xlabel(f"{name} ({step})")
-
-
-def label_lines(axes: Axes, lines: Sequence[tuple[NDArray[Any], str, str]], columns: int = 2) -> None:
-    """Write each label on its line where no other line or label is; a legend above the axes if one has no such place.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        With its final limits.
-    lines : sequence of (float array of shape (T,), str, str)
-        Values of each step, label, colour.
-    columns : int
-        Columns of the legend.
-    """
-    n_steps, (bottom, top) = len(lines[0][0]), axes.get_ylim()
-    extent = axes.get_window_extent()
-    width, height = extent.width / axes.figure.dpi, extent.height / axes.figure.dpi
-    tall = LABEL_HEIGHT * (top - bottom) / height
-    boxes: list[tuple[int, int, float]] = []
-    for k, (values, label, _) in enumerate(lines):
-        wide = math.ceil(LABEL_WIDTH * len(label) * n_steps / width)
-        others = [other for j, (other, *_) in enumerate(lines) if j != k]
-        box = next(
-            (
-                (first, wide, low)
-                for first in sorted(range(n_steps - wide), key=lambda first: abs(first + wide / 2 - n_steps / 2))
-                for window in (values[first : first + wide],)
-                for low in (float(window.max()) + 0.3 * tall, float(window.min()) - 1.3 * tall)
-                if bottom <= low <= top - tall
-                and not any(
-                    other[first : first + wide].max() >= low - 0.2 * tall
-                    and other[first : first + wide].min() <= low + tall
-                    for other in others
-                )
-                and not any(
-                    first < start + length and start < first + wide and abs(low - at) < 1.2 * tall
-                    for start, length, at in boxes
-                )
-            ),
-            None,
-        )
-        if box is None:
-            legend_above(axes, columns)
-            return
-        boxes.append(box)
-    for (first, _, low), (_, label, colour) in zip(boxes, lines, strict=True):
-        axes.text(first, low, label, color=colour, fontsize=9, va="bottom")
 
 
 def legend_above(axes: Axes, columns: int) -> Figure:
