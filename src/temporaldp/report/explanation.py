@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from temporaldp.accounting import ExactLeakage, PairwiseLeakage
+from temporaldp.accounting import ExactLeakage, LeakageSeries, Observation, PairwiseLeakage
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels import Witness
 from temporaldp.report import sentences as s
@@ -58,13 +58,20 @@ def paper(evidence: Evidence) -> str | None:
 
 
 def reasons(evidence: Evidence) -> list[str]:
-    """The states that are distinguished best at the worst step, and the contributions of past and future."""
-    series, step = evidence.leakage.worst_member, evidence.explained_step
-    if (pair := series.worst_pair(step)) is not None:
-        return [_distinguished(evidence, pair), *_before_and_after(evidence)]
-    before = _contribution(evidence, "backward", float(series.backward[step - 1])) if step > 0 else []
-    after = _contribution(evidence, "forward", float(series.forward[step + 1])) if step < len(series) - 1 else []
-    return before + after
+    """The states that are distinguished best at the explained step, and what past and future contribute."""
+    series, step, seen = evidence.leakage.worst_member, evidence.explained_step, evidence.observation
+    pair = series.worst_pair(step)
+    listed = [] if pair is None else [_distinguished(evidence, pair)]
+    for direction, neighbour in (("backward", step - 1), ("forward", step + 1)):
+        known = getattr(evidence.worst_adversary, direction)
+        matrix = known.at(min(step, neighbour)) if 0 <= neighbour < len(series) else None
+        if matrix is None:
+            continue
+        if pair is None:
+            listed.append(_by_profile(series, step, neighbour, direction, matrix))
+        elif seen is not None and series.epsilons[neighbour] > 0.0 and not matrix.is_set:
+            listed.append(_by_observation(seen, neighbour, direction, matrix))
+    return listed
 
 
 def _distinguished(evidence: Evidence, pair: tuple[str, str]) -> str:
@@ -86,27 +93,30 @@ def _distinguished(evidence: Evidence, pair: tuple[str, str]) -> str:
     return f"{state} is distinguished from {other} best, {by}.{also}"
 
 
-def _before_and_after(evidence: Evidence) -> list[str]:
-    """Probabilities of the high counts one step before and one step later, given the two states."""
-    seen = evidence.observation
-    if seen is None:
-        return []
-    listed = []
-    for direction, step in (("backward", seen.time - 1), ("forward", seen.time + 1)):
-        if not 0 <= step < len(seen) or evidence.leakage.epsilons[step] == 0.0:
-            continue
-        matrix = getattr(evidence.worst_adversary, direction).at(min(step, seen.time))
-        if matrix is None or matrix.is_set:
-            continue
-        pair = [matrix.states.index(state) for state in (seen.state, seen.other_state)]
-        likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[step]].sum()) for row in pair)
-        if likely - unlikely <= TIED:
-            rows = f"the rows of {_state(seen.state)} and {_state(seen.other_state)} are equal"
-            listed.append(f"{direction.capitalize()}: no leakage in this direction, because {rows}.")
-        else:
-            event = Witness(seen.state, seen.other_state, seen.counts_high(step), likely, unlikely)
-            listed.append(_likelier(event, direction, matrix))
-    return listed
+def _by_observation(seen: Observation, neighbour: int, direction: str, matrix: Matrix) -> str:
+    """Probabilities of the high counts at the neighbouring step, given the two states."""
+    pair = [matrix.states.index(state) for state in (seen.state, seen.other_state)]
+    likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[neighbour]].sum()) for row in pair)
+    if likely - unlikely <= TIED:
+        rows = f"the rows of {_state(seen.state)} and {_state(seen.other_state)} are equal"
+        return f"{direction.capitalize()}: no leakage in this direction, because {rows}."
+    event = Witness(seen.state, seen.other_state, seen.counts_high(neighbour), likely, unlikely)
+    return _likelier(event, direction, matrix)
+
+
+def _by_profile(series: LeakageSeries, step: int, neighbour: int, direction: str, matrix: Matrix) -> str:
+    """The part of the leakage that passes a transition under an upper bound, and the event that it is about."""
+    incoming = float(getattr(series, direction)[neighbour])
+    profile = matrix.leakage_profile()
+    event = profile.witness(0.0 if series.delta else incoming)
+    if event is None:
+        return f"{direction.capitalize()}: no leakage in this direction, because all rows of the matrix are equal."
+    if series.delta:
+        share = s.probability(event.probability - event.other_probability)
+        most = f"No two states differ by more, so at most {share} of a delta passes from one step to the next."
+        return f"{_likelier(event, direction, matrix)} {most}"
+    total = s.number(float(series.temporal[step]), up=True)
+    return _likelier(event, direction, matrix, f", {s.number(profile.loss(incoming))} of the {total} nats")
 
 
 def witness(evidence: Evidence) -> str | None:
@@ -148,24 +158,6 @@ def _likelier(event: Witness, direction: str, matrix: Matrix, share: str = "") -
         f"{s.probability(event.probability)}, a person in {_state(event.other_state)} only with "
         f"{s.probability(event.other_probability)}."
     )
-
-
-def _contribution(evidence: Evidence, direction: str, incoming: float) -> list[str]:
-    """The part of the leakage that passes a transition under an upper bound, and the event that it is about."""
-    series, step = evidence.leakage.worst_member, evidence.explained_step
-    matrix = getattr(evidence.worst_adversary, direction).at(step - 1 if direction == "backward" else step)
-    if matrix is None:
-        return []
-    profile = matrix.leakage_profile()
-    event = profile.witness(0.0 if series.delta else incoming)
-    if event is None:
-        return [f"{direction.capitalize()}: no leakage in this direction, because all rows of the matrix are equal."]
-    if series.delta:
-        share = s.probability(event.probability - event.other_probability)
-        most = f"No two states differ by more, so at most {share} of a delta passes from one step to the next."
-        return [f"{_likelier(event, direction, matrix)} {most}"]
-    total = s.number(float(series.temporal[step]), up=True)
-    return [_likelier(event, direction, matrix, f", {s.number(profile.loss(incoming))} of the {total} nats")]
 
 
 def _named(inside: tuple[str, ...], states: tuple[str, ...], joint: str, but: str) -> str:
