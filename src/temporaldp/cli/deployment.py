@@ -22,9 +22,6 @@ from temporaldp.files.atomic import suffix_of, write_text
 from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor, upper
 from temporaldp.report.style import save_figure
 
-MOST_RECORDS = 2_000
-"""Files of a folder; a folder with more is not a folder of records to be read together."""
-
 
 def deployment(
     context: typer.Context,
@@ -156,8 +153,6 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".yaml", ".yml"} and path.is_file())
     if not files:
         raise MissingFileError(f"expected records (.yaml) in {folder}, but there are none")
-    if len(files) > MOST_RECORDS:
-        raise InputError(f"expected at most {MOST_RECORDS} records in {folder}, got {len(files)}")
     lines: list[DeploymentCard] = []
     unread: list[tuple[str, str]] = []
     with working("accounting"):

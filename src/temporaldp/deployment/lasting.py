@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -39,8 +40,8 @@ SETTLED_SHARE = 0.01
 SERIES_LENGTHS, SERIES_LENGTHS_AT_DELTA = (64, 1024, 20_000), (50, 400)
 """Numbers of steps of the series in which backward leakage is searched for the step at which it settles."""
 
-HALVINGS = 14
-"""Bisection steps for a budget at a delta: to a ten-thousandth."""
+FINEST_SHARE = 2**14
+"""Parts of a promise, of which a smaller promise at a delta is a multiple."""
 
 
 @compared_by_value
@@ -159,12 +160,13 @@ class LeakageOverTime:
             by_units = len(self.distances) == 2 or not self.fresh_noise
             share = budget / self.promise.together(self.units if by_units else 1, 1, 0.0)
             return self.promise.times(share) if share > 0.0 else None
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            share = 0.5 * (low + high)
-            smaller = replace(self, promise=self.promise.times(share))
-            low, high = (share, high) if smaller.limit.temporal <= self.alone else (low, share)
-        return self.promise.times(low) if low > 0.0 else None
+        steps = range(1, FINEST_SHARE)
+        found = bisect_left(
+            steps,
+            True,
+            key=lambda k: replace(self, promise=self.promise.times(k / FINEST_SHARE)).limit.temporal > self.alone,
+        )
+        return self.promise.times(found / FINEST_SHARE) if found else None
 
     @property
     def together(self) -> float:

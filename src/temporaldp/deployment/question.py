@@ -169,8 +169,7 @@ class Question:
     def chain(self, stays: float) -> Adversary:
         """The adversary with a chain that stays with this probability and otherwise moves uniformly."""
         n = len(self.states)
-        away = (1.0 - stays) / (n - 1)
-        matrix = TransitionMatrix(np.where(np.eye(n, dtype=bool), stays, away), self.states)
+        matrix = TransitionMatrix(np.where(np.eye(n, dtype=bool), stays, (1.0 - stays) / (n - 1)), self.states)
         return Adversary(matrix, matrix)
 
     def steps(self, period: Period) -> int:

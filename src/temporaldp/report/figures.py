@@ -159,15 +159,12 @@ def plan_figure(
 
 
 def _draw_budgets(axes: Axes, epsilons: FloatArray, times: Sequence[str]) -> None:
-    """Draw one bar per step; of a long series one per run of steps, as high as the largest budget of the run."""
+    """Draw the budget of each step; of a long series the largest budget of each run of steps."""
     n, together = len(epsilons), -(-len(epsilons) // MOST_BARS)
     starts = np.arange(0, n, together)
-    if together == 1:
-        axes.bar(starts, epsilons, width=0.8, color=BLUE, label="budget of the step (epsilon)")
-    else:
-        largest = np.maximum.reduceat(epsilons, starts)
-        label = f"largest budget of {together} steps (epsilon)"
-        axes.stairs(largest, np.append(starts, n) - 0.5, fill=True, color=BLUE, label=label)
+    label = "budget of the step (epsilon)" if together == 1 else f"largest budget of {together} steps (epsilon)"
+    edges = np.append(starts, n) - 0.5
+    axes.stairs(np.maximum.reduceat(epsilons, starts), edges, fill=True, color=BLUE, label=label)
     axes.set_ylabel("budget (nats)")
     axes.grid(visible=False, axis="x")
     _time_axis(axes, times)
