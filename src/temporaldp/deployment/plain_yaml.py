@@ -22,7 +22,7 @@ class PlainLoader(yaml.SafeLoader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node; an error where it has an anchor, or is an alias."""
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         if event.anchor is not None:
             raise yaml.MarkedYAMLError(None, None, "an anchor or alias (& or *): write values out", event.start_mark)
         return super().compose_node(parent, index)

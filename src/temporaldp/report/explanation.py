@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from temporaldp.accounting import ExactLeakage, LeakageSeries, Observation, PairwiseLeakage
+from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.kernels import Witness
 from temporaldp.report import sentences as s
@@ -93,7 +94,7 @@ def _distinguished(evidence: Evidence, pair: tuple[str, str]) -> str:
     return f"{state} is distinguished from {other} best, {by}.{also}"
 
 
-def _by_observation(seen: Observation, neighbour: int, direction: str, matrix: Matrix) -> str:
+def _by_observation(seen: Observation, neighbour: int, direction: str, matrix: TransitionMatrix) -> str:
     """Probabilities of the high counts at the neighbouring step, given the two states."""
     pair = [matrix.states.index(state) for state in (seen.state, seen.other_state)]
     likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[neighbour]].sum()) for row in pair)
