@@ -181,7 +181,7 @@ def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
     """The row of a case."""
     found = card.leakage
     assert found is not None, card.reason
-    step = card.step
+    step = card.period
     held = "none found" if found.held is None else found.held.sentence
     doubled = "-" if found.doubled is None else upper(found.doubled)
     cells = [

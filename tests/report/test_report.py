@@ -316,7 +316,7 @@ def test_reasons_of_an_adversary_who_knows_nothing():
 def test_evidence_that_does_not_fit_is_refused(released):
     with pytest.raises(InputError, match="47 time labels"):
         Evidence(released.adversaries, released.leakage, released.provenance, ("a",))
-    with pytest.raises(InputError, match="got true counts alone"):
+    with pytest.raises(InputError, match="beside released ones of the same shape"):
         Evidence(
             released.adversaries,
             released.leakage,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -9,10 +11,11 @@ import typer
 
 from temporaldp import Adversary, InputError, load_correlation, load_matrix
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, listing, say_json, warn, working
-from temporaldp.cli.written import require_places, say_written
+from temporaldp.cli.render import console, facts, listing, warn, working
+from temporaldp.cli.written import answer, require_places, say_written
 from temporaldp.deployment import Deployment, DeploymentCard
 from temporaldp.deployment.card import overview_of
+from temporaldp.deployment.explanation import explained
 from temporaldp.deployment.figure import card_figure, heading
 from temporaldp.deployment.page import render_card
 from temporaldp.deployment.question import Question
@@ -104,16 +107,12 @@ def deployment(
     loaded = Deployment.load(record)
     with working("accounting"):
         card = loaded.card(asked)
-    if emit:
-        typer.echo(registry_yaml(card), nl=False)
     with working("drawing", writes=True):
         _write(card, places)
-    if as_json:
-        say_json(card.to_dict())
-    elif not emit:
-        show_card(card)
-        for place in places:
-            say_written(card=place)
+    if emit:
+        typer.echo(registry_yaml(card), nl=False)
+        return
+    answer(as_json, document=card.to_dict, show=partial(show_card, card, places))
 
 
 def _write(card: DeploymentCard, places: list[Path]) -> None:
@@ -125,27 +124,28 @@ def _write(card: DeploymentCard, places: list[Path]) -> None:
             save_figure(card_figure(card), place)
 
 
-def show_card(card: DeploymentCard) -> None:
-    """Print the card, limits first."""
+def show_card(card: DeploymentCard, places: Iterable[Path] = ()) -> None:
+    """Print the card, limits first, and the files that it was written to."""
     found = card.leakage
     console.print(heading(card), style="bold", markup=False)
-    _sentences("Limits", card.limits)
-    _sentences("Result" if found is None else "Leakage over time", card.sentences)
+    _sentences("Limits", explained(card, "limits"))
+    _sentences("Result" if found is None else "Leakage over time", explained(card, "answers"))
     title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
     rows = [
         {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
         for p, leakage in zip(card.stays, card.lasting, strict=True)
     ]
     listing(rows, title, boxed=True, bold=None if found is None else card.stays.index(found.at))
-    if card.assumptions:
-        _sentences("Assumptions", card.assumptions)
-    if card.to_publisher:
-        _sentences("Suggested message to the publisher", (card.to_publisher,))
+    _sentences("Assumptions", explained(card, "assumptions"))
+    _sentences("Suggested message to the publisher", explained(card, "to_publisher"))
+    for place in places:
+        say_written(card=place)
 
 
 def _sentences(title: str, sentences: tuple[str, ...]) -> None:
-    facts(title, [("-", sentence) for sentence in sentences])
-    console.print()
+    if sentences:
+        facts(title, [("-", sentence) for sentence in sentences])
+        console.print()
 
 
 def _folder(folder: Path, asked: Question, as_json: bool) -> None:
@@ -163,11 +163,9 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
                 unread.append((path.name, str(error).removeprefix(f"{path}: ").removeprefix(f"{path.name}: ")))
     if not lines:
         raise InputError(f"{folder}: expected records, but none could be used; {unread[0][0]}: {unread[0][1]}")
-    if as_json:
-        named = [{"file": name, "reason": reason} for name, reason in unread]
-        say_json({"records": [line.row() for line in lines], "not_used": named, "unit": "nats"})
-        return
-    _show_folder(lines, unread)
+    named = [{"file": name, "reason": reason} for name, reason in unread]
+    records = {"records": [line.row() for line in lines], "not_used": named, "unit": "nats"}
+    answer(as_json, document=lambda: records, show=partial(_show_folder, lines, unread))
 
 
 def _show_folder(lines: list[DeploymentCard], unread: list[tuple[str, str]]) -> None:

@@ -62,11 +62,6 @@ class DeploymentCard:
         return self.suprema[next(iter(self.suprema)) if is_given else self.question.explained]
 
     @property
-    def step(self) -> str:
-        """The word for a step."""
-        return self.period or "step"
-
-    @property
     def reason(self) -> str:
         """Reason why there is no number; "" if there is one."""
         return "" if self.misfit is None else self.misfit.sentence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from temporaldp.deployment.explanation import explained
 from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, UNKNOWN_FIT, at_delta, number
@@ -53,7 +53,7 @@ def heading(card: DeploymentCard) -> str:
 
 
 def _draw_curve(axes: Axes, card: DeploymentCard) -> None:
-    found, step = card.leakage, card.step
+    found, step = card.leakage, card.period
     assert found is not None
     finite = {p: leakage for p, leakage in zip(card.stays, card.lasting, strict=True) if math.isfinite(leakage)}
     unbounded = [f"{p:g}" for p in card.stays if p not in finite]
@@ -62,12 +62,13 @@ def _draw_curve(axes: Axes, card: DeploymentCard) -> None:
     if finite:
         label = f"all {step}s together ({found.kind})"
         axes.plot(*zip(*finite.items(), strict=True), color=BLUE, linewidth=2, marker="o", markersize=3, label=label)
-    look: dict[str, Any] = {"textcoords": "offset points", "ha": "right", "fontsize": 9, "color": DARK}
     for p in {found.at, 0.7, max(finite, default=1.0)} & set(finite):
-        axes.annotate(number(finite[p], up=True), (p, finite[p]), (-4, 6), **look)
-    axes.set_ylim(0.0, 1.15 * max([found.alone, *finite.values()]))
+        axes.annotate(
+            number(finite[p], up=True), (p, finite[p]), (-4, 6), textcoords="offset points", ha="right", fontsize=9
+        )
     axes.set(
         xlabel=f"probability that the state stays the same from one {step} to the next (assumed){beyond}",
+        ylim=(0.0, 1.15 * max([found.alone, *finite.values()])),
         ylabel=f"leakage about one {step}:\n{INFINITE_HORIZON}\n(nats{at_delta(found.delta)})",
     )
     axes.legend(loc="upper left", fontsize=9, frameon=False)

@@ -93,14 +93,10 @@ class LeakageOverTime:
     limit: LeakageSupremum = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.delta == 0.0 and self.promise.default_delta:
-            raise InputError(
-                f"expected a delta > 0 for a promise of {self.promise.sentence}; give --delta D, such as 1e-6"
-            )
         if not math.isfinite(self.alone):
             raise InputError(
                 f"expected a delta above that of the promise ({self.promise.sentence}), got {self.delta:g}; give a larger "
-                "--delta"
+                "--delta, such as 1e-6"
             )
         release, method = self._accounted
         assign(self, limit=leakage_supremum(self.adversary, release, accounting=method))

@@ -35,6 +35,7 @@ def attack_figure(found: ReleaseAttack) -> Figure:
         )
     axes.plot([0, 1], [0, 1], color=GREY, linestyle=":", label="guessing")
     axes.annotate("excluded by the guarantee", (0.03, 0.97), fontsize=9, va="top", color="0.35")
-    axes.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
-    axes.set(xlabel="false positive rate", ylabel="true positive rate")
+    axes.set(
+        xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal", xlabel="false positive rate", ylabel="true positive rate"
+    )
     return legend_above(axes, 1)

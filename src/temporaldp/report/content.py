@@ -243,8 +243,6 @@ class Evidence:
     def __post_init__(self) -> None:
         if len(self.times) != len(self.leakage):
             raise InputError(f"expected {len(self.leakage)} time labels, one per step, got {len(self.times)}")
-        if self.true_counts is not None and self.released is None:
-            raise InputError("expected released histograms beside the true counts, got true counts alone")
         if self.paper is not None and not np.array_equal(self.paper.epsilons, self.leakage.epsilons):
             raise InputError("the paper's bound is of another release: its epsilons differ from those of the leakage")
         if self.released is not None and len(self.released.times) != len(self.leakage):
@@ -255,11 +253,11 @@ class Evidence:
             raise InputError(f"the leakage is at delta {self.leakage.delta:g}, the plan is for {self.plan.delta:g}")
         if self.released is not None:
             self._require_accounted(self.released)
-        shapes = [
-            counts.shape for counts in (self.true_counts, getattr(self.released, "counts", None)) if counts is not None
-        ]
-        if len(set(shapes)) > 1:
-            raise InputError(f"expected true counts of shape {shapes[1]} like the released ones, got {shapes[0]}")
+        beside = None if self.released is None else self.released.counts.shape
+        if self.true_counts is not None and self.true_counts.shape != beside:
+            raise InputError(
+                f"expected true counts beside released ones of the same shape, got {self.true_counts.shape} beside {beside}"
+            )
 
     def _require_accounted(self, released: ReleasedHistograms) -> None:
         """Require at least the noise of the plan, or without a plan of the accounted epsilons, at every step."""

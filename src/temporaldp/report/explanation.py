@@ -128,10 +128,8 @@ def witness(evidence: Evidence) -> str | None:
     changes = np.flatnonzero((seen.high[1:] != seen.high[:-1]).any(axis=1)) + 1
     runs = [range(first, end) for first, end in pairwise([0, *changes.tolist(), len(seen)])]
     runs = [run for run in runs if seen.high[run[0]].any() and not seen.high[run[0]].all()]
-    before = [run for run in runs if run[-1] < seen.time]
-    after = [run for run in runs if run[0] > seen.time]
-    here = [run for run in runs if run[0] <= seen.time <= run[-1]]
-    shown = [*before[-SHOWN_RUNS:], *here, *after[:SHOWN_RUNS]]
+    n_before, n_until = sum(run[-1] < seen.time for run in runs), sum(run[0] <= seen.time for run in runs)
+    shown = runs[max(n_before - SHOWN_RUNS, 0) : n_until + SHOWN_RUNS]
     left = sum(map(len, runs)) - sum(map(len, shown))
     counts = "; ".join(
         f"{_named(seen.counts_high(run[0]), seen.states, 'and', 'every state but')} at {_steps_from_to(run)}"

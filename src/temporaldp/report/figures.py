@@ -85,8 +85,9 @@ def _draw_leakage(
     axes.plot(series.temporal, color=DARK, linewidth=2, label="TPL, from all releases", **mark)
     axes.plot(series.backward, color=BLUE, linestyle="--", label="BPL, from the past", **mark)
     axes.plot(series.forward, color=ORANGE, linestyle="-.", label="FPL, from the future", **mark)
-    look: dict[str, Any] = {"linestyle": ":", "linewidth": 2, "drawstyle": "steps-mid"}
-    axes.plot(series.epsilons, color=GREY, label="epsilon of the release", **look)
+    axes.plot(
+        series.epsilons, drawstyle="steps-mid", color=GREY, linestyle=":", linewidth=2, label="epsilon of the release"
+    )
     if paper is not None:
         axes.plot(paper.temporal, color=GREY, linewidth=0.8, label=f"{PAPER_BOUND} of TPL")
     if alpha is not None:
@@ -180,19 +181,16 @@ def comparison_figure(
         raise InputError("expected at least one method with a plan, got none; see plans.refusals for the reasons")
     labels = _step_labels(times, len(next(iter(plans.plans.values())).epsilons))
     _, axes = one_plot(3.4, axes)
-    looks = {"optimal": ("-", DARK), "quantified": ("--", BLUE), "upper_bound": ("-.", ORANGE), "uniform": (":", GREY)}
+    mark: dict[str, Any] = {"marker": "o", "markersize": 3} if len(labels) <= 60 else {}
+    looks: dict[str, dict[str, Any]] = {
+        "optimal": {"linestyle": "-", "color": DARK, "linewidth": 2.2, **mark},
+        "quantified": {"linestyle": "--", "color": BLUE},
+        "upper_bound": {"linestyle": "-.", "color": ORANGE},
+        "uniform": {"linestyle": ":", "color": GREY},
+    }
     for method, plan in plans.plans.items():
-        line, colour = looks[method]
-        axes.plot(
-            np.arange(len(labels)),
-            plan.epsilons,
-            color=colour,
-            linestyle=line,
-            linewidth=2.2 if method == "optimal" else 1.6,
-            marker="o" if len(labels) <= 60 and method == "optimal" else None,
-            markersize=3,
-            label=f"{method.replace('_', ' ')}: mean noise {plan.mean_absolute_noise:.1f} people",
-        )
+        label = f"{method.replace('_', ' ')}: mean noise {plan.mean_absolute_noise:.1f} people"
+        axes.plot(plan.epsilons, label=label, **looks[method])
     axes.set(ylabel="budget (nats)", ylim=(0.0, None))
     _time_axis(axes, labels)
     return legend_above(axes, 2)
@@ -257,8 +255,7 @@ def release_figure(
         _time_axis(panel, released.times, most=6)
     for panel in panels[: len(chosen) - columns]:  # the panel below has the label
         panel.set_xlabel("")
-    look: dict[str, Any] = {"loc": "outside upper left", "fontsize": 9, "frameon": False}
-    figure.legend(*panels[0].get_legend_handles_labels(), ncols=3 if smoothed is None else 4, **look)
+    figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=4, fontsize=9, frameon=False)
     return figure
 
 

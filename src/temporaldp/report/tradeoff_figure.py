@@ -25,9 +25,14 @@ def tradeoff_figure(found: Tradeoff, *, axes: Axes | None = None) -> Figure:
     _, axes = one_plot(3.8, axes)
     alphas = [point.alpha for point in found.points]
     axes.plot(alphas, [p.error for p in found.points], color=ORANGE, marker="o", markersize=4, label="as released")
-    label = "smoothed by the public correlation"
     axes.plot(
-        alphas, [p.smoothed_error for p in found.points], color=BLUE, marker="o", markersize=4, linewidth=2, label=label
+        alphas,
+        [p.smoothed_error for p in found.points],
+        color=BLUE,
+        marker="o",
+        markersize=4,
+        linewidth=2,
+        label="smoothed by the public correlation",
     )
     for points, name, line in (
         (found.window_points, f"smoothed, {found.window}-event privacy at this alpha", "--"),

@@ -40,8 +40,11 @@ def range_figure(stays: Sequence[float], leakage: Sequence[float], guaranteed: f
     _, axes = new_figure(3.2)
     axes.plot(stays, leakage, color=BLUE, marker="o", markersize=3, label="uniform otherwise (exact)")
     axes.axhline(guaranteed, color=DARK, linewidth=2, label="every matrix of the range (upper bound)")
-    axes.set(xlabel="probability of staying", ylabel="largest leakage of any step (nats)")
-    axes.set_ylim(0.0, 1.08 * max(guaranteed, *leakage))
+    axes.set(
+        xlabel="probability of staying",
+        ylabel="largest leakage of any step (nats)",
+        ylim=(0.0, 1.08 * max(guaranteed, *leakage)),
+    )
     return legend_above(axes, 2)
 
 
