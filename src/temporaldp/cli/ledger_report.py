@@ -19,7 +19,7 @@ from temporaldp.release.ledger import ADOPT
 from temporaldp.release.outputs import counts_of
 from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
-from temporaldp.report import EpochLeakage, Evidence, Provenance, TableLeakage
+from temporaldp.report import EpochLeakage, Evidence, Provenance
 
 
 def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:
@@ -65,7 +65,7 @@ def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, nam
         released=released_in(ledger),
         name_users=name_users,
         paper=paper,
-        tables=tuple(_alone(table, inputs) for table in tables_of(ledger)),
+        tables=tuple((table, _alone(table, inputs)) for table in tables_of(ledger)),
         renewal=renewal,
         epochs=() if renewal is None else _epochs(ledger, renewal, inputs),
         recipes=recipes_of(ledger),
@@ -89,11 +89,9 @@ def _epochs(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> tuple[EpochLeak
     return tuple(found)
 
 
-def _alone(table: TableSpent, inputs: Inputs) -> TableLeakage:
-    """Leakage of one table of an account by itself."""
-    n_published = int((table.epsilons > 0.0).sum())
-    alone = temporal_leakage(inputs.everyone, table.epsilons).worst if n_published else 0.0
-    return TableLeakage(table.name, n_published, float(table.epsilons.max()), alone)
+def _alone(table: TableSpent, inputs: Inputs) -> float:
+    """Leakage of one table of an account by itself; 0 if nothing was published."""
+    return temporal_leakage(inputs.everyone, table.epsilons).worst if table.epsilons.any() else 0.0
 
 
 def released_in(ledger: Ledger) -> ReleasedHistograms | None:

@@ -31,8 +31,6 @@ STAYS = (0.5, 0.99)
 EXPLAINED = 0.9
 """Probability of staying of the explanation, if the range contains it."""
 
-MOST_STEPS = 10_000_000
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -123,10 +121,6 @@ class Question:
             (
                 self.every not in {None, *STEPS_A_YEAR},
                 InputError(f"expected a length of a step among {', '.join(STEPS_A_YEAR)}, got {self.every!r}"),
-            ),
-            (
-                (self.horizon or 0) > MOST_STEPS,
-                BudgetError(f"expected a horizon of at most {MOST_STEPS} steps, got {self.horizon}"),
             ),
             (
                 self.horizon is not None and (self.since is not None or self.until is not None),

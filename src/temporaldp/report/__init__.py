@@ -1,7 +1,7 @@
 """Reports: the guarantee in sentences, figures, and one self-contained page."""
 
 from temporaldp.report import figures, population, tradeoff_figure  # noqa: F401  # the figures that `plot` draws
-from temporaldp.report.content import EpochLeakage, Evidence, Provenance, Recipe, TableLeakage
+from temporaldp.report.content import EpochLeakage, Evidence, Provenance, Recipe
 from temporaldp.report.page import render_report, write_report
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "Evidence",
     "Provenance",
     "Recipe",
-    "TableLeakage",
     "render_report",
     "write_report",
 ]

@@ -19,6 +19,7 @@ from temporaldp.errors import InputError
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release.renewal import Renewal
+from temporaldp.release.shared_account import TableSpent
 from temporaldp.studies import LeakageUncertainty
 
 RECOMPUTE_TOLERANCE = 1e-9
@@ -140,27 +141,6 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
-class TableLeakage:
-    """Leakage of one table of a shared account.
-
-    Parameters
-    ----------
-    name : str
-    n_published : int
-        Steps at which it was published.
-    largest_budget : float
-        Largest budget of a step, in nats.
-    alone : float
-        Leakage of this table alone about a person's states in all tables, in nats; 0 if nothing was published.
-    """
-
-    name: str
-    n_published: int
-    largest_budget: float
-    alone: float
-
-
-@dataclass(frozen=True, slots=True)
 class EpochLeakage:
     """Leakage of one epoch of a renewed level.
 
@@ -211,8 +191,8 @@ class Evidence:
         Without a plan: the level that an accountant enforces, in nats.
     uncertainty : LeakageUncertainty, optional
         Plausible and guaranteed leakage, given the traces that the correlation was estimated from.
-    tables : tuple of TableLeakage
-        The tables of a shared account.
+    tables : tuple of (TableSpent, float)
+        The tables of a shared account, each with its leakage alone about a person's states in all tables, in nats.
     renewal : Renewal, optional
         Terms of a renewed level; `held` is then the bound of all epochs together.
     epochs : tuple of EpochLeakage
@@ -235,7 +215,7 @@ class Evidence:
     paper_supremum: LeakageSupremum | None = None
     held: float | None = None
     uncertainty: LeakageUncertainty | None = None
-    tables: tuple[TableLeakage, ...] = ()
+    tables: tuple[tuple[TableSpent, float], ...] = ()
     renewal: Renewal | None = None
     epochs: tuple[EpochLeakage, ...] = ()
     recipes: tuple[tuple[int, Recipe], ...] = ()

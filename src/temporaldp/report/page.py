@@ -67,7 +67,6 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         HTML that loads nothing from outside.
     """
     series, plan = evidence.leakage, evidence.plan
-    steps = (series.epsilons, series.backward, series.forward, series.temporal)
     return template("report/page.html.j2").render(
         step=None if plan is None else plan.source.step,
         title=title,
@@ -83,7 +82,6 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
         if isinstance(plan, NoisePlan) and isinstance(series.accounting, Verified)
         else None,
         most_rows=MOST_ROWS,
-        rows=list(zip(evidence.times, *(values[:MOST_ROWS].tolist() for values in steps), strict=False)),
     )
 
 

@@ -34,12 +34,8 @@ def population_figure(
         axes.grid(axis="y", visible=False)
     else:
         _, axes = one_plot(3.4, axes)
-        order = np.flatnonzero(finite)[::-1]
-        share = np.cumsum(found.people[order]) / found.n_people
-        axes.step(
-            found.leakage[order], 100.0 * share, where="post", color=BLUE, label="people with at most this leakage"
-        )
-        axes.set(ylabel="% of people", ylim=(0.0, 103.0))
+        axes.ecdf(found.leakage, found.people, color=BLUE, label="people with at most this leakage")
+        axes.set(ylabel="share of people", ylim=(0.0, 1.03))
     axes.axvline(found.epsilon, color=GREY, linestyle="--", label=f"each release by itself: {found.epsilon:g}")
     if level is not None:
         axes.axvline(level, color=ORANGE, label=f"{number(100.0 * found.share_above(level))} % are above {level:g}")

@@ -19,18 +19,17 @@ if TYPE_CHECKING:
 def uncertainty_figure(found: LeakageUncertainty) -> Figure:
     """Draws of the posterior and of resampled people, the estimate, the worst matrices found, and the guarantee."""
     _, axes = new_figure(3.2)
-    drawn = [found.posterior.worst] + ([] if found.people is None else [found.people.worst])
-    low, high = min(one.min() for one in drawn), max(one.max() for one in drawn)
-    bins = np.linspace(low, high, 31).tolist() if high > low else [low * 0.99, low * 1.01]
-    axes.hist(drawn[0], bins=bins, color=BLUE, alpha=0.6, label="posterior")
-    if found.people is not None:
-        axes.hist(drawn[1], bins=bins, histtype="step", color=ORANGE, linewidth=1.5, label="resampled people")
+    people = [] if found.people is None else [found.people.worst]
+    bins = np.histogram_bin_edges(np.concatenate([found.posterior.worst, *people]), 30).tolist()
+    axes.hist(found.posterior.worst, bins, color=BLUE, alpha=0.6, label="posterior")
+    for worst in people:
+        axes.hist(worst, bins, histtype="step", color=ORANGE, linewidth=1.5, label="resampled people")
     if math.isfinite(found.estimate):
         axes.axvline(found.estimate, color=DARK, linestyle=":", linewidth=2, label="estimate")
     axes.axvline(found.attained, color=DARK, linestyle="--", linewidth=1.5, label="worst matrices found")
     axes.axvline(found.guaranteed, color=DARK, linewidth=2, label=f"guaranteed at {100.0 * found.confidence:g} %")
     xlabel = "largest temporal privacy leakage of any step (nats)"
-    axes.set(xlim=(0.0, 1.05 * max(found.guaranteed, high)), xlabel=xlabel, ylabel="draws")
+    axes.set(xlim=(0.0, 1.03 * axes.get_xlim()[1]), xlabel=xlabel, ylabel="draws")
     return legend_above(axes, 3)
 
 
