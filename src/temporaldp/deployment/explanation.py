@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from temporaldp.report.page import template
@@ -16,4 +17,5 @@ Section: TypeAlias = Literal["limits", "answers", "assumptions", "assumed", "to_
 def explained(card: DeploymentCard, section: Section) -> tuple[str, ...]:
     """The sentences of a section."""
     text = getattr(template("deployment/card.txt.j2").module, section)(card)
-    return tuple(" ".join(sentence.split()) for sentence in f"\n{text}".split("\n- ")[1:])
+    items = f"\n{text}".split("\n- ")[1:]
+    return tuple(re.sub(r"\s*\n\s*", " ", item).strip() for item in items)

@@ -270,14 +270,13 @@ def _draw_noise(panel: Axes, released: ReleasedHistograms, truth: NDArray[np.int
 
 def _draw_smoothed(panel: Axes, released: ReleasedHistograms, smoothed: SmoothedHistograms, state: int) -> None:
     """Draw released counts as dots, clipped to the range of the smoothed counts, and smoothed counts with their band."""
-    steps = np.arange(len(released.times))
     rows = [smoothed.times.index(time) for time in released.times]
     lower, upper = smoothed.lower[rows, state], smoothed.upper[rows, state]
     most = 1.25 * float(upper.max()) + 2.0
     shown = np.clip(released.counts[:, state], -0.15 * most, most)
-    panel.plot(steps, shown, ".", color=ORANGE, markersize=4, label="released (clipped at the edge)")
-    panel.fill_between(steps, lower, upper, color=BLUE, alpha=0.25, linewidth=0.0, label="95 % interval")
-    panel.plot(steps, smoothed.counts[rows, state], color=BLUE, linewidth=1.8, label="smoothed")
+    panel.plot(shown, ".", color=ORANGE, markersize=4, label="released (clipped at the edge)")
+    panel.fill_between(np.arange(len(rows)), lower, upper, color=BLUE, alpha=0.25, linewidth=0.0, label="95 % interval")
+    panel.plot(smoothed.counts[rows, state], color=BLUE, linewidth=1.8, label="smoothed")
     panel.set_ylim(-0.19 * most, 1.04 * most)
 
 
