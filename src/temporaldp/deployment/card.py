@@ -56,10 +56,8 @@ class DeploymentCard:
     @property
     def leakage(self) -> LeakageOverTime | None:
         """All numbers at the explained probability of staying; None if there is no number."""
-        if self.misfit is not None:
-            return None
-        is_given = self.question.correlation is not None
-        return self.suprema[next(iter(self.suprema)) if is_given else self.question.explained]
+        of_given_correlation = next(iter(self.suprema.values()), None)
+        return self.suprema.get(self.question.explained, of_given_correlation)
 
     @property
     def reason(self) -> str:
