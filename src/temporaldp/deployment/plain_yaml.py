@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
@@ -18,7 +18,12 @@ LARGEST_FILE = 256 * 1024
 
 
 class PlainLoader(yaml.SafeLoader):
-    """SafeLoader, which knows no tags, without anchors and repeated fields."""
+    """SafeLoader, which knows no tags, without anchors and repeated fields. Numbers are text, as YAML 1.1 reads 010 as 8."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {
+        first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]
+        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node; an error where it has an anchor, or is an alias."""

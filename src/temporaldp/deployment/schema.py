@@ -22,8 +22,8 @@ from temporaldp.errors import InputError
 SECTIONS = ("basic", "dp_variant", "privacy_loss", "deployment_model", "implementation", "accounting")
 """Sections of the field `deployment` that are read."""
 
-NUMBER = r"\s*[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*"
-"""A number that is written as text: the registry's schema allows it for delta, and YAML 1.1 takes 1e-9 for text."""
+NUMBER = r"\s*[-+]?([0-9]*\.?[0-9]+|[0-9]+\.)([eE][-+]?[0-9]+)?\s*"
+"""A number in a record, all of whose entries are text."""
 
 HINTS = {
     "deployment.privacy_loss.privacy_unit": ", such as 'User-day-level'",

@@ -20,7 +20,7 @@ from temporaldp.errors import InputError
 from temporaldp.planning import BudgetPlan, NoisePlan, PlanComparison
 from temporaldp.planning.histogram_noise import noise_quantile
 from temporaldp.report.sentences import PAPER_BOUND, number
-from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, one_plot, styled
+from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, label_lines, legend_above, new_figure, one_plot, styled
 from temporaldp.values import FloatArray
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _draw_leakage(
         axes.axhline(alpha, color=DARK, linewidth=0.8, label=f"alpha = {alpha:g}")
     axes.set(ylabel="privacy leakage (nats)", ylim=(0.0, None))
     _time_axis(axes, times)
-    legend_above(axes, 2)
+    label_lines(axes)
 
 
 def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) -> None:

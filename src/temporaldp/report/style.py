@@ -10,6 +10,8 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, cast
 
+import numpy as np
+
 from temporaldp.extras import needing
 from temporaldp.files.atomic import replacing, suffix_of
 
@@ -34,6 +36,9 @@ STYLE: Any = {
     "text.parse_math": False,  # names may contain dollar signs
     "path.simplify_threshold": 1.0 / 3.0,  # of a pixel; a long line has about 4,000 points, its peaks among them
 }
+LABEL_HEIGHT = 0.17
+"""Inches of a line of a label of nine points."""
+
 BLUE, ORANGE, DARK, GREY = "#2166ac", "#d6604d", "#1a1a1a", "#8c8c8c"
 WIDTH = 7.2
 DARK_MODE = b"@media (prefers-color-scheme: dark) {svg {filter: invert(0.9) hue-rotate(180deg)}}"
@@ -115,6 +120,25 @@ def name_step(figure: Figure, step: str | None) -> None:
     for axes in figure.axes if step else ():
         if (name := axes.get_xlabel()) in {"step", "time"}:
             axes.set_xlabel(f"{name} ({step})")
+
+
+def label_lines(axes: Axes) -> None:
+    """Write the label of each line beside its end, in its colour; labels that would overlap are moved up."""
+    bottom, top = axes.get_ylim()
+    height = LABEL_HEIGHT * (top - bottom) / (axes.get_window_extent().height / axes.figure.dpi)
+    place = bottom
+    for line in sorted(axes.get_lines(), key=lambda line: float(np.asarray(line.get_ydata())[-1])):
+        place = max(float(np.asarray(line.get_ydata())[-1]), place + height)
+        axes.annotate(
+            str(line.get_label()),
+            (1.0, place),
+            (6, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            color=line.get_color(),
+            fontsize=9,
+            va="center",
+        )
 
 
 def legend_above(axes: Axes, columns: int) -> Figure:
