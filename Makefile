@@ -89,8 +89,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-picture: demo  ## the pictures in the README and in docs/, but for those of the page
-	cp $(DEMO)/smoothed.svg docs/pictures/
+picture: $(READY)  ## the pictures in the README and in docs/, but for those of the page
 	$(BIN)/python benchmarks/topic_pictures.py docs/pictures
 
 bench: $(READY)  ## benchmarks/recorded/performance.md: profiles, series, memory, linear-programming solvers (half an hour)
