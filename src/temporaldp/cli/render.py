@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
 from threading import Timer
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -22,9 +21,6 @@ from temporaldp.documents import spelled
 from temporaldp.planning import Source
 from temporaldp.progress import watched
 from temporaldp.report.sentences import learning_cost, number, steps
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 
 class Terminal(Console):
@@ -49,9 +45,6 @@ MOST_ROWS = 12
 
 PATIENCE = 2.0
 """Seconds after which progress is shown on a terminal."""
-
-ENOUGH = 0.05
-"""Share from which the remaining time is estimated: the first steps take longer than later ones."""
 
 
 def say_json(document: dict[str, Any]) -> None:
@@ -122,35 +115,22 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, granted: bool = 
 
 
 class _Watch:
-    """The current task and its progress; after `PATIENCE` seconds, as a bar on a terminal."""
+    """The current task and its progress, with a bar for a terminal."""
 
-    def __init__(self, doing: str, stored: Sized | None = None) -> None:
+    def __init__(self, doing: str, stored: Sized | None) -> None:
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
         self.doing, self.share, self._stored = doing, 0.0, stored
-        self._since = time.monotonic()
-        self._bar: Progress | None = None
+        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+        self.bar = Progress(*columns, console=errors, transient=True)
+        self._task = self.bar.add_task(doing, total=None)
 
     def tell(self, doing: str, share: float) -> None:
         """`share` of what is being done is over."""
-        if doing != self.doing or share < self.share:
-            self._since = time.monotonic()
+        if doing != self.doing:
+            self.bar.reset(self._task, description=doing)  # the remaining time is estimated from this task alone
         self.doing, self.share = doing, share
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], **self._task())
-
-    def show(self) -> None:
-        """Show the progress bar."""
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}")
-        bar = Progress(*columns, console=errors, transient=True)
-        bar.add_task(**self._task())
-        bar.start()
-        self._bar = bar
-
-    def hide(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.stop()
+        self.bar.update(self._task, total=1.0 if share else None, completed=share)
 
     def how_far(self) -> str:
         """Message of an interruption at this point."""
@@ -161,19 +141,6 @@ class _Watch:
             )
         return f"interrupted at {self.share:.0%} of {self.doing}; nothing was written".replace("%", " %")
 
-    def _task(self) -> dict[str, Any]:
-        """The bar's fields, with an estimate once there is something to estimate from."""
-        left = ""
-        if self.share >= ENOUGH:
-            seconds = (time.monotonic() - self._since) * (1.0 - self.share) / self.share
-            left = f"about {seconds:.0f} s left" if seconds < 100 else f"about {seconds / 60.0:.0f} min left"
-        return {
-            "description": self.doing,
-            "total": 1.0 if self.share else None,
-            "completed": self.share,
-            "left": left,
-        }
-
 
 @contextmanager
 def working(doing: str, *, writes: bool = False, stored: Sized | None = None) -> Iterator[None]:
@@ -182,9 +149,9 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
     Unless the block `writes`, the process may end within it at any moment; what is `stored` in a ledger by then is kept.
     """
     watch = _Watch(doing, stored)
-    timer = Timer(PATIENCE, watch.show) if errors.is_terminal else None
-    if timer is not None:
-        timer.daemon = True
+    timer = Timer(PATIENCE, watch.bar.start)
+    timer.daemon = True
+    if errors.is_terminal:
         timer.start()
     try:
         with watched(watch.tell), nullcontext() if writes else computing(watch.how_far):
@@ -193,10 +160,10 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
         stop.message = f"interrupted while {doing}" if writes else watch.how_far()
         raise
     finally:
-        if timer is not None:
+        if errors.is_terminal:
             timer.cancel()
             timer.join()
-            watch.hide()
+            watch.bar.stop()
 
 
 def learning_facts(source: Source, alpha: float, delta: float) -> list[tuple[str, str]]:
