@@ -25,8 +25,8 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp import __version__ as temporaldp_version
-from temporaldp.cli.ledger_report import evidence_of
 from temporaldp.project.document import read_settings
+from temporaldp.project.evidence import evidence_of
 from temporaldp.project.recipe import recipes_of
 
 

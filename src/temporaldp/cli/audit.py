@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,24 +13,22 @@ from temporaldp import (
     Adversary,
     DiscreteGaussianNoise,
     DiscreteLaplaceNoise,
-    Exact,
     InputError,
     LeakageSeries,
     LeakageSupremum,
     PrivacyGuarantee,
     TransitionMatrix,
-    leakage_supremum,
     temporal_leakage,
 )
 from temporaldp.accounting import Attained, ExactLeakage, LeakageCurves
 from temporaldp.accounting.curve.method import ApproximateDP
-from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import facts, say, steps_table, warn, working
 from temporaldp.cli.written import answer, require_places
 from temporaldp.planning.histogram_noise import histogram_profile
+from temporaldp.project.evidence import audit_of
 from temporaldp.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.report import Evidence, explanation
 from temporaldp.report.figures import audit_figure, leakage_figure
@@ -103,9 +100,8 @@ def audit(
         inputs = gather(settings)
     n_steps = inputs.n_steps(privacy.horizon)
     with working("accounting"):
-        found = audit_of(inputs, release, n_steps, method)
-        plausible = uncertainty_of(inputs, settings.correlation, found.leakage)
-        found = replace(found, name_users=True, uncertainty=plausible)
+        found = audit_of(inputs, release, n_steps, method, name_users=True)
+        found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.leakage))
         own = _own(inputs, release, method.delta, n_steps, verification) if verification.enabled else None
     missing = hole_sentence(inputs.trajectories) if privacy.horizon is None else None
     warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories), missing)
@@ -137,40 +133,6 @@ def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | Discre
     if privacy.drawn_noise is None or privacy.delta is None:
         raise InputError("expected --noise, --scale and --delta together: noise of a scale is accounted at a delta")
     return histogram_profile(privacy.drawn_noise, privacy.scale)
-
-
-def evidence_by(
-    inputs: Inputs,
-    method: Any,
-    *,
-    leakage: Callable[..., LeakageSeries],
-    supremum: Callable[..., LeakageSupremum | None],
-) -> Evidence:
-    """Content of the tables, the figure and the sentences by a method; beside exact numbers, the paper's.
-
-    `leakage` and `supremum` are functions of `accounting`.
-    """
-    series = leakage(accounting=method)
-    is_tighter = isinstance(series.accounting, Exact | IntervalBound)
-    return Evidence(
-        inputs.adversaries,
-        series,
-        inputs.provenance,
-        inputs.times(len(series)),
-        supremum=supremum(accounting=method),
-        paper=leakage(accounting=PaperBound()) if is_tighter else None,
-        paper_supremum=supremum(accounting=PaperBound()) if is_tighter else None,
-    )
-
-
-def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any) -> Evidence:
-    """Leakage of a release that spends an epsilon, or calls a mechanism, at every step, and its supremum."""
-    return evidence_by(
-        inputs,
-        method,
-        leakage=partial(temporal_leakage, inputs.everyone, release, horizon=n_steps),
-        supremum=partial(leakage_supremum, inputs.everyone, release),
-    )
 
 
 def _own(inputs: Inputs, mechanism: Any, delta: float, n_steps: int, verification: VerificationSettings) -> OwnLeakage:

@@ -1,4 +1,4 @@
-"""Support for unattended releases: dry runs, log lines, and warnings about used budget."""
+"""Support for unattended releases: a place for dry runs, facts and warnings about a ledger, and log lines."""
 
 from __future__ import annotations
 
@@ -13,23 +13,19 @@ from pathlib import Path
 from typing import Any
 
 from temporaldp import ContinualRelease, Ledger, TemporaldpError
-from temporaldp.cli.released import of_tables
-from temporaldp.cli.render import facts, listing, say_json
 from temporaldp.correlation import Traces
 from temporaldp.errors import OutputError
 from temporaldp.release.database import database_of, file_of
 from temporaldp.release.file_store import FileDatabase
-from temporaldp.release.guards import Forecast
+from temporaldp.release.histograms import gap_before
 from temporaldp.release.ledger import ADOPT
 from temporaldp.release.postgres import PostgresDatabase
+from temporaldp.release.renewal import renewal_of
 from temporaldp.release.store import Store
-from temporaldp.report.sentences import nats, number, steps
+from temporaldp.report.sentences import nats, number, renewed_line, steps
 
 MOST_NAMED = 3
 """Times that a warning names."""
-
-MOST_ROWS = 12
-"""Steps that a forecast shows."""
 
 
 @contextmanager
@@ -52,61 +48,80 @@ def trial_place(ledger: str) -> Iterator[str | Store]:
         yield Store(FileDatabase(place, shown=ledger))
 
 
-def say_forecast(
-    stream: ContinualRelease[Any, Any],
-    found: Sequence[Forecast],
-    as_json: bool,
-    *,
-    document: dict[str, Any],
-    rows: list[tuple[str, str]],
-) -> None:
-    """Print the budgets and the leakage of new steps, in a dry run, and what else is reported of them."""
-    guard, of = stream.guard, of_tables(stream)
-    leakage = found[-1].leakage if found else stream.leakage
-    if as_json:
-        listed = [
-            {"time": f.time, "parameter": f.parameter, "epsilon": f.epsilon, "worst_leakage": f.leakage} for f in found
-        ]
-        known = {"ledger_steps": len(stream), "alpha": guard.alpha, "worst_leakage": leakage, "steps": listed}
-        say_json({"dry_run": True} | document | known)
-        return
-    worst = [] if leakage is None else [("worst leakage then", nats(leakage) + of)]
-    all_epochs = f" within each epoch, {number(guard.promise, up=True)} nats with all of them"
-    level = f"{guard.alpha:g} nats{'' if guard.promise == guard.alpha else all_epochs}{of}"
-    facts("Dry run", [*rows, ("level", level), *worst])
-    listing(
-        [
-            {
-                "time": f.time,
-                "epsilon": number(f.epsilon, up=True),
-                "worst leakage": "" if f.leakage is None else number(f.leakage, up=True),
-            }
-            for f in found[-MOST_ROWS:]
-        ]
-    )
+class LedgerRun:
+    """A run that adds steps to the ledger of a release: what it had before, and what it has now."""
 
+    def __init__(self, stream: ContinualRelease[Any, Any], data: Traces) -> None:
+        self.stream, self.data = stream, data
+        self.n_before, self.is_first, self.gap = len(stream), not stream.n_published, gap_before(data, stream)
+        self.n_again = len(self.stored)
 
-def other_data(release: ContinualRelease[Any, Any], data: Traces, times: Sequence[str]) -> str | None:
-    """Warning about published times whose data differ from those that were released, or for which that is unknown."""
-    truth = dict(zip(data.times, data.histogram(), strict=True))
-    differs = {time: release.input_differs(truth[time], time=time) for time in times}
-    changed, unknown = ([time for time in times if differs[time] is answer] for answer in (True, None))
-    found = []
-    if changed:
-        found.append(
-            f"the data of {_named(changed)} differ from those that were released. What was published stays, and is given "
-            "again; the new data of these times cannot be released any more"
-        )
-    if unknown:
-        found.append(
-            f"changed data of {_named(unknown)} are not detected: the key that their digests need is missing, or others than "
-            "its owner may read it (TEMPORALDP_KEY_FILE, or temporaldp/key in the user's configuration directory)"
-        )
-    return "; ".join(found) or None
+    @property
+    def stored(self) -> list[str]:
+        """Times of the data that are published."""
+        return [time for time in self.data.times if self.stream.published(time) is not None]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The ledger after the run, as JSON values."""
+        stream = self.stream
+        return {
+            **({} if stream.table is None else {"table": stream.table}),
+            "ledger": stream.ledger.place,
+            "ledger_steps": len(stream),
+            "new_steps": len(stream) - self.n_before,
+            "new_published": len(self.stored) - self.n_again,
+            "head": stream.ledger.head,
+            "alpha": stream.guard.alpha,
+            "alpha_of_epoch": stream.guard.alpha,
+            "promise": stream.guard.promise,
+            "worst_leakage": stream.leakage,
+        }
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """The ledger after the run, as rows of a table."""
+        stream, renewal = self.stream, renewal_of(self.stream.ledger)
+        leaked = "" if stream.leakage is None else nats(stream.leakage) + of_tables(stream)
+        rows = [
+            ("table", stream.table or ""),
+            ("ledger", f"{stream.ledger.place}: {steps(self.n_before)} before, {steps(len(stream))} now"),
+            ("renewed", "" if renewal is None else renewed_line(renewal)),
+            ("largest leakage so far", leaked),
+            ("head", f"{stream.ledger.head[:16]} (note it for `temporaldp ledger verify --head`)"),
+        ]
+        return [(name, value) for name, value in rows if value]
+
+    @property
+    def other_data(self) -> str | None:
+        """Warning about published times whose data differ from those that were released, or for which that is unknown."""
+        truth = dict(zip(self.data.times, self.data.histogram(), strict=True))
+        differs = {time: self.stream.input_differs(truth[time], time=time) for time in self.stored}
+        changed, unknown = (_named([time for time in differs if differs[time] is answer]) for answer in (True, None))
+        warnings = [
+            (
+                changed,
+                f"the data of {changed} differ from those that were released. What was published stays, and is given again; "
+                "the new data of these times cannot be released any more",
+            ),
+            (
+                unknown,
+                f"changed data of {unknown} are not detected: the key that their digests need is missing, or others than its "
+                "owner may read it (TEMPORALDP_KEY_FILE, or temporaldp/key in the user's configuration directory)",
+            ),
+        ]
+        return "; ".join(warning for times, warning in warnings if times) or None
 
 
 def _named(times: Sequence[str]) -> str:
-    return f"{steps(len(times))} ({', '.join(times[:MOST_NAMED])}{', ...' if len(times) > MOST_NAMED else ''})"
+    """The number of times and the first of them; empty if there are none."""
+    more = ", ..." if len(times) > MOST_NAMED else ""
+    return f"{steps(len(times))} ({', '.join(times[:MOST_NAMED])}{more})" if times else ""
+
+
+def of_tables(stream: ContinualRelease[Any, Any]) -> str:
+    """What a level and a leakage are about, where they are not about this release alone."""
+    return "" if stream.table is None else ", of all tables together"
 
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
@@ -137,18 +152,6 @@ def _used_of(stream: ContinualRelease[Any, Any]) -> str:
     if stream.guard.horizon is not None:
         parts.append(f"{len(stream)} of {steps(stream.guard.horizon)} are over")
     return ", and ".join(parts)
-
-
-def ledger_facts(stream: ContinualRelease[Any, Any]) -> dict[str, Any]:
-    """Facts about the ledger for a line of the log."""
-    return {
-        **({} if stream.table is None else {"table": stream.table}),
-        "ledger_steps": len(stream),
-        "head": stream.ledger.head,
-        "alpha": stream.guard.alpha,
-        "promise": stream.guard.promise,
-        "worst_leakage": stream.leakage,
-    }
 
 
 @contextmanager

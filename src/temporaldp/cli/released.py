@@ -1,17 +1,22 @@
-"""Output of `temporaldp release`."""
+"""Output of `temporaldp release`: what is replaced, printed and, in a dry run, foreseen."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from temporaldp import ContinualRelease, ReleasedHistograms
-from temporaldp.cli.render import console, facts, learning_facts, say_json, warn
+import numpy as np
+
+from temporaldp import ContinualRelease, InputError, ReleasedHistograms, load_released
+from temporaldp.cli.operation import LedgerRun, of_tables
+from temporaldp.cli.render import MOST_ROWS, console, facts, learning_facts, listing, say_json, warn
+from temporaldp.correlation import Traces
+from temporaldp.counts import consistent_counts
+from temporaldp.errors import OutputError
 from temporaldp.planning.histogram_noise import mean_absolute_noise
 from temporaldp.project.inputs import absences
+from temporaldp.project.publishing import Smoothing
 from temporaldp.project.release import ReleaseSetup
-from temporaldp.project.smoothing import Smoothing
-from temporaldp.release.renewal import renewal_of
 from temporaldp.report.sentences import (
     NoiseBesideCounts,
     accounting_line,
@@ -20,10 +25,40 @@ from temporaldp.report.sentences import (
     guarantee_line,
     impossible_counts,
     nats,
-    renewed_line,
+    number,
     span,
     steps,
 )
+
+
+def refuse_existing(output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None, overwrite: bool) -> None:
+    """Raise `OutputError` if the file exists, unless it may be overwritten, or all of it is released again from the ledger."""
+    if not output.exists() or overwrite or (stream is not None and _is_earlier(output, stream, data)):
+        return
+    raise OutputError(
+        f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shared, "
+        "pass --overwrite; otherwise keep it"
+    )
+
+
+def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> bool:
+    """Whether a file contains only earlier counts of a ledger that are released again, so that replacing it loses nothing."""
+    try:
+        old = load_released(output)
+    except InputError:
+        return False
+    if not set(old.times) <= set(data.times) or set(old.states) != set(data.states):
+        return False
+    for time, counts in zip(old.times, old.reordered(data.states).counts, strict=True):
+        kept = stream.published(time)
+        if not isinstance(kept, np.ndarray):
+            return False
+        total = sum(counts.tolist())  # Python's: a foreign file may hold anything
+        if not np.array_equal(counts, kept) and (
+            total < 0 or not np.array_equal(counts, consistent_counts(kept, total=total))
+        ):
+            return False
+    return True
 
 
 def say_release(
@@ -32,11 +67,9 @@ def say_release(
     output: Path,
     as_json: bool,
     smoothing: Smoothing | None,
-    ledger: tuple[ContinualRelease[Any, Any], int] | None = None,
-    *,
-    is_first: bool = True,
+    run: LedgerRun | None,
 ) -> None:
-    """Write smoothed counts and print the release; of a `ledger`, with the number of steps that it had before.
+    """Write smoothed counts and print the release, and what a run did with a ledger.
 
     The noise of counts that are not smoothed is warned about when they are published for the first time.
     """
@@ -47,12 +80,14 @@ def say_release(
         mean_absolute_noise(released.scales, released.noise), setup.data.n_users, len(released.states)
     )
     warn(setup.source.warning, absences(setup.data))
-    if is_first and smoothing is None:
+    if smoothing is None and (run is None or run.is_first):
         warn(beside.warning, impossible_counts(released, setup.data.n_users))
     if as_json:
+        in_all = source.in_all(released.alpha, released.delta)[0]
         say_json(
             {
                 "output": output,
+                **({} if run is None else run.facts),
                 "alpha": released.alpha,
                 "accounting": released.accounting,
                 "delta": released.delta,
@@ -66,60 +101,11 @@ def say_release(
                 "l1_sensitivity": 2,
                 "unit": "nats",
                 "noise_beside_counts": beside.share,
-                **({} if ledger is None else ledger_document(*ledger)),
-                **(
-                    {"alpha_in_all": source.in_all(released.alpha, released.delta)[0]}
-                    if source.learning_epsilon
-                    else {}
-                ),
+                **({"alpha_in_all": in_all} if source.learning_epsilon else {}),
                 **({} if smoothing is None else smoothing.document),
             }
         )
         return
-    show_release(
-        released,
-        output,
-        ("noise beside counts", beside.sentence),
-        *learning_facts(source, released.alpha, released.delta),
-        *(() if ledger is None else ledger_rows(*ledger)),
-        *smoothed,
-    )
-    if ledger is None:
-        console.print("Keep this file: a second release of the same data spends the budgets again.", style="dim")
-
-
-def ledger_document(stream: ContinualRelease[Any, Any], before: int) -> dict[str, Any]:
-    """Return the ledger after a release as JSON values."""
-    return {
-        **({} if stream.table is None else {"table": stream.table}),
-        "ledger": stream.ledger.place,
-        "ledger_steps": len(stream),
-        "new_steps": len(stream) - before,
-        "head": stream.ledger.head,
-        "worst_leakage": stream.leakage,
-        "alpha_of_epoch": stream.guard.alpha,
-    }
-
-
-def ledger_rows(stream: ContinualRelease[Any, Any], before: int) -> list[tuple[str, str]]:
-    """Return rows about the ledger after a release."""
-    rows = [] if stream.table is None else [("table", stream.table)]
-    rows.append(("ledger", f"{stream.ledger.place}: {steps(before)} before, {steps(len(stream))} now"))
-    renewal = renewal_of(stream.ledger)
-    rows += [] if renewal is None else [("renewed", renewed_line(renewal))]
-    if stream.leakage is not None:
-        rows.append(("largest leakage so far", nats(stream.leakage) + of_tables(stream)))
-    return [*rows, ("head", f"{stream.ledger.head[:16]} (note it for `temporaldp ledger verify --head`)")]
-
-
-def of_tables(stream: ContinualRelease[Any, Any]) -> str:
-    """What a level and a leakage are about, where they are not about this release alone."""
-    return "" if stream.table is None else ", of all tables together"
-
-
-def show_release(released: ReleasedHistograms, output: Path, *more: tuple[str, str]) -> None:
-    """Print the release, with `more` rows."""
-    assert released.alpha is not None
     rows = [
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
@@ -131,5 +117,55 @@ def show_release(released: ReleasedHistograms, output: Path, *more: tuple[str, s
             "post-processing",
             "non-negative, public total kept" if released.consistent else "none: counts may be negative",
         ),
+        ("noise beside counts", beside.sentence),
+        *learning_facts(source, released.alpha, released.delta),
+        *([] if run is None else run.rows),
+        *smoothed,
     ]
-    facts("Released", [*rows, *more])
+    facts("Released", rows)
+    if run is None:
+        console.print("Keep this file: a second release of the same data spends the budgets again.", style="dim")
+
+
+def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:
+    """Print the budgets and the leakage of new steps, of which none is drawn.
+
+    Of a table of an account, jobs of other tables may have charged some of them already.
+    """
+    guard, found, of = stream.guard, stream.forecast(data.times), of_tables(stream)
+    leakage = found[-1].leakage if found else stream.leakage
+    known = [time for time in data.times if stream.has(time)]
+    charged = 0 if stream.table is None else sum(stream.published(time) is None for time in known)
+    new = len(found) - charged
+    if as_json:
+        listed = [
+            {"time": f.time, "parameter": f.parameter, "epsilon": f.epsilon, "worst_leakage": f.leakage} for f in found
+        ]
+        table = {} if stream.table is None else {"table": stream.table, "charged_already": charged}
+        terms = {"ledger_steps": len(stream), "alpha": guard.alpha, "worst_leakage": leakage, "steps": listed}
+        say_json({"dry_run": True, "new_steps": new, **table, **terms})
+        return
+    all_epochs = f" within each epoch, {number(guard.promise, up=True)} nats with all of them"
+    table_rows = [
+        ("table", stream.table or ""),
+        ("charged already", f"{steps(charged)}, by another table's job: they leak no more"),
+    ]
+    rows = [
+        ("nothing was drawn", "this is what a release would do"),
+        *([] if stream.table is None else table_rows),
+        ("released already", f"{steps(len(known) - charged)} of these data, which would be given again"),
+        ("new", steps(new) if new else "no step"),
+        ("level", f"{guard.alpha:g} nats{'' if guard.promise == guard.alpha else all_epochs}{of}"),
+        *([] if leakage is None else [("worst leakage then", nats(leakage) + of)]),
+    ]
+    facts("Dry run", rows)
+    listing(
+        [
+            {
+                "time": f.time,
+                "epsilon": number(f.epsilon, up=True),
+                "worst leakage": "" if f.leakage is None else number(f.leakage, up=True),
+            }
+            for f in found[-MOST_ROWS:]
+        ]
+    )

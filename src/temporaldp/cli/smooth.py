@@ -14,8 +14,8 @@ from temporaldp.cli import options as o
 from temporaldp.cli.render import facts, working
 from temporaldp.cli.written import answer, require_places
 from temporaldp.counts.released import release_suffix
+from temporaldp.project.publishing import Smoothing
 from temporaldp.project.release import public_correlation, without_traces
-from temporaldp.project.smoothing import Smoothing
 from temporaldp.report.figures import release_figure
 
 

@@ -1,18 +1,34 @@
-"""`report --ledger`: the content of a report on a release, from its ledger."""
+"""The content of a report, by its settings: on a ledger, a plan, or a release that spends an epsilon at every step."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
-from temporaldp import InputError, Ledger, LedgerError, ReleasedHistograms, temporal_leakage
-from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting import (
+    Exact,
+    LeakageSeries,
+    LeakageSupremum,
+    PaperBound,
+    TemporalAccountant,
+    leakage_supremum,
+    temporal_leakage,
+)
 from temporaldp.accounting.accountant import account_of
+from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.methods import accounting_from
-from temporaldp.accounting.paper.method import PaperBound
+from temporaldp.correlation.states import require_same_states
+from temporaldp.counts import ReleasedHistograms, load_released
+from temporaldp.errors import InputError, LedgerError
+from temporaldp.files import load_plan
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
-from temporaldp.project.inputs import Inputs
-from temporaldp.project.recipe import recipes_of
+from temporaldp.project.inputs import Inputs, gather, uncertainty_of
+from temporaldp.project.recipe import recipe_of, recipes_of
+from temporaldp.project.release import loaded_plan, without_traces
+from temporaldp.release import Ledger
 from temporaldp.release.adopting import accountant_of
 from temporaldp.release.kept import plan_digest
 from temporaldp.release.ledger import ADOPT
@@ -20,6 +36,123 @@ from temporaldp.release.outputs import counts_of
 from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.report import EpochLeakage, Evidence, Provenance
+
+if TYPE_CHECKING:
+    from temporaldp.project.settings import Settings
+
+
+def evidence_by(
+    inputs: Inputs,
+    method: Any,
+    *,
+    leakage: Callable[..., LeakageSeries],
+    supremum: Callable[..., LeakageSupremum | None],
+    **content: Any,
+) -> Evidence:
+    """Return leakage and supremum by a method, and beside exact numbers the paper's, with more content of a report.
+
+    `leakage` and `supremum` are functions of `accounting`.
+    """
+    series = leakage(accounting=method)
+    is_tighter = isinstance(series.accounting, Exact | IntervalBound)
+    return Evidence(
+        inputs.adversaries,
+        series,
+        inputs.provenance,
+        supremum=supremum(accounting=method),
+        paper=leakage(accounting=PaperBound()) if is_tighter else None,
+        paper_supremum=supremum(accounting=PaperBound()) if is_tighter else None,
+        **({"times": inputs.times(len(series))} | content),
+    )
+
+
+def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any, **content: Any) -> Evidence:
+    """Return the leakage of a release that spends an epsilon, or calls a mechanism, at every step, and its supremum."""
+    return evidence_by(
+        inputs,
+        method,
+        leakage=partial(temporal_leakage, inputs.everyone, release, horizon=n_steps),
+        supremum=partial(leakage_supremum, inputs.everyone, release),
+        **content,
+    )
+
+
+def reported(settings: Settings) -> tuple[Evidence, Inputs | None]:
+    """Return the content of a report on the plan, or else on the epsilon of every step, and what was read for it.
+
+    Raises
+    ------
+    InputError
+        The settings contradict each other, the plan, or the published counts.
+    """
+    asked, privacy = settings.report, settings.privacy
+    if asked.true_counts and (settings.traces.path is None or asked.released is None):
+        raise InputError("report.true_counts shows TRACES beside --released: give both")
+    planned, method = loaded_plan(settings), privacy.accounting
+    states = None if planned is None else planned.source.states
+    if isinstance(method, PaperBound) and planned is not None and not isinstance(planned.accounting, PaperBound):
+        raise InputError(
+            f"the plan satisfies {planned.level} by another accounting method ({planned.accounting.name}), of which the "
+            "paper's bound is not evidence: leave out --bound paper, or plan with --bound paper"
+        )
+    inputs = gather(settings, states)
+    if states is not None and inputs.states is not None:
+        require_same_states(states, inputs.states, what="this report's correlation")
+    data, shown = inputs.trajectories, None if asked.released is None else load_released(asked.released)
+    if shown is not None and inputs.states is not None:
+        shown = shown.reordered(inputs.states)
+    if shown is not None and data is not None and shown.times != data.times:
+        raise InputError("the times of the released histograms are not those of TRACES, or are in another order")
+    content: dict[str, Any] = {
+        "plan": planned,
+        "released": shown,
+        "true_counts": data.histogram() if asked.true_counts and data is not None else None,
+        "n_users": None if data is None else data.n_users,
+        "name_users": asked.name_users,
+        "recipes": ((0, recipe_of("temporaldp report", settings, inputs.provenance)),),
+    }
+    if shown is not None:
+        content["times"] = shown.times
+    n_steps = _reported_steps(privacy.horizon, shown, planned, inputs)
+    if planned is None:
+        found = audit_of(inputs, privacy.epsilon, n_steps, method, **content)
+    else:
+        found = evidence_by(
+            inputs,
+            None if isinstance(method, Exact) else method,
+            leakage=partial(planned.leakage_to, inputs.everyone, n_steps),
+            supremum=partial(planned.supremum_to, inputs.everyone),
+            **content,
+        )
+    return replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.leakage)), inputs
+
+
+def _reported_steps(horizon: int | None, shown: ReleasedHistograms | None, plan: Plan | None, inputs: Inputs) -> int:
+    """The steps that are asked for, else those that were released, else all that are planned, else those in the data.
+
+    A plan counts before the data: steps to come raise the leakage of those that were, and a report must not leave them out.
+    """
+    if horizon is None and shown is not None:
+        return len(shown.times)
+    planned = None if plan is None else plan.horizon
+    return inputs.n_steps(planned if horizon is None else horizon)
+
+
+def reported_ledger(settings: Settings, *, is_other: bool) -> tuple[Evidence, Inputs | None]:
+    """Return the content of a report on a ledger, and what was read for it.
+
+    It is against the ledger's own correlation, unless that is not stored or the settings give another one (`is_other`).
+    """
+    asked, release = settings.report, settings.release
+    assert release.ledger is not None
+    if asked.true_counts:
+        raise InputError("a report on a ledger shows only what was released: leave out report.true_counts")
+    with Ledger(release.ledger) as ledger:
+        inputs, states = None, ledger.configuration["states"]
+        if settings.has_correlation and (is_other or ledger.configuration["correlations"] is None):
+            inputs = gather(without_traces(settings), None if states is None else tuple(states))
+        plan = None if release.plan is None else load_plan(release.plan)
+        return evidence_of(ledger, plan, inputs, name_users=asked.name_users), inputs
 
 
 def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,9 +16,8 @@ from temporaldp.counts import ReleasedHistograms, save_released
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
 from temporaldp.project.inputs import Inputs, gather, read_data
+from temporaldp.project.publishing import publish
 from temporaldp.project.release import checked_output, setup_of
-from temporaldp.project.smoothing import smoothing_of
-from temporaldp.release import release_histograms
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -139,14 +139,8 @@ class Project:
         release = self.settings.release
         output = checked_output(self.settings, dry_run=release.output is None)
         setup = setup_of(self.settings)
-        if release.ledger is None:
-            assert setup.plan is not None
-            released = release_histograms(setup.data, setup.plan, consistent=release.consistent)
-            smoothing = smoothing_of(setup, released)
-        else:
-            with setup.opened(release.ledger) as stream:
-                released = release_histograms(setup.data, stream, consistent=release.consistent)
-                smoothing = smoothing_of(setup, released, stream)
+        with nullcontext() if release.ledger is None else setup.opened(release.ledger) as stream:
+            released, smoothing = publish(setup, stream)
         if release.output is not None:
             save_released(released, output, **self.settings.traces.own_names)
         if smoothing is not None:

@@ -1,4 +1,4 @@
-"""Smoothed counts of a release by its settings: computed, written and described."""
+"""Counts of a release by its settings: drawn and smoothed; smoothed ones are written and described."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from temporaldp.counts import (
     synthetic_traces,
 )
 from temporaldp.project.release import ReleaseSetup
-from temporaldp.release import ContinualRelease, filtered_histograms
+from temporaldp.release import ContinualRelease, filtered_histograms, release_histograms
 from temporaldp.smoothing import PublicCorrelation
 
 if TYPE_CHECKING:
@@ -65,14 +65,18 @@ class Smoothing:
         }
 
 
-def smoothing_of(
-    setup: ReleaseSetup, released: ReleasedHistograms, stream: ContinualRelease[Any, Any] | None = None
-) -> Smoothing | None:
-    """Smooth the counts of a release, or take those that a ledger stores; None where the settings name no file for them."""
+def publish(
+    setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None
+) -> tuple[ReleasedHistograms, Smoothing | None]:
+    """Draw the counts of a plan, or those that a ledger lacks; smooth them, or take what the ledger stores, if asked."""
+    data, drawn_by = setup.data, setup.plan if stream is None else stream
+    assert drawn_by is not None
+    released = release_histograms(data, drawn_by, consistent=setup.settings.release.consistent)
     if setup.public is None:
-        return None
-    if stream is not None:
-        return Smoothing(filtered_histograms(setup.data, stream), setup.public, setup.settings)
-    totals = setup.data.histogram().sum(axis=1)
-    found = smooth(released, setup.public, total=totals, times=setup.data.times)
-    return Smoothing(found, setup.public, setup.settings)
+        return released, None
+    if stream is None:
+        totals = data.histogram().sum(axis=1)
+        found = smooth(released, setup.public, total=totals, times=data.times)
+    else:
+        found = filtered_histograms(data, stream)
+    return released, Smoothing(found, setup.public, setup.settings)
