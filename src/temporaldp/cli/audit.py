@@ -253,30 +253,31 @@ def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None
     gap, learnt = _gap(series), inputs.provenance.epsilon
     epsilon, at, step = float(series.epsilons[0]), at_delta(series.delta), evidence.explained_step
     sides = [f"{name} {upper(getattr(limits, name))}" for name in ("backward", "forward")]
-    least = _least(series)
     rows = [
-        ("correlation", inputs.provenance.sentence, True),
-        ("states", ", ".join(inputs.states or ()), True),
-        ("epsilon of each step", number(epsilon, up=True) + at, True),
-        (f"largest leakage ({series.accounting.label})", _largest(inputs, series.worst, epsilon), True),
-        ("at", f"step {step + 1} of {len(times)}, time {times[step]}", True),
-        ("about", series.worst_user or "", bool(series.worst_user)),
-        (INFINITE_HORIZON, f"{', '.join(sides)}, temporal {supremum(limits)}", True),
-        (f"by {PAPER_BOUND}", explanation.paper(evidence) or "", evidence.paper is not None),
-        ("if the noise of each step is fresh", least, bool(least)),
-        ("of the release itself, by simulation", own.sentence if own else "", own is not None),
-        ("discretisation error, at most", number(gap or 0.0, up=True), gap is not None),
-        ("cost of learning the correlation", learning_cost(learnt, series.worst + learnt, series.delta), bool(learnt)),
-        (USER_LEVEL, number(series.user_level, up=True), True),
+        ("correlation", inputs.provenance.sentence),
+        ("states", ", ".join(inputs.states or ())),
+        ("epsilon of each step", number(epsilon, up=True) + at),
+        (f"largest leakage ({series.accounting.label})", _largest(inputs, series.worst, epsilon)),
+        ("at", f"step {step + 1} of {len(times)}, time {times[step]}"),
+        ("about", series.worst_user),
+        (INFINITE_HORIZON, f"{', '.join(sides)}, temporal {supremum(limits)}"),
+        (f"by {PAPER_BOUND}", explanation.paper(evidence)),
+        ("if the noise of each step is fresh", _least(series)),
+        ("of the release itself, by simulation", own.sentence if own else ""),
+        ("discretisation error, at most", "" if gap is None else number(gap, up=True)),
+        (
+            "cost of learning the correlation",
+            learning_cost(learnt, series.worst + learnt, series.delta) if learnt else "",
+        ),
+        (USER_LEVEL, number(series.user_level, up=True)),
     ]
-    shown = [(name, value) for name, value, applies in rows if applies]
     data = inputs.trajectories
     people = "" if data is None else f"{data.n_users} people, "
     title = f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's state)"
     if inputs.scarcity is not None:
-        facts(title, shown[:4])
+        facts(title, rows[:4])
         return
-    facts(title, shown)
+    facts(title, rows)
     steps_table(series, times)
     uncertain = None if evidence.uncertainty is None else explanation.uncertainty(evidence.uncertainty)
     say(uncertain, *explanation.reasons(evidence), explanation.witness(evidence))

@@ -22,7 +22,6 @@ from temporaldp.release import adopt_correlation, export_ledger
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.database import file_of
 from temporaldp.release.export import export_suffix, said_of
-from temporaldp.release.ledger import ADOPT
 from temporaldp.release.renewal import renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.release.tables import LEDGER
@@ -229,31 +228,38 @@ def _document(ledger: Ledger) -> dict[str, Any]:
 
 
 def _facts(ledger: Ledger) -> list[tuple[str, str]]:
-    known = ledger.configuration
-    rows = [("place", ledger.place), ("steps", _span(ledger))]
-    rows += _terms(ledger)
+    known, tables, spent = ledger.configuration, tables_of(ledger), ledger.epsilons[ledger.epsilons > 0.0]
+    of = ", of all tables together" if tables else ""
+    leaked = ledger[-1].leakage if len(ledger) else None
+    adopted = [
+        f"another correlation{' beside the previous one' if event.details.get('both') else ''}, from step {event.step + 1} on, "
+        f"by {event.by}, {event.at}"
+        for event in ledger.adoptions
+    ]
+    return [
+        ("place", ledger.place),
+        ("steps", _span(ledger)),
+        *_terms(ledger),
+        ("epochs", _epochs(ledger)),
+        ("enforced by", _enforced_by({**known, "plan": ledger.plan})),
+        ("mechanism", str(known["mechanism"])),
+        ("states", (" | " if known.get("tables") else ", ").join(known["states"] or ())),
+        ("one step", str(known["step"] or "")),
+        *((f"table {one.name}", _table_words(one)) for one in tables),
+        *(("adopted", sentence) for sentence in adopted),
+        ("spent per step", span(spent, up=True) if spent.size else ""),
+        ("largest leakage so far", "" if leaked is None else nats(leaked) + of),
+        ("head", ledger.head),
+    ]
+
+
+def _epochs(ledger: Ledger) -> str:
     renewal = renewal_of(ledger)
-    if renewal is not None and len(ledger):
-        epochs = renewal.epochs_of(ledger.times)
-        first, end = epochs[-1]
-        rows.append(("epochs", f"{len(epochs)}; the last one has {steps(end - first)} of at most {renewal.n_steps}"))
-    rows.append(("enforced by", _enforced_by({**known, "plan": ledger.plan})))
-    rows.append(("mechanism", str(known["mechanism"])))
-    if known["states"] is not None:
-        rows.append(("states", (" | " if known.get("tables") else ", ").join(known["states"])))
-    if known["step"] is not None:
-        rows.append(("one step", str(known["step"])))
-    rows += [(f"table {escape(one.name)}", _table_words(one)) for one in tables_of(ledger)]
-    for event in (one for one in ledger.events if one.kind == ADOPT):
-        what = "another correlation" + (" beside the previous one" if event.details.get("both") else "")
-        rows.append(("adopted", f"{what}, from step {event.step + 1} on, by {event.by}, {event.at}"))
-    spent = ledger.epsilons[ledger.epsilons > 0.0]
-    if spent.size:
-        rows.append(("spent per step", span(spent, up=True)))
-    if len(ledger) and ledger[-1].leakage is not None:
-        of = ", of all tables together" if tables_of(ledger) else ""
-        rows.append(("largest leakage so far", nats(ledger[-1].leakage) + of))
-    return [*rows, ("head", ledger.head)]
+    if renewal is None or not len(ledger):
+        return ""
+    epochs = renewal.epochs_of(ledger.times)
+    first, end = epochs[-1]
+    return f"{len(epochs)}; the last one has {steps(end - first)} of at most {renewal.n_steps}"
 
 
 def _table_words(table: TableSpent) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.markup import escape
 
 from temporaldp import Adversary, DiscreteLaplaceHistogram, InputError, TemporalAccountant, estimate_adversaries
 from temporaldp.cli import options as o
@@ -85,8 +84,7 @@ def share(
         return
     rows = [("ledger", where), ("guarantee", guarantee_line(level, 0.0) + ", of all tables together")]
     rows += [
-        (f"table {escape(name)}", f"{100.0 * parts[name]:g} % of every step, {len(states[name])} states")
-        for name in parts
+        (f"table {name}", f"{100.0 * parts[name]:g} % of every step, {len(states[name])} states") for name in parts
     ]
     how = (
         "assumed to be independent of one another"

@@ -79,18 +79,17 @@ class LedgerRun:
         }
 
     @property
-    def rows(self) -> list[tuple[str, str]]:
+    def rows(self) -> list[tuple[str, str | None]]:
         """The ledger after the run, as rows of a table."""
         stream, renewal = self.stream, renewal_of(self.stream.ledger)
-        leaked = "" if stream.leakage is None else nats(stream.leakage) + of_tables(stream)
-        rows = [
-            ("table", stream.table or ""),
+        leaked = None if stream.leakage is None else nats(stream.leakage) + of_tables(stream)
+        return [
+            ("table", stream.table),
             ("ledger", f"{stream.ledger.place}: {steps(self.n_before)} before, {steps(len(stream))} now"),
-            ("renewed", "" if renewal is None else renewed_line(renewal)),
+            ("renewed", None if renewal is None else renewed_line(renewal)),
             ("largest leakage so far", leaked),
             ("head", f"{stream.ledger.head[:16]} (note it for `temporaldp ledger verify --head`)"),
         ]
-        return [(name, value) for name, value in rows if value]
 
     @property
     def other_data(self) -> str | None:

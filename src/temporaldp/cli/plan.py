@@ -13,7 +13,7 @@ import typer
 
 from temporaldp import BudgetError, BudgetPlan, LeakageSeries, NoisePlan, compare_plans, save_plan
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, learning_facts, listing, steps_table, warn, working
+from temporaldp.cli.render import console, facts, learning_fact, listing, steps_table, warn, working
 from temporaldp.cli.written import answer, require_places
 from temporaldp.files.plans import plan_document
 from temporaldp.planning import Optimality, Plan, PlanComparison
@@ -212,7 +212,7 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
             "noise beside counts",
             "unknown: give TRACES, or --set release.population=N" if beside is None else beside.sentence,
         ),
-        *learning_facts(made.source, made.alpha, made.delta),
+        learning_fact(made.source, made.alpha, made.delta),
     ]
     facts(f"Plan for {made.level} (nats, replace one person's state)", rows)
     if isinstance(made.leakage, LeakageSeries):

@@ -9,7 +9,7 @@ import numpy as np
 
 from temporaldp import ContinualRelease, InputError, ReleasedHistograms, load_released
 from temporaldp.cli.operation import LedgerRun, of_tables
-from temporaldp.cli.render import MOST_ROWS, console, facts, learning_facts, listing, say_json, warn
+from temporaldp.cli.render import MOST_ROWS, console, facts, learning_fact, listing, say_json, warn
 from temporaldp.correlation import Traces
 from temporaldp.counts import consistent_counts
 from temporaldp.errors import OutputError
@@ -110,7 +110,7 @@ def say_release(
         ("written to", str(output)),
         ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
         ("guarantee", guarantee_line(released.alpha, released.delta)),
-        *([] if released.accounting is None else [("leakage", accounting_line(released.accounting))]),
+        ("leakage", "" if released.accounting is None else accounting_line(released.accounting)),
         ("spent per step", span(released.epsilons, up=True) + at_delta(released.delta)),
         ("noise", f"{discrete_noise(released.noise)}, scale {span(released.scales)} counts"),
         (
@@ -118,7 +118,7 @@ def say_release(
             "non-negative, public total kept" if released.consistent else "none: counts may be negative",
         ),
         ("noise beside counts", beside.sentence),
-        *learning_facts(source, released.alpha, released.delta),
+        learning_fact(source, released.alpha, released.delta),
         *([] if run is None else run.rows),
         *smoothed,
     ]
@@ -146,17 +146,15 @@ def say_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool
         say_json({"dry_run": True, "new_steps": new, **table, **terms})
         return
     all_epochs = f" within each epoch, {number(guard.promise, up=True)} nats with all of them"
-    table_rows = [
-        ("table", stream.table or ""),
-        ("charged already", f"{steps(charged)}, by another table's job: they leak no more"),
-    ]
+    by_others = f"{steps(charged)}, by another table's job: they leak no more"
     rows = [
         ("nothing was drawn", "this is what a release would do"),
-        *([] if stream.table is None else table_rows),
+        ("table", stream.table),
+        ("charged already", "" if stream.table is None else by_others),
         ("released already", f"{steps(len(known) - charged)} of these data, which would be given again"),
         ("new", steps(new) if new else "no step"),
         ("level", f"{guard.alpha:g} nats{'' if guard.promise == guard.alpha else all_epochs}{of}"),
-        *([] if leakage is None else [("worst leakage then", nats(leakage) + of)]),
+        ("worst leakage then", "" if leakage is None else nats(leakage) + of),
     ]
     facts("Dry run", rows)
     listing(

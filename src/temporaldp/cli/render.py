@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence, Sized
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
 from threading import Timer
 from typing import Any
@@ -64,13 +64,14 @@ def say(*sentences: str | None) -> None:
         console.print(sentence, markup=False)
 
 
-def facts(title: str, rows: Sequence[tuple[str, str]]) -> None:
-    """A title and lines of name and value."""
+def facts(title: str, rows: Iterable[tuple[str, str | None]]) -> None:
+    """A title and lines of name and value; those without a value are left out."""
     table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(escape(name), escape(value))
+        if value:
+            table.add_row(escape(name), escape(value))
     console.print(table)
 
 
@@ -166,7 +167,7 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
             watch.bar.stop()
 
 
-def learning_facts(source: Source, alpha: float, delta: float) -> list[tuple[str, str]]:
-    """The cost of a correlation that was learnt with differential privacy; nothing for other correlations."""
+def learning_fact(source: Source, alpha: float, delta: float) -> tuple[str, str]:
+    """The cost of a correlation that was learnt with differential privacy; without a value for other correlations."""
     spent = source.learning_epsilon
-    return [("cost of learning the correlation", learning_cost(spent, *source.in_all(alpha, delta)))] if spent else []
+    return "cost of learning the correlation", learning_cost(spent, *source.in_all(alpha, delta)) if spent else ""
