@@ -21,7 +21,8 @@ from temporaldp import (
     sticky,
     temporal_leakage,
 )
-from temporaldp.report import Evidence, Provenance, render_report
+from temporaldp.correlation import Origin
+from temporaldp.report import Evidence, render_report
 from temporaldp.studies import verify_leakage
 
 ROWS = [[0.8, 0.2, 0.0], [0.1, 0.6, 0.3], [0.0, 0.4, 0.6]]
@@ -55,9 +56,7 @@ def test_a_verified_plan_is_kept_and_tells_what_it_leaks(plans, tmp_path):
     again = load_plan(tmp_path / "plan.json")
     assert again.verification == plan.verification and again == dataclasses.replace(plan, leakage=again.leakage)
     assert again.leakage_to(WALK, 3).accounting.name == "verified" and again.leakage_to(WALK, 2).worst <= 1.0
-    told = Evidence(
-        (WALK,), again.leakage_to(WALK, 3), Provenance("matrices", name="walk"), ("1", "2", "3"), plan=again
-    )
+    told = Evidence((WALK,), again.leakage_to(WALK, 3), Origin("matrices", "A walk."), ("1", "2", "3"), plan=again)
     page = render_report(told)
     assert "The plan satisfies (" in page and "1e-05 that the draws deceive" in page
     noise = [DiscreteGaussianNoise(scale) for scale in plan.scales.tolist()]

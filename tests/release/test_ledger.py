@@ -546,7 +546,7 @@ def test_a_ledger_that_another_process_makes_and_uses_meanwhile_is_opened(tmp_pa
             assert len(stream) == 1
 
 
-@pytest.mark.parametrize("name", ["temporaldp ledger 5", "temporaldp ledger 7", "other", 5])
+@pytest.mark.parametrize("name", ["temporaldp ledger 6", "temporaldp ledger 8", "other", 5])
 def test_a_ledger_of_another_format_is_refused_and_left_alone(name, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
@@ -558,7 +558,7 @@ def test_a_ledger_of_another_format_is_refused_and_left_alone(name, tmp_path):
     connection.close()
     before = place.read_bytes()
     for act in (Ledger, opened):
-        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 6', got '{name}'"):
+        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 7', got '{name}'"):
             act(place)
     assert place.read_bytes() == before
 

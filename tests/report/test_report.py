@@ -28,8 +28,8 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting import Observation
-from temporaldp.correlation import random_correlation
-from temporaldp.report import Evidence, Provenance, explanation, render_report, write_report
+from temporaldp.correlation import Origin, random_correlation
+from temporaldp.report import Evidence, explanation, render_report, write_report
 from temporaldp.report.figures import (
     audit_figure,
     budget_figure,
@@ -47,7 +47,7 @@ def audited():
     (adversary,) = estimate_adversaries(sample)
     series = temporal_leakage(adversary, np.full(47, 0.1))
     return Evidence(
-        (adversary,), series, Provenance("history", 0.0, False, "past.csv"), sample.times,
+        (adversary,), series, Origin("history", "Estimated from other traces (past.csv)."), sample.times,
         supremum=leakage_supremum(adversary, 0.1), n_users=151,
     )  # fmt: skip
 
@@ -58,7 +58,8 @@ def released():
     (adversary,) = estimate_adversaries(sample, prior=1.0)
     plan = plan_budget(adversary, alpha=1.0, horizon=47)
     return Evidence(
-        (adversary,), temporal_leakage(adversary, plan.epsilons), Provenance("protected", 1.0, False, "t.csv"),
+        (adversary,), temporal_leakage(adversary, plan.epsilons),
+        Origin("protected", "Estimated from the protected traces.", prior=1.0, warning="Depends on the protected data."),
         sample.times, plan=plan, released=release_histograms(sample, plan), true_counts=sample.histogram(), n_users=151,
     )  # fmt: skip
 
@@ -169,7 +170,9 @@ def test_tied_pairs_are_reported_as_tied(audited):
 
     def first(matrix, steps):
         series = temporal_leakage(Adversary(matrix), [0.1] * steps)
-        return explanation.reasons(Evidence((Adversary(matrix),), series, Provenance("matrices"), ("t",) * steps))[0]
+        return explanation.reasons(
+            Evidence((Adversary(matrix),), series, Origin("matrices", "Given."), ("t",) * steps)
+        )[0]
 
     assert first(walk, 5).startswith("Any two states are distinguished equally well, by 0.2")
     assert re.fullmatch(
@@ -182,7 +185,7 @@ def test_states_of_several_tables_are_told_apart_in_a_sentence():
     names = ["W, home", "W, away", "N"]
     matrix = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], names)
     series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 3)
-    evidence = Evidence((Adversary(matrix, matrix),), series, Provenance("matrices"), ("a", "b", "c"))
+    evidence = Evidence((Adversary(matrix, matrix),), series, Origin("matrices", "Given."), ("a", "b", "c"))
     told = " ".join([*explanation.reasons(evidence), explanation.witness(evidence)])
     assert '"W, home"' in told and '"N"' not in told
     assert told.count("W, ") == told.count('"W, ')
@@ -203,7 +206,9 @@ def test_a_report_about_many_people_looks_for_the_worst_of_them_a_few_times(monk
     monkeypatch.setattr(
         LeakageSeries, "worst_member", property(lambda one: asked.append(len(one.members)) or find(one))
     )
-    evidence = Evidence((Adversary(matrix),) * people, series, Provenance("matrices"), ("t",) * 5, name_users=True)
+    evidence = Evidence(
+        (Adversary(matrix),) * people, series, Origin("matrices", "Given."), ("t",) * 5, name_users=True
+    )
     assert "'worst'" in explanation.witness(evidence)
     assert explanation.reasons(evidence)
     render_report(evidence)
@@ -244,7 +249,7 @@ def test_nothing_in_the_data_becomes_markup():
         Evidence(
             adversaries,
             series,
-            Provenance("history", 1.0, True, hostile),
+            Origin("history", f"Estimated from other traces ({hostile}).", prior=1.0, per_user=True),
             (hostile,) * 5,
             paper=temporal_leakage(adversaries, [0.1] * 5, accounting=PaperBound()),
         ),
@@ -290,7 +295,9 @@ def test_reasons_name_the_values_and_are_true(audited):
 
 
 def test_reasons_of_an_adversary_who_knows_nothing():
-    evidence = Evidence((Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Provenance("matrices"), ("a", "b"))
+    evidence = Evidence(
+        (Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Origin("matrices", "Given."), ("a", "b")
+    )
     assert explanation.reasons(evidence) == []
     page = text_of(render_report(evidence))
     assert "has no temporal correlation" in page and "the adversary knows no temporal correlation." in page
@@ -300,7 +307,7 @@ def test_reasons_of_an_adversary_who_knows_nothing():
     evidence = Evidence(
         (Adversary(same, same),),
         temporal_leakage(Adversary(same, same), [1.0, 2.0]),
-        Provenance("matrices"),
+        Origin("matrices", "Given."),
         ("a", "b"),
     )
     assert explanation.reasons(evidence)[1:] == [
@@ -338,7 +345,7 @@ def test_names_that_look_like_formulas_or_fit_no_font_are_drawn(tmp_path):
     matrix = TransitionMatrix(random_correlation(4, rng=1).dense(), names)
     save_figure(matrix_figure(matrix, backward=True), tmp_path / "m.png")
     series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 4)
-    page = render_report(Evidence((Adversary(matrix, matrix),), series, Provenance("matrices"), tuple(names)))
+    page = render_report(Evidence((Adversary(matrix, matrix),), series, Origin("matrices", "Given."), tuple(names)))
     assert "cost $5^$ #" in page
 
 

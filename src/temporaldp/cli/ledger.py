@@ -101,7 +101,8 @@ def verify(
         found = "" if head is None else f", and contains {head}"
         console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
         for name, value in _terms(ledger):
-            console.print(f"{name}: {value}")
+            if value:
+                console.print(f"{name}: {value}")
 
 
 @app.command("export")
@@ -270,7 +271,7 @@ def _table_words(table: TableSpent) -> str:
 
 
 def _terms(ledger: Ledger) -> list[tuple[str, str]]:
-    """The guarantee of the release and, at a delta, the noise so far."""
+    """The guarantee of the release and, at a delta, the noise so far; without a value where something does not apply."""
     known = ledger.configuration
     if known["neighboring_relation"] == REPLACE_PERSON:
         cost = number(known["alpha"], up=True)
@@ -278,15 +279,16 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
             ("guarantee", f"{cost}-differential privacy for all states of a person together"),
             ("of", "a correlation"),
         ]
-    renewal = renewal_of(ledger)
+    renewal, is_pure = renewal_of(ledger), "noise" not in known
     level = known["alpha"] if renewal is None else renewal.promise
-    promise = ("guarantee", guarantee_line(level, known.get("delta", 0.0)))
-    if "noise" not in known:
-        renewed = [] if renewal is None else [("renewed", renewed_line(renewal))]
-        return [promise, ("leakage", accounting_line(accounting_from(known["accounting"]))), *renewed]
-    scales = np.array([row.parameter for row in ledger[:] if row.output is not None])
-    drawn = "" if not scales.size else f", scale {span(scales)} counts so far"
-    return [promise, ("noise", f"{discrete_noise(known['noise'])}, fixed before the first release{drawn}")]
+    scales = np.array([] if is_pure else [row.parameter for row in ledger[:] if row.output is not None])
+    drawn = f", scale {span(scales)} counts so far" if scales.size else ""
+    return [
+        ("guarantee", guarantee_line(level, known.get("delta", 0.0))),
+        ("leakage", accounting_line(accounting_from(known["accounting"])) if is_pure else ""),
+        ("renewed", "" if renewal is None else renewed_line(renewal)),
+        ("noise", "" if is_pure else f"{discrete_noise(known['noise'])}, fixed before the first release{drawn}"),
+    ]
 
 
 def _span(ledger: Ledger) -> str:

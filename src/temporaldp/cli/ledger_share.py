@@ -12,11 +12,11 @@ from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, say_json, warn, working
 from temporaldp.correlation import Traces, independent_adversary, joint_trajectories
 from temporaldp.errors import OutputError
-from temporaldp.project.inputs import read
+from temporaldp.project.inputs import estimated_from, read
 from temporaldp.project.recipe import note_recipe, recipe_of
+from temporaldp.project.settings import CorrelationSettings
 from temporaldp.release import SharedRelease
 from temporaldp.release.store import heading_at
-from temporaldp.report import Provenance
 from temporaldp.report.sentences import NOT_SUSTAINABLE, guarantee_line, sustainable
 
 ROUNDED = 1e-9
@@ -71,7 +71,7 @@ def share(
     with SharedRelease(
         first, mechanism, shares=parts, ledger=place, accountant=accountant, step=step, states=states
     ) as made:
-        origin = Provenance("history", prior, name=", ".join(histories.values()))
+        origin = estimated_from(f"other traces ({', '.join(histories.values())})", CorrelationSettings(prior=prior))
         note_recipe(made.ledger, recipe_of("temporaldp ledger share", settings, origin, *map(Path, histories.values())))
         head, where = made.ledger.head, made.ledger.place
     if kept == 0.0:

@@ -45,15 +45,6 @@ EXIT_CODES = (
 """Exit codes of errors; the first class of which an error is an instance counts."""
 
 
-def _name_setting(error: Exception, option: str) -> None:
-    """Explain how to set a key of the project file that is not an option."""
-    from temporaldp.project.document import closest_key
-
-    key = closest_key(option.lstrip("-").replace("-", "_"))
-    if key is not None:
-        vars(error)["message"] = f"There is no such option; the setting is --set {key}=VALUE."
-
-
 class Commands(typer.core.TyperGroup):
     """The commands; an unknown option that is a key of the project file is answered with the way to set it."""
 
@@ -62,9 +53,13 @@ class Commands(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:  # Typer's class for an unknown option is private
-            name, close = getattr(error, "option_name", None), getattr(error, "possibilities", None)
-            if name is not None and not get_close_matches(name, close or (), cutoff=0.8):
-                _name_setting(error, name)
+            option, close = getattr(error, "option_name", None), getattr(error, "possibilities", None)
+            if option is not None and not get_close_matches(option, close or (), cutoff=0.8):
+                from temporaldp.project.document import closest_key
+
+                key = closest_key(option.lstrip("-").replace("-", "_"))
+                if key is not None:
+                    vars(error)["message"] = f"There is no such option; the setting is --set {key}=VALUE."
             raise
 
 

@@ -18,7 +18,6 @@ from temporaldp.errors import OutputError
 from temporaldp.release.database import database_of, file_of
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.histograms import gap_before
-from temporaldp.release.ledger import ADOPT
 from temporaldp.release.postgres import PostgresDatabase
 from temporaldp.release.renewal import renewal_of
 from temporaldp.release.store import Store
@@ -125,10 +124,15 @@ def of_tables(stream: ContinualRelease[Any, Any]) -> str:
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
     """Warning once a share of the steps, or of a level that is not spent as planned, is used; None before."""
-    used = used_share(stream)
+    used, guard = used_share(stream), stream.guard
     if share is None or used is None or used < share:
         return None
-    return f"{100.0 * used:.0f} % of what may be used is used, and --warn-at is {share:g}: {_used_of(stream)}"
+    parts = []
+    if stream.leakage is not None:
+        parts.append(f"{number(stream.leakage, up=True)} of {guard.promise:.4g} nats leaked about some step")
+    if guard.horizon is not None:
+        parts.append(f"{len(stream)} of {steps(guard.horizon)} are over")
+    return f"{100.0 * used:.0f} % of what may be used is used, and --warn-at is {share:g}: {', and '.join(parts)}"
 
 
 def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
@@ -139,18 +143,9 @@ def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
     leakage = stream.leakage
     if accountant is None or accountant.alpha is None or leakage is None:
         return None
-    adopted = max((event.step for event in stream.ledger.events if event.kind == ADOPT), default=0)
+    adopted = max((event.step for event in stream.ledger.adoptions), default=0)
     as_foreseen = (accountant.spent[adopted:] <= accountant.reserve).all()
     return None if as_foreseen else leakage / accountant.alpha
-
-
-def _used_of(stream: ContinualRelease[Any, Any]) -> str:
-    leakage, parts = stream.ledger[-1].leakage, []
-    if leakage is not None:
-        parts.append(f"{number(leakage, up=True)} of {stream.guard.promise:.4g} nats leaked about some step")
-    if stream.guard.horizon is not None:
-        parts.append(f"{len(stream)} of {steps(stream.guard.horizon)} are over")
-    return ", and ".join(parts)
 
 
 @contextmanager

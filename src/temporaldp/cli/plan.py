@@ -178,19 +178,6 @@ def show_comparison(found: PlanComparison) -> None:
         console.print(f"There is no plan by {names}: {why}.", style="dim", markup=False)
 
 
-def _particulars(plan: Plan) -> list[tuple[str, str]]:
-    """The rows about the method of a plan."""
-    rows = [("method", plan.description)]
-    if isinstance(plan, NoisePlan):
-        at = f"{plan.delta:g} (leakage and budgets are the epsilon at this delta)"
-        rows = [("noise", f"{plan.description}. {NOISE_FIXED}"), ("delta", at)]
-        if plan.verification is not None:
-            rows.append(("verified", plan.verification.sentence))
-    if plan.optimality is not None:
-        rows.append(("optimality", _optimality(plan.optimality)))
-    return rows
-
-
 def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = None) -> None:
     """Print the plan as tables."""
     first, middle, last = (number(float(made.epsilons[k]), down=True) for k in (0, len(made.epsilons) // 2, -1))
@@ -198,9 +185,14 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
     if not (made.epsilons == made.epsilons[0]).all():
         between = "" if len(made.epsilons) < 3 else f"{middle} in the middle, "
         spent = f"{first} first, {between}{last} last"
+    verification = made.verification if isinstance(made, NoisePlan) else None
     rows = [
         ("correlation", inputs.provenance.sentence),
-        *_particulars(made),
+        ("method", "" if made.delta else made.description),
+        ("noise", f"{made.description}. {NOISE_FIXED}" if made.delta else ""),
+        ("delta", f"{made.delta:g} (leakage and budgets are the epsilon at this delta)" if made.delta else ""),
+        ("verified", "" if verification is None else verification.sentence),
+        ("optimality", "" if made.optimality is None else _optimality(made.optimality)),
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
         (

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 from temporaldp.errors import InputError
+
+Kind: TypeAlias = Literal["stated", "matrices", "estimated", "history", "protected", "learnt"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,14 +18,23 @@ class Origin:
 
     Parameters
     ----------
-    source : {"stated", "estimated", "learnt"}
-        Stated by the user; estimated from traces without privacy; learnt from protected traces with differential privacy.
+    source : {"stated", "matrices", "estimated", "history", "protected", "learnt"}
+        A range stated by the user; given matrices; estimated from traces without privacy: from any, from others than the
+        protected ones, or from these themselves; learnt from protected traces with differential privacy.
     sentence : str
         Description of the source, as printed in reports.
     epsilon : float
         Privacy loss of learning it, for all states of a person together, in nats; 0 unless it was learnt.
     spend : str
         Identifier of the spend; both directions learnt by one spend share it.
+    warning : str or None
+        Warning to print before anything that was computed from the correlation is published.
+    prior : float
+        Dirichlet concentration of an estimate; 0 for maximum likelihood.
+    confidence : float
+        Confidence of intervals; 0 where one matrix was estimated.
+    per_user : bool
+        Whether there is one correlation per user.
 
     Examples
     --------
@@ -31,14 +42,20 @@ class Origin:
     0.0
     """
 
-    source: Literal["stated", "estimated", "learnt"]
+    source: Kind
     sentence: str
     epsilon: float = 0.0
     spend: str = ""
+    warning: str | None = None
+    prior: float = 0.0
+    confidence: float = 0.0
+    per_user: bool = False
 
     def __post_init__(self) -> None:
-        if self.source not in {"stated", "estimated", "learnt"}:
-            raise InputError(f"expected a correlation that was 'stated', 'estimated' or 'learnt', got {self.source!r}")
+        if self.source not in get_args(Kind):
+            raise InputError(
+                f"expected a correlation whose source is one of {', '.join(get_args(Kind))}, got {self.source!r}"
+            )
         if not (math.isfinite(self.epsilon) and (self.epsilon > 0.0) == (self.source == "learnt")):
             raise InputError(
                 f"expected an epsilon > 0 for a correlation that was learnt, and 0 for others, got {self.epsilon}"

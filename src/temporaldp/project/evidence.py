@@ -19,23 +19,23 @@ from temporaldp.accounting import (
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.methods import accounting_from
+from temporaldp.correlation.origin import together
 from temporaldp.correlation.states import require_same_states
 from temporaldp.counts import ReleasedHistograms, load_released
-from temporaldp.errors import InputError, LedgerError
+from temporaldp.errors import InputError
 from temporaldp.files import load_plan
 from temporaldp.planning import Plan
 from temporaldp.planning.histogram_noise import laplace_scales
-from temporaldp.project.inputs import Inputs, gather, uncertainty_of
+from temporaldp.project.inputs import Inputs, gather, given_matrices, uncertainty_of
 from temporaldp.project.recipe import recipe_of, recipes_of
 from temporaldp.project.release import loaded_plan, without_traces
 from temporaldp.release import Ledger
 from temporaldp.release.adopting import accountant_of
 from temporaldp.release.kept import plan_digest
-from temporaldp.release.ledger import ADOPT
 from temporaldp.release.outputs import counts_of
 from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
-from temporaldp.report import EpochLeakage, Evidence, Provenance
+from temporaldp.report import EpochLeakage, Evidence
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -209,7 +209,7 @@ def _epochs(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> tuple[EpochLeak
     """Leakage of each epoch by itself; most of them spend the same under the same correlation."""
     epsilons, times = ledger.epsilons, ledger.times
     method = accounting_from(ledger.configuration["accounting"])
-    changes = [event.step for event in ledger.events if event.kind == ADOPT]
+    changes = [event.step for event in ledger.adoptions]
     known: dict[tuple[bytes, tuple[int, ...]], float] = {}
     found = []
     for first, end in renewal.epochs_of(times):
@@ -249,17 +249,14 @@ def released_in(ledger: Ledger) -> ReleasedHistograms | None:
 def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     """The adversaries that the accountant counts, with their matrices of every step, and where they come from."""
     users = account_of(accountant).adversaries_until(len(ledger)).users
-    changes = [event.step + 1 for event in ledger.events if event.kind == ADOPT]
-    if not users:
-        raise LedgerError(f"{ledger.place} has an accountant without users")
+    changes = [event.step + 1 for event in ledger.adoptions]
     kept = ", ".join(["kept beside the ledger", *(f"another one from step {step} on" for step in changes)])
-    noted = [(step + 1, recipe.provenance) for step, recipe in recipes_of(ledger)]
-    known = {step: one for step, one in noted if step == 1 or step in changes}
-    provenance = Provenance("matrices", name=kept)
-    if known and len(known) == 1 + len(changes):
-        sentences = [f"From step {step} on: {one.sentence}" for step, one in known.items()]
-        first = known[min(known)]
-        text = " ".join(sentences) if changes else ""
-        provenance = replace(first, text=text or first.text, epsilon=sum(one.epsilon for one in known.values()))
+    noted = {step + 1: recipe.provenance for step, recipe in recipes_of(ledger) if step == 0 or step + 1 in changes}
+    provenance = together(noted.values())
+    if provenance is None or len(noted) <= len(changes):
+        provenance = given_matrices(kept)
+    elif changes:
+        sentences = [f"From step {step} on: {one.sentence}" for step, one in noted.items()]
+        provenance = replace(provenance, sentence=" ".join(sentences), warning=noted[1].warning)
     per_user = len(account_of(accountant).population) > 1 + len(changes)
     return Inputs(users, replace(provenance, per_user=per_user), None)

@@ -14,6 +14,7 @@ from temporaldp.correlation import (
     Adversary,
     CountedTraces,
     IntervalMatrix,
+    Origin,
     Population,
     Traces,
     estimate_adversaries,
@@ -29,7 +30,6 @@ from temporaldp.files import load_correlation, load_matrix, read_counts, read_tr
 from temporaldp.planning import Source
 from temporaldp.planning.clock import Clock
 from temporaldp.progress import progressed
-from temporaldp.report import Provenance
 from temporaldp.studies import LeakageUncertainty, leakage_uncertainty
 from temporaldp.values import refuse
 
@@ -47,7 +47,7 @@ class Inputs:
     ----------
     adversaries : tuple of Adversary
         One for all users, or one per user.
-    provenance : Provenance
+    provenance : Origin
         Where the correlation comes from.
     trajectories : Traces or None
         The protected traces.
@@ -64,7 +64,7 @@ class Inputs:
     """
 
     adversaries: tuple[Adversary, ...]
-    provenance: Provenance
+    provenance: Origin
     trajectories: Traces | None
     step: str | None = None
     scarcity: str | None = None
@@ -110,8 +110,10 @@ class Inputs:
         return tuple(str(step + 1) for step in range(n_steps))
 
 
-def gather(settings: Settings, states: tuple[str, ...] | None = None) -> Inputs:
+def gather(settings: Settings, states: tuple[str, ...] | None = None, begun_at: str | None = None) -> Inputs:
     """Read the data, if there are any, and read or estimate the correlation; `states` are a plan's, in its order.
+
+    A release that has steps already began at the time `begun_at`, by default at the first time of the data.
 
     Raises
     ------
@@ -129,7 +131,8 @@ def gather(settings: Settings, states: tuple[str, ...] | None = None) -> Inputs:
     if known.backward is not None or known.forward is not None:
         adversary = _given(known, states)
         files = ", ".join(path.name for path in (known.backward, known.forward) if path is not None)
-        provenance = Provenance("matrices", name=files, contradiction=adversary.contradiction or "")
+        why = adversary.contradiction
+        provenance = replace(given_matrices(files), warning=f"{why[:1].upper()}{why[1:]}." if why else None)
         return Inputs((adversary,), provenance, _optional(traces, adversary.states))
     if traces.path is None and settings.history.path is None:
         raise InputError(
@@ -141,10 +144,10 @@ def gather(settings: Settings, states: tuple[str, ...] | None = None) -> Inputs:
         assert traces.path is not None
         everything = read(traces, states)
         return _estimated(everything, settings, everything)
-    return _from_history(settings, states)
+    return _from_history(settings, states, begun_at)
 
 
-def _from_history(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
+def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: str | None) -> Inputs:
     """Correlation estimated from other traces than those that are protected."""
     history, traces, known = settings.history_table, settings.traces, settings.correlation
     assert history.path is not None
@@ -171,7 +174,7 @@ def _from_history(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
             "transitions to and from absence cannot be estimated. Give a history with absences, or a prior "
             "(--set correlation.prior=1)"
         )
-    return _estimated(past, settings, data)
+    return _estimated(past, settings, data, begun_at)
 
 
 def _require_one_source(settings: Settings) -> None:
@@ -209,14 +212,14 @@ def _require_one_source(settings: Settings) -> None:
     )
 
 
-def _estimated(past: Traces, settings: Settings, data: Traces | None) -> Inputs:
+def _estimated(past: Traces, settings: Settings, data: Traces | None, begun_at: str | None = None) -> Inputs:
     """Estimate one matrix per direction, or one for each phase of a clock."""
     known, provenance = settings.correlation, _provenance(settings)
     if known.period is None:
         return Inputs(_learnt(past, known), provenance, data, past.step, scarcity(past), learnt_from=past)
     clock, phase = Clock(past.times[0], past.step, known.period), known.phase
     if phase is None and data is not None and data is not past:
-        phase = clock.phase_at(data.times[0])
+        phase = clock.phase_at(begun_at or data.times[0])
     made = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
     if known.directions != "both":
         made = Adversary(**{known.directions: getattr(made, known.directions)})
@@ -231,8 +234,7 @@ def _stated(traces: TracesSettings, stays: tuple[float, float], states: tuple[st
     if named is None:
         raise InputError("correlation.stays needs the states: give TRACES, or --set traces.states=A,B,C")
     matrix = sticky(stays=stays, states=named)
-    provenance = Provenance("stated", text=matrix.origin.sentence)
-    return Inputs((Adversary(matrix, matrix),), provenance, data, stays=stays)
+    return Inputs((Adversary(matrix, matrix),), matrix.origin, data, stays=stays)
 
 
 def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | None) -> Inputs:
@@ -242,15 +244,12 @@ def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | Non
         names = states
         loaded = Adversary(*(one.mapped(lambda matrix: matrix.reordered(names)) for one in loaded.directions))
     origin = together(matrix.origin for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
-    provenance = Provenance("matrices", name=path.name)
-    if origin is not None:
-        provenance = Provenance(
-            "learnt" if origin.source == "learnt" else "stated",
-            name=path.name,
-            text=origin.sentence,
-            epsilon=origin.epsilon,
-        )
-    return Inputs((loaded,), provenance, _optional(traces, loaded.states))
+    return Inputs((loaded,), origin or given_matrices(path.name), _optional(traces, loaded.states))
+
+
+def given_matrices(name: str) -> Origin:
+    """Return the origin of matrices that were given, by the name of their files."""
+    return Origin("matrices", f"Given as transition matrices ({name}).")
 
 
 def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageSeries) -> LeakageUncertainty | None:
@@ -396,20 +395,39 @@ def _learnt(data: Traces, known: CorrelationSettings) -> tuple[Adversary, ...]:
     return tuple(learnt)
 
 
-def _provenance(settings: Settings) -> Provenance:
+def _provenance(settings: Settings) -> Origin:
     """Origin of an estimated correlation."""
     traces, known, history = settings.traces, settings.correlation, settings.history.path
     learnt_from = history or traces.path or traces.transitions
     assert learnt_from is not None
-    same = history is None or _is_same_file(traces.path, history)
-    return Provenance(
-        "protected" if same else "history",
-        known.prior,
-        known.per_user,
-        learnt_from.name,
-        traces.states is not None,
+    if history is not None and not _is_same_file(traces.path, history):
+        return estimated_from(f"other traces ({learnt_from.name})", known)
+    states = "" if traces.states is not None else " So does the list of states, unless traces.states gives it."
+    warning = (
+        "The correlation was estimated from the protected traces themselves. The budgets, and everything published about them, "
+        f"depend on the protected data outside the guarantee.{states} Before publishing, estimate the correlation from public "
+        "or historical data (--history), or with differential privacy (temporaldp learn, then correlation.file)."
+    )
+    found = estimated_from(f"the protected traces themselves ({learnt_from.name})", known)
+    return replace(found, source="protected", warning=warning)
+
+
+def estimated_from(traces: str, known: CorrelationSettings) -> Origin:
+    """Return the origin of a correlation that was estimated by its settings from these traces, in words."""
+    whose = "one correlation per user" if known.per_user else "one correlation for the whole population"
+    how = "by maximum likelihood, without a prior"
+    if known.prior:
+        how = f"with a Dirichlet prior of {known.prior:g} per cell"
+    if known.confidence is not None:
+        how = f"as intervals that contain all entries at {100.0 * known.confidence:g} % confidence"
+    if known.period is not None:
+        how += f", one matrix for each of {known.period} phases of a clock, tied to that of all phases"
+    return Origin(
+        "history",
+        f"Estimated from {traces}: {whose}, {how}.",
+        prior=known.prior,
         confidence=known.confidence or 0.0,
-        period=known.period or 0,
+        per_user=known.per_user,
     )
 
 

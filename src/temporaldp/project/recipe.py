@@ -10,12 +10,13 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from temporaldp.correlation import Origin
 from temporaldp.documents import plain, value_of
 from temporaldp.files.places import trace_files
 from temporaldp.planning import Source
 from temporaldp.release import Ledger
 from temporaldp.release.ledger import SOURCE
-from temporaldp.report import Provenance, Recipe
+from temporaldp.report import Recipe
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -31,15 +32,14 @@ OF_ONE_RUN = {
 on rows, which may name people."""
 
 
-def recipe_of(command: str, settings: Settings, origin: Provenance | Source, *histories: Path) -> Recipe:
+def recipe_of(command: str, settings: Settings, origin: Origin | Source, *histories: Path) -> Recipe:
     """Return the recipe of a release, with the origin of its correlation, or with what its plan reports of it.
 
     `histories` are files of the correlation that the settings do not name.
     """
     if isinstance(origin, Source):
-        is_learnt = origin.learning_epsilon > 0.0
-        text, epsilon = origin.provenance or "", origin.learning_epsilon
-        origin = Provenance("learnt" if is_learnt else "matrices", name="of the plan", text=text, epsilon=epsilon)
+        text, epsilon = origin.provenance or "Given as transition matrices (of the plan).", origin.learning_epsilon
+        origin = Origin("learnt", text, epsilon, "of the plan") if epsilon else Origin("matrices", text)
     known = settings.correlation
     history = None if origin.source == "protected" else settings.history.path
     paths = (history, *histories, known.file, known.backward, known.forward, settings.release.plan)

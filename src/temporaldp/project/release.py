@@ -20,8 +20,7 @@ from temporaldp.errors import InputError, OutputError
 from temporaldp.files import load_plan
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
-from temporaldp.planning.clock import Clock
-from temporaldp.project.inputs import Inputs, gather, read, read_data
+from temporaldp.project.inputs import Inputs, gather, read_data
 from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.release import ContinualRelease, Ledger, SharedRelease
 from temporaldp.release.database import file_of
@@ -130,7 +129,8 @@ def setup_of(settings: Settings) -> ReleaseSetup:
             "the plan satisfies alpha by the exact leakage, which the paper's bound exceeds: leave out privacy.bound = "
             "'paper', or plan with it"
         )
-    found = gather(_with_phase(settings), None if planned is None else planned.source.states)
+    begun_at = None if known.period is None else _begun_at(settings.release.ledger)
+    found = gather(settings, None if planned is None else planned.source.states, begun_at)
     if found.trajectories is None:
         read_data(settings.traces)  # raises: a release needs data
     assert found.trajectories is not None
@@ -215,18 +215,13 @@ def _setup_without_correlation(planned: Plan | None, settings: Settings) -> Rele
     return plan_alone(planned, settings)
 
 
-def _with_phase(settings: Settings) -> Settings:
-    """The settings with the phase of the ledger's first step, where a clock has no given phase and the ledger has steps."""
-    known = settings.correlation
-    if known.period is None or known.phase is not None or settings.release.ledger is None:
-        return settings
-    heading = heading_at(settings.release.ledger)
+def _begun_at(ledger: str) -> str | None:
+    """Time of the first step of a ledger; None where there is none."""
+    heading = heading_at(ledger)
     if heading is None or not heading.n_steps:
-        return settings
-    past = read(settings.history_table)
-    with Ledger(settings.release.ledger) as ledger:
-        phase = Clock(past.times[0], past.step, known.period).phase_at(ledger[0].time)
-    return settings.model_copy(update={"correlation": known.model_copy(update={"phase": phase})})
+        return None
+    with Ledger(ledger) as opened:
+        return opened[0].time
 
 
 def loaded_plan(settings: Settings) -> Plan | None:

@@ -1,13 +1,12 @@
 """Reports: the guarantee in sentences, figures, and one self-contained page."""
 
 from temporaldp.report import figures, population, tradeoff_figure  # noqa: F401  # the figures that `plot` draws
-from temporaldp.report.content import EpochLeakage, Evidence, Provenance, Recipe
+from temporaldp.report.content import EpochLeakage, Evidence, Recipe
 from temporaldp.report.page import render_report, write_report
 
 __all__ = [
     "EpochLeakage",
     "Evidence",
-    "Provenance",
     "Recipe",
     "render_report",
     "write_report",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from temporaldp import __version__
 from temporaldp.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.accounting.exact.evidence import ExactLeakage, Observation
-from temporaldp.correlation import Adversary
+from temporaldp.correlation import Adversary, Origin
 from temporaldp.counts import ReleasedHistograms
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan
@@ -27,86 +27,6 @@ RECOMPUTE_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
-class Provenance:
-    """Origin of the adversary's correlation.
-
-    Parameters
-    ----------
-    source : {"matrices", "history", "protected", "stated", "learnt"}
-        Given matrices; estimated from other traces; estimated from the protected traces themselves; a stated range; learnt
-        from protected traces with differential privacy.
-    prior : float
-        Dirichlet concentration of the estimate; 0 for maximum likelihood.
-    per_user : bool
-        One correlation per user, or one for all.
-    name : str
-        Of the file or files.
-    states_given : bool
-        Whether the list of states was given rather than taken from what occurs in the traces.
-    text : str
-        In place of all this, the sentence: of a stated range, or of learning with differential privacy.
-    epsilon : float
-        Cost of learning it for all states of a person together, in nats; 0 unless it was learnt with differential privacy.
-    confidence : float
-        Confidence of intervals; 0 where one matrix was estimated.
-    period : int
-        Steps of a clock; 0 where there is none.
-    contradiction : str
-        Of given matrices: why they cannot be from one stationary chain (`Adversary.contradiction`).
-    """
-
-    source: Literal["matrices", "history", "protected", "stated", "learnt"]
-    prior: float = 0.0
-    per_user: bool = False
-    name: str = ""
-    states_given: bool = False
-    text: str = ""
-    epsilon: float = 0.0
-    confidence: float = 0.0
-    period: int = 0
-    contradiction: str = ""
-
-    @property
-    def sentence(self) -> str:
-        """Origin of the correlation in one sentence."""
-        if self.text:
-            return self.text
-        if self.source == "matrices":
-            return f"Given as transition matrices ({self.name})."
-        whose = "one correlation per user" if self.per_user else "one correlation for the whole population"
-        how = (
-            f"with a Dirichlet prior of {self.prior:g} per cell"
-            if self.prior
-            else "by maximum likelihood, without a prior"
-        )
-        if self.confidence:
-            how = f"as intervals that contain all entries at {100.0 * self.confidence:g} % confidence"
-        if self.period:
-            how += f", one matrix for each of {self.period} phases of a clock, tied to that of all phases"
-        what = (
-            f"the protected traces themselves ({self.name})"
-            if self.source == "protected"
-            else f"other traces ({self.name})"
-        )
-        return f"Estimated from {what}: {whose}, {how}."
-
-    @property
-    def warning(self) -> str | None:
-        """The warning to read before anything computed from this correlation is published; None if there is none."""
-        if self.contradiction:
-            return f"{self.contradiction[:1].upper()}{self.contradiction[1:]}."
-        if self.source != "protected":
-            return None
-        states = "" if self.states_given else " So does the list of states, unless traces.states gives it."
-        return (
-            "The correlation was estimated from the protected traces themselves. The budgets, and everything published about "
-            f"them, depend on the protected data outside the guarantee.{states} Before publishing, estimate the correlation "
-            "from public or historical data (--history), or with differential privacy (temporaldp learn, then "
-            "correlation.file)."
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Recipe:
     """From what a release was computed.
 
@@ -117,7 +37,7 @@ class Recipe:
         The keys that were set, by section of the project file.
     inputs : dict of str
         SHA-256 of each file of the correlation and of the plan, by its name; never of protected traces.
-    provenance : Provenance
+    provenance : Origin
         Origin of the correlation.
     version : str
         Of this package.
@@ -126,7 +46,7 @@ class Recipe:
     command: str
     settings: dict[str, dict[str, Any]]
     inputs: dict[str, str]
-    provenance: Provenance
+    provenance: Origin
     version: str = __version__
 
     @property
@@ -169,7 +89,8 @@ class Evidence:
         One, or one per user.
     leakage : LeakageSeries
         Leakage of the reported release.
-    provenance : Provenance
+    provenance : Origin
+        Origin of the adversary's correlation.
     times : tuple of str
         One label per step.
     supremum : LeakageSupremum, optional
@@ -203,7 +124,7 @@ class Evidence:
 
     adversaries: tuple[Adversary, ...]
     leakage: LeakageSeries
-    provenance: Provenance
+    provenance: Origin
     times: tuple[str, ...]
     supremum: LeakageSupremum | None = None
     plan: Plan | None = None
