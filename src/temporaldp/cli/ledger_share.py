@@ -82,17 +82,20 @@ def share(
              "independent": independent, "unit": "nats"}
         )  # fmt: skip
         return
-    rows = [("ledger", where), ("guarantee", guarantee_line(level, 0.0) + ", of all tables together")]
-    rows += [
-        (f"table {name}", f"{100.0 * parts[name]:g} % of every step, {len(states[name])} states") for name in parts
-    ]
     how = (
         "assumed to be independent of one another"
         if independent
         else f"estimated jointly, from the people in all histories; {len(known.states or ())} combinations occur there, and "
         "all others are assumed to be impossible"
     )
-    rows += [("values", how), sustainable(kept), ("head", head)]
+    rows = [
+        ("ledger", where),
+        ("guarantee", guarantee_line(level, 0.0) + ", of all tables together"),
+        *((f"table {name}", f"{100.0 * parts[name]:g} % of every step, {len(states[name])} states") for name in parts),
+        ("values", how),
+        sustainable(kept),
+        ("head", head),
+    ]
     facts("Account", rows)
     console.print(
         "Publish each table with `temporaldp release DATA --ledger LEDGER --set release.table=NAME -o FILE`.",

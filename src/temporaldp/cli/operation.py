@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -53,11 +54,11 @@ class LedgerRun:
     def __init__(self, stream: ContinualRelease[Any, Any], data: Traces) -> None:
         self.stream, self.data = stream, data
         self.n_before, self.is_first, self.gap = len(stream), not stream.n_published, gap_before(data, stream)
-        self.n_again = len(self.stored)
+        self.n_again = sum(stream.published(time) is not None for time in data.times)
 
-    @property
+    @cached_property
     def stored(self) -> list[str]:
-        """Times of the data that are published."""
+        """Times of the data that are published after the run."""
         return [time for time in self.data.times if self.stream.published(time) is not None]
 
     @property

@@ -133,13 +133,15 @@ def _document(found: LeakageDistribution, level: float | None, planned: dict[str
 def _show(found: LeakageDistribution, level: float | None, whose: str, planned: list[tuple[str, str]]) -> None:
     """Print the distribution, and the rows about what is planned."""
     kind = "exact" if found.accounting.is_exact else PAPER_BOUND
-    rows = [("epsilon of each step", number(found.epsilon, up=True)), ("leakage", kind)]
-    rows += [(f"{100.0 * share:g} % of people leak at most", upper(found.quantile(share))) for share in SHARES]
     worst = [f"{name} ({upper(value)})" for name, value in zip(found.names[:MOST_NAMED], found.leakage, strict=False)]
-    rows.append(("largest leakage", ", ".join(worst)))
-    if level is not None:
-        rows.append((f"above {level:g}", f"{number(100.0 * found.share_above(level))} % of people"))
+    above = "" if level is None else f"{number(100.0 * found.share_above(level))} % of people"
     horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
-    facts(
-        f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's state)", rows + planned
-    )
+    rows = [
+        ("epsilon of each step", number(found.epsilon, up=True)),
+        ("leakage", kind),
+        *((f"{100.0 * share:g} % of people leak at most", upper(found.quantile(share))) for share in SHARES),
+        ("largest leakage", ", ".join(worst)),
+        (f"above {level or 0.0:g}", above),
+        *planned,
+    ]
+    facts(f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's state)", rows)

@@ -178,13 +178,9 @@ def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, nam
         leakage = plan.leakage_to(inputs.everyone, len(ledger))
     elif inputs is None:
         accountant = accountant_of(ledger)
-        assert accountant is not None
         inputs, leakage = _kept(ledger, accountant), accountant.leakage()
     else:
         leakage = temporal_leakage(inputs.everyone, ledger.epsilons, accounting=accounting_from(known["accounting"]))
-    paper = None
-    if leakage.accounting.is_exact:
-        paper = temporal_leakage(inputs.everyone, ledger.epsilons, accounting=PaperBound())
     renewal = renewal_of(ledger)
     level = float(known["alpha"]) if renewal is None else renewal.promise
     followed = plan if plan is not None and plan.delta else None
@@ -197,7 +193,9 @@ def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, nam
         held=level if followed is None else None,
         released=released_in(ledger),
         name_users=name_users,
-        paper=paper,
+        paper=temporal_leakage(inputs.everyone, ledger.epsilons, accounting=PaperBound())
+        if leakage.accounting.is_exact
+        else None,
         tables=tuple((table, _alone(table, inputs)) for table in tables_of(ledger)),
         renewal=renewal,
         epochs=() if renewal is None else _epochs(ledger, renewal, inputs),

@@ -124,10 +124,11 @@ def look(table: Path) -> Looked:
     names = [str(path) for path in paths]
     connection = duckdb.connect()
     try:
-        if is_parquet(paths[0]):
-            relation = connection.read_parquet(names)
-        else:
-            relation = connection.read_csv(names, header=True, sep=separator_of(paths[0]))  # type: ignore[arg-type]
+        relation = (
+            connection.read_parquet(names)
+            if is_parquet(paths[0])
+            else connection.read_csv(names, header=True, sep=separator_of(paths[0]))  # type: ignore[arg-type]
+        )
         roles = _roles(relation)
         if "time" not in roles or "state" not in roles:
             return _looked_wide(relation, roles)
