@@ -179,3 +179,29 @@ def test_tradeoff_finds_the_smallest_alpha_for_an_error(folder):
     assert (folder / "t.png").stat().st_size > 10_000
     shown = temporaldp(*command.replace(" --json", "").split(), cwd=folder)
     assert "The smallest alpha with an error of at most 5 people smoothed" in " ".join(shown.stdout.split())
+
+
+def test_a_clock_is_at_the_phase_of_the_first_step_of_a_release(tmp_path):
+    """A smoothed release goes on with data that begin at another phase, and a finished one is smoothed from its own."""
+    sample = load_sample()
+    cells = [(user, hour, sample.states[code]) for user, row in zip(sample.users, sample.codes, strict=True)
+             for hour, code in enumerate(row)]  # fmt: skip
+    parts = {"past.csv": range(24), "first.csv": range(24, 29), "second.csv": range(29, 31)}
+    for name, hours in parts.items():
+        lines = [
+            f"{user},{1 + hour // 24:02d}T{hour % 24:02d}:00,{state}" for user, hour, state in cells if hour in hours
+        ]
+        (tmp_path / name).write_text(
+            "\n".join(["user,time,state", *(line.replace(",", ",2024-01-", 1) for line in lines)])
+        )
+    clock = ["--history", "past.csv", "--set", "correlation.period=3", "--set", "correlation.prior=1"]
+    terms = ["--alpha", "1", "--horizon", "9", "--ledger", "release.db", "--set", "release.smoothed=smoothed.csv"]
+    for name in ("first.csv", "second.csv"):
+        done = temporaldp("release", name, *clock, *terms, "-o", f"out-{name}", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    finished = {}
+    for phase in ([], ["--set", "correlation.phase=2"], ["--set", "correlation.phase=0"]):  # 05:00 is at phase 2
+        asked = ["smooth", "out-second.csv", *clock, *phase, "--population", "151", "-o", "again.csv", "--json"]
+        finished[tuple(phase)] = json.loads(temporaldp(*asked, cwd=tmp_path).stdout)["smoothed"]
+    own, known, other = finished.values()
+    assert own == known != other

@@ -49,7 +49,7 @@ def smooth(
     require_places(release.smoothed, release.synthetic, figure=figure, reads=(place, *settings.inputs))
     counts = load_released(place)
     with working("reading the correlation"):
-        correlation = public_correlation(without_traces(settings), counts.states)
+        correlation = public_correlation(without_traces(settings), counts.states, counts.times[0])
     with working("smoothing"):
         found = smooth_released(counts, correlation, total=release.population)
     smoothing = Smoothing(found, correlation, settings)

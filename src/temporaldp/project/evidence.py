@@ -150,7 +150,8 @@ def reported_ledger(settings: Settings, *, is_other: bool) -> tuple[Evidence, In
     with Ledger(release.ledger) as ledger:
         inputs, states = None, ledger.configuration["states"]
         if settings.has_correlation and (is_other or ledger.configuration["correlations"] is None):
-            inputs = gather(without_traces(settings), None if states is None else tuple(states))
+            begun_at = ledger[0].time if len(ledger) else None
+            inputs = gather(without_traces(settings), None if states is None else tuple(states), begun_at)
         plan = None if release.plan is None else load_plan(release.plan)
         return evidence_of(ledger, plan, inputs, name_users=asked.name_users), inputs
 

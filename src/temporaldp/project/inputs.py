@@ -218,8 +218,10 @@ def _estimated(past: Traces, settings: Settings, data: Traces | None, begun_at: 
     if known.period is None:
         return Inputs(_learnt(past, known), provenance, data, past.step, scarcity(past), learnt_from=past)
     clock, phase = Clock(past.times[0], past.step, known.period), known.phase
-    if phase is None and data is not None and data is not past:
-        phase = clock.phase_at(begun_at or data.times[0])
+    if begun_at is None and data is not None and data is not past:
+        begun_at = data.times[0]
+    if phase is None and begun_at is not None:
+        phase = clock.phase_at(begun_at)
     made = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
     if known.directions != "both":
         made = Adversary(**{known.directions: getattr(made, known.directions)})

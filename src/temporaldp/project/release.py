@@ -129,8 +129,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
             "the plan satisfies alpha by the exact leakage, which the paper's bound exceeds: leave out privacy.bound = "
             "'paper', or plan with it"
         )
-    begun_at = None if known.period is None else _begun_at(settings.release.ledger)
-    found = gather(settings, None if planned is None else planned.source.states, begun_at)
+    found = gather(settings, None if planned is None else planned.source.states, _begun_at(settings))
     if found.trajectories is None:
         read_data(settings.traces)  # raises: a release needs data
     assert found.trajectories is not None
@@ -143,9 +142,9 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         source = source.with_learning_of(planned.source)
         source = replace(source, warning=planned.source.warning or source.warning)
     recipe = recipe_of("temporaldp release", settings, found.provenance)
-    return ReleaseSetup(
-        settings, planned, accountant, found.trajectories, source, recipe, _smoothing_by(settings, found.trajectories)
-    )
+    same_start, is_smoothed = settings.release.same_start, settings.release.smoothed is not None
+    public = public_part(found, same_start=same_start) if is_smoothed else None
+    return ReleaseSetup(settings, planned, accountant, found.trajectories, source, recipe, public)
 
 
 def _setup_of_table(table: str, settings: Settings) -> ReleaseSetup:
@@ -215,10 +214,11 @@ def _setup_without_correlation(planned: Plan | None, settings: Settings) -> Rele
     return plan_alone(planned, settings)
 
 
-def _begun_at(ledger: str) -> str | None:
-    """Time of the first step of a ledger; None where there is none."""
-    heading = heading_at(ledger)
-    if heading is None or not heading.n_steps:
+def _begun_at(settings: Settings) -> str | None:
+    """Time of the first step of the ledger, from which the phases of a clock are counted; None without a clock or steps."""
+    ledger = settings.release.ledger
+    heading = None if ledger is None or settings.correlation.period is None else heading_at(ledger)
+    if ledger is None or heading is None or not heading.n_steps:
         return None
     with Ledger(ledger) as opened:
         return opened[0].time
@@ -261,11 +261,13 @@ def _require_renewable(planned: Plan | None, settings: Settings) -> None:
 
 def _smoothing_by(settings: Settings, data: Traces) -> PublicCorrelation | None:
     """The correlation that smooths the counts of a release; None where they are not smoothed."""
-    return None if settings.release.smoothed is None else public_correlation(settings, data.states)
+    return None if settings.release.smoothed is None else public_correlation(settings, data.states, _begun_at(settings))
 
 
-def public_correlation(settings: Settings, states: tuple[str, ...] | None) -> PublicCorrelation:
-    """Return the correlation for smoothing.
+def public_correlation(
+    settings: Settings, states: tuple[str, ...] | None, begun_at: str | None = None
+) -> PublicCorrelation:
+    """Return the correlation for smoothing a release that began at a time, by default at that of the data.
 
     Raises
     ------
@@ -278,7 +280,7 @@ def public_correlation(settings: Settings, states: tuple[str, ...] | None) -> Pu
             "from `temporaldp learn`, or --set correlation.forward=FILE. It is not estimated from the released traces: that "
             "would publish something about them outside of the guarantee"
         )
-    return public_part(gather(settings, states), same_start=settings.release.same_start)
+    return public_part(gather(settings, states, begun_at), same_start=settings.release.same_start)
 
 
 def public_part(inputs: Inputs, *, same_start: bool) -> PublicCorrelation:
