@@ -205,3 +205,10 @@ def test_a_clock_is_at_the_phase_of_the_first_step_of_a_release(tmp_path):
         finished[tuple(phase)] = json.loads(temporaldp(*asked, cwd=tmp_path).stdout)["smoothed"]
     own, known, other = finished.values()
     assert own == known != other
+    alone = ["--ledger", "alone.db", "-o"]
+    temporaldp("release", "second.csv", *clock, "--alpha", "1", *alone, "alone.csv", cwd=tmp_path)
+    pages = []
+    for phase in ([], ["--set", "correlation.phase=2"], ["--set", "correlation.phase=0"]):
+        temporaldp("report", *clock, *phase, *alone, "page.html", cwd=tmp_path)
+        pages.append((tmp_path / "page.html").read_text().partition("<h2>Every step</h2>")[2])
+    assert pages[0] == pages[1] != pages[2]

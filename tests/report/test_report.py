@@ -302,7 +302,7 @@ def test_reasons_of_an_adversary_who_knows_nothing():
     page = text_of(render_report(evidence))
     assert "has no temporal correlation" in page and "the adversary knows no temporal correlation." in page
     same = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
-    past = Evidence((Adversary(same),), temporal_leakage(Adversary(same), [1.0]), Provenance("matrices"), ("a",))
+    past = Evidence((Adversary(same),), temporal_leakage(Adversary(same), [1.0]), Origin("matrices", "Given."), ("a",))
     assert "the adversary knows the backward correlation." in text_of(render_report(past))
     evidence = Evidence(
         (Adversary(same, same),),

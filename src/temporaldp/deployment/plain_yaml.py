@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
@@ -20,11 +20,6 @@ LARGEST_FILE = 256 * 1024
 class PlainLoader(yaml.SafeLoader):
     """SafeLoader, which knows no tags, without anchors and repeated fields. Numbers are text, as YAML 1.1 reads 010 as 8."""
 
-    yaml_implicit_resolvers: ClassVar[dict[str, list[Any]]] = {
-        first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]
-        for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
     def compose_node(self, parent: Any, index: Any) -> Any:
         """Return the next node; an error where it has an anchor, or is an alias."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -39,6 +34,12 @@ class PlainLoader(yaml.SafeLoader):
             (repeated, _), *_ = Counter(str(key.value)[:60] for key, _ in node.value).most_common()
             raise yaml.MarkedYAMLError(None, None, f"the field {repeated!r} more than once", node.start_mark)
         return found
+
+
+PlainLoader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]
+    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
 
 
 def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:

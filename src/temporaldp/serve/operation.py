@@ -6,7 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from prometheus_client import generate_latest
 
-from temporaldp.report.page import rendered
+from temporaldp.report.page import template
 from temporaldp.serve.failures import refusals
 from temporaldp.serve.messages import Problem
 from temporaldp.serve.service import require_answer
@@ -41,7 +41,7 @@ async def metrics(request: Request) -> Response:
 def docs(request: Request) -> str:
     """Return the page of the API documentation."""
     content = {"description": request.app.openapi(), "problem": Problem.model_json_schema()}
-    return rendered("temporaldp.serve", "reference.html.j2", **content)
+    return template("serve/reference.html.j2").render(**content)
 
 
 @router.get("/docs/style.css", include_in_schema=False)

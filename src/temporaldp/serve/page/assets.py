@@ -9,7 +9,7 @@ import re
 from functools import cache
 from importlib.resources import files
 
-from temporaldp.report.page import rendered
+from temporaldp.report.page import template
 
 MODULES = (
     "words.js", "setting.js", "server.js", "dom.js", "look.js", "chart.js", "heatmap.js", "picture.js", "commands.js",
@@ -52,7 +52,7 @@ def _page(inline: dict[str, str] | None) -> str:
     The JSON is the sample's correlation. Its matrices are stored, as to estimate them takes longer than all other work before
     the first page.
     """
-    return rendered("temporaldp.serve.page", "page.html.j2", inline=inline, sample=json.loads(text("sample.json")))
+    return template("serve/page/page.html.j2").render(inline=inline, sample=json.loads(text("sample.json")))
 
 
 def _closed(module: str) -> str:
