@@ -46,7 +46,7 @@ def test_what_is_read(load):
     [
         (with_parameters("epsilon: 1e-1"), EpsilonPromise(0.1)),
         (with_parameters("epsilon: 2"), EpsilonPromise(2.0)),
-        (with_parameters("epsilon: '2.5'"), EpsilonPromise(2.5)),
+        (with_parameters("epsilon: 010"), EpsilonPromise(10.0)),
         (with_parameters("epsilon: 1e1"), EpsilonPromise(10.0)),
         (with_parameters("epsilon: 2", "delta: 0.0"), EpsilonPromise(2.0)),
         (with_parameters("epsilon: 2", "delta: 1.0e-9", variant="Approximate DP"), EpsilonPromise(2.0, 1e-9)),
@@ -100,6 +100,8 @@ def test_parameters_by_variant(load, text, promise):
         (record(privacy_unit="[1, 2]"), "deployment.privacy_loss.privacy_unit, such as 'User-day-level', got [1, 2]"),
         (record(release_type="3"), "deployment.deployment_model.release_type, got 3"),
         (record(epsilon=None), "epsilon, epsilon and delta, or rho, numbers such as 'epsilon: 0.5', got nothing"),
+        (record(epsilon="'1.0'"), "numbers such as 'epsilon: 0.5', got '1.0'"),
+        (record(epsilon="1:30"), "got '1:30'"),
         (record(epsilon="about one"), "got 'about one'"),
         (record(epsilon="yes"), "got True"),
         (record(epsilon="true"), "got True"),

@@ -22,8 +22,8 @@ from temporaldp.errors import InputError
 SECTIONS = ("basic", "dp_variant", "privacy_loss", "deployment_model", "implementation", "accounting")
 """Sections of the field `deployment` that are read."""
 
-NUMBER = r"\s*[-+]?([0-9]*\.?[0-9]+|[0-9]+\.)([eE][-+]?[0-9]+)?\s*"
-"""A number in a record, all of whose entries are text."""
+NUMBER = r"\s*[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*"
+"""A delta that is written as text, which the registry's schema allows."""
 
 HINTS = {
     "deployment.privacy_loss.privacy_unit": ", such as 'User-day-level'",
@@ -50,7 +50,7 @@ def _at(path: str) -> AliasPath:
 
 
 Text: TypeAlias = Annotated[str, Strict(), AfterValidator(_printable), BeforeValidator(_present)]
-Number: TypeAlias = Annotated[float, Strict(), Field(allow_inf_nan=False), BeforeValidator(_number)]
+Number: TypeAlias = Annotated[float, Strict(), Field(allow_inf_nan=False)]
 
 
 class Parameters(BaseModel):
@@ -59,7 +59,7 @@ class Parameters(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     epsilon: Number | None = None
-    delta: Number | None = None
+    delta: Annotated[Number, BeforeValidator(_number)] | None = None
     rho: Number | None = None
 
 
