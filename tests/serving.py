@@ -12,10 +12,11 @@ import json
 import os
 import signal
 import sys
+import time
 from copy import copy
 from pathlib import Path
 
-from temporaldp import DiscreteLaplaceHistogram
+from temporaldp import DiscreteLaplaceHistogram, LedgerError
 from temporaldp.release.tables import tables
 from temporaldp.serve import served_release
 from temporaldp.serve.application import create_app
@@ -68,6 +69,15 @@ def note_draws(folder):
     served_release.ServedMechanism.__call__ = noted
 
 
+def started(store):
+    """The application; made again while the database is down, as whoever supervises servers starts them again."""
+    while True:
+        try:
+            return create_app(store)
+        except LedgerError:
+            time.sleep(0.1)
+
+
 def main(store, folder):
     warm()
     note_draws(folder)
@@ -82,7 +92,7 @@ def main(store, folder):
         else:
             pid = os.fork()
             if pid == 0:
-                serve(create_app(store), address="127.0.0.1", port=int(port))
+                serve(started(store), address="127.0.0.1", port=int(port))
                 os._exit(0)
             children[port] = pid
         print(act, flush=True)
