@@ -60,7 +60,7 @@ def told(place, adversary=ADVERSARY):
         began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.end.n_steps
         return began, [
             accountant.total(), accountant.leakage().worst_time, accountant.remaining(), accountant.reserve, len(found),
-            found.next_budget(), found.ledger.head, found.ledger.epsilons.tolist(), found.ledger.times,
+            found.forecast([len(found)])[0].parameter, found.ledger.head, found.ledger.epsilons.tolist(), found.ledger.times,
         ]  # fmt: skip
 
 
@@ -236,7 +236,7 @@ def test_a_horizon_whose_plan_is_made_anew(place, reserve):
                 accountant.total(),
                 accountant.remaining(),
                 len(found),
-                found.next_budget(),
+                found.forecast([len(found)])[0].parameter,
                 found.steps_left,
             ]
 

@@ -85,8 +85,8 @@ def test_each_month_holds_its_level_and_all_of_them_what_was_promised(place, mon
             assert release.release([70, 30], time=day) is not None
     with opened(place) as release:
         assert release.ledger.checkpoint.end.n_steps == 6
-        assert release.next_budget(time="2024-06-01") == PLAN.epsilons[0]
-        assert release.next_budget() == release.next_budget(time="2024-05-06") == PLAN.epsilons[2]
+        assert release.forecast(["2024-06-01"])[0].parameter == PLAN.epsilons[0]
+        assert release.forecast(["2024-05-06"])[0].parameter == PLAN.epsilons[2]
         release.release([70, 30], time="2024-05-06")
         with pytest.raises(SpentError, match="all of this one are over"):
             release.release([70, 30], time="2024-05-31")

@@ -189,5 +189,5 @@ def test_a_plan_for_ever_has_no_last_step(place):
         for time in range(5):
             stream.release("x", time=time)
         assert stream.steps_left is None
-        assert stream.next_budget() == lasting.epsilons[0]
+        assert stream.forecast([5])[0].epsilon == lasting.epsilons[0]
     assert mechanism.scales == [lasting.scales[0]] * 5

@@ -110,7 +110,7 @@ def test_the_job_that_charges_a_step_chooses_its_budget_and_whether_it_is_the_la
         with pytest.raises(SpentError):
             places.release([10, 90], time=1)
         assert stages.ledger.epsilons.tolist() == pytest.approx([0.01])
-        spent = stages.spent(0), places.spent(0)
+        spent = stages.row(0).epsilon, places.row(0).epsilon
         assert spent == pytest.approx((0.007, 0.003)) and sum(spent) <= stages.ledger.epsilons[0]
         with pytest.raises(InputError):
             places.release([10, 90], time=2, epsilon=-1.0)

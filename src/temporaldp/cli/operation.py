@@ -15,10 +15,10 @@ from typing import Any
 
 from temporaldp import ContinualRelease, Ledger, TemporaldpError
 from temporaldp.correlation import Traces
+from temporaldp.correlation.moments import steps_between
 from temporaldp.errors import OutputError
 from temporaldp.release.database import database_of, file_of
 from temporaldp.release.file_store import FileDatabase
-from temporaldp.release.histograms import gap_before
 from temporaldp.release.postgres import PostgresDatabase
 from temporaldp.release.renewal import renewal_of
 from temporaldp.release.store import Store
@@ -178,3 +178,18 @@ def _append(file: Path | None, line: dict[str, Any]) -> None:
 def _unlinked(path: str, flags: int) -> int:
     """Open a file; not what a symbolic link leads to."""
     return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+
+
+def gap_before(data: Traces, stream: ContinualRelease[Any, Any]) -> str | None:
+    """Warning where new steps do not directly follow the last released one; None if they do, or if that is unknown."""
+    new = [time for time in data.times if not stream.has(time)]
+    if not new or not len(stream):
+        return None
+    before, step = stream.ledger[-1].time, stream.step or data.step
+    between = None if step is None else steps_between(step, before, new[0])
+    if between is None or between < 1.5:
+        return None
+    return (
+        f"{new[0]} is {between:.4g} steps after {before}, the last one released (one step is {step}): the times between "
+        "were passed over, and cannot be released any more"
+    )

@@ -87,9 +87,12 @@ class Database(ABC):
     def _connected(self) -> Any:
         """The engine, made on first use."""
 
-    @abstractmethod
     def back_up(self, place: Path) -> None:
-        """Make a consistent copy while others write. `LedgerError` if that fails."""
+        """Make a consistent copy of a file while others write. `LedgerError` if that fails, or for a database."""
+        raise LedgerError(
+            f"{self.place} is a database: back it up with `pg_dump`, which sees one moment while others write, and restore it "
+            "with `pg_restore`"
+        )
 
     @abstractmethod
     def close(self) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp.correlation.moments import steps_between
 from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.traces import Traces, as_traces
 from temporaldp.counts.consistent import consistent_counts
@@ -131,7 +130,7 @@ def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consist
             stream.skip(time=missing)
         outputs.append(stream.release(row, time=time))
     rows = [stream.row(time) for time in trajectories.times]
-    spent = np.array([stream.spent(time) for time in trajectories.times])
+    spent = np.array([row.epsilon for row in rows])
     released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard, consistent)
     # A time is published under the label that it had first, in whatever spelling it comes again.
     return replace(released, times=tuple(stream.row(time).time for time in released.times))
@@ -187,20 +186,4 @@ def filtered_histograms(trajectories: Traces, stream: ContinualRelease[Any, Any]
         np.ones(len(rows), dtype=bool),
         stream.correlation.source,
         "past releases",
-    )
-
-
-def gap_before(trajectories: Traces, stream: ContinualRelease[Any, Any]) -> str | None:
-    """Warning where new steps do not directly follow the last released one; None if they do, or if that is unknown."""
-    new = [time for time in trajectories.times if not stream.has(time)]
-    if not new or not len(stream):
-        return None
-    before = stream.ledger[-1].time
-    step = stream.step or trajectories.step
-    between = None if step is None else steps_between(step, before, new[0])
-    if between is None or between < 1.5:
-        return None
-    return (
-        f"{new[0]} is {between:.4g} steps after {before}, the last one released (one step is {step}): the times between "
-        "were passed over, and cannot be released any more"
     )

@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
 from temporaldp.release.database import SECONDS_TO_WAIT, Database
 from temporaldp.release.tables import tables
@@ -85,13 +83,6 @@ class PostgresDatabase(Database):
         else:
             with self._translated(), self._trial.begin_nested():
                 yield self._trial
-
-    def back_up(self, place: Path) -> None:
-        """Raise `LedgerError`: `pg_dump` copies a database."""
-        raise LedgerError(
-            f"{self.place} is a database: back it up with `pg_dump`, which sees one moment while others write, and restore it "
-            "with `pg_restore`"
-        )
 
     def close(self) -> None:
         """Close the connections, for good."""

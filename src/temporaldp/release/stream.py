@@ -190,10 +190,6 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         text = self.row(time).output if self.has(time) else None
         return None if text is None else from_text(text)
 
-    def spent(self, time: object) -> float:
-        """Budget that was spent at a time, in nats; KeyError if the ledger has no step of it."""
-        return self.row(time).epsilon
-
     @property
     def n_published(self) -> int:
         """Number of steps in the ledger, those that were passed over included."""
@@ -299,22 +295,6 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         """
         if self._publish(StepRequest(label_of(time), epsilon=0.0)).output is not None:
             raise InputError(f"time {str(time)!r} was published already, and cannot be passed over any more")
-
-    def next_budget(self, *, last: bool = False, time: object | None = None) -> float:
-        """Default budget of the next step, in nats.
-
-        With renewal by the calendar it depends on `time`; without one, the step is in the epoch of the last one.
-
-        Raises
-        ------
-        BudgetError
-            The plan or the horizon is over, or no budget is sustainable and there is neither plan nor horizon.
-        InputError
-            The time is at another phase of a clock than the next step of the plan.
-        """
-        self._steps.require_more()
-        at = self.guard.position(len(self.ledger), None if time is None else label_of(time))
-        return self.guard.next_epsilon(at, last=last)
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
         """Forecast of the budgets and leakage of those times that are not in the ledger; nothing is drawn or stored.

@@ -100,12 +100,6 @@ def tables() -> Tables:
     )
 
 
-@lru_cache(maxsize=2)
-def _insert(table: sa.Table) -> Any:
-    """A statement that adds a row or an event and gives back what was stored; made once, which takes longer than a lookup."""
-    return table.insert().returning(*list(table.c)[1:])
-
-
 class Transaction:
     """Operations on a release within a transaction.
 
@@ -199,7 +193,7 @@ class Transaction:
         """
         table, releases = tables().steps if isinstance(entry, LedgerRow) else tables().events, tables().releases
         values = {"release": self._release, **entry._asdict()}
-        stored = self.connection.execute(_insert(table), values).one()
+        stored = self.connection.execute(table.insert().returning(*list(table.c)[1:]), values).one()
         found = releases.update().where(releases.c.release == self._release, releases.c.head == after)
         if self.connection.execute(found.values(n_steps=n_steps, head=entry.hash)).rowcount != 1:
             raise LedgerError("another process wrote without the lock of the release; nothing was stored here")
