@@ -63,8 +63,8 @@ class Epochs(NamedTuple):
     began: int = 0
     period: str | None = None
 
-    def position(self, time: str | None = None) -> int:
-        """Position of the next step in its epoch, from 0; without a time, the earliest possible.
+    def position(self, time: str) -> int:
+        """Position of the next step in its epoch, from 0.
 
         Raises
         ------
@@ -95,11 +95,11 @@ class Epochs(NamedTuple):
         trials = accumulate(times, Epochs.after, initial=Epochs(self.every, self.most))
         return [step for step, trial in enumerate(list(trials)[1:]) if trial.began == step]
 
-    def _begins_anew(self, time: str | None) -> bool:
+    def _begins_anew(self, time: str) -> bool:
         if self.every == STEPS:
             return self.n_steps - self.began == self.most
-        period = None if time is None else self._period_of(time)
-        return self.n_steps == 0 or (period is not None and (self.period is None or period > self.period))
+        period = self._period_of(time)
+        return self.period is None or (period is not None and period > self.period)
 
     def _period_of(self, time: str) -> str | None:
         if self.every == STEPS:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from decimal import Decimal
 from itertools import pairwise
+from typing import cast
 
 from temporaldp.correlation.moments import (
     JITTER,
@@ -126,5 +127,4 @@ class Calendar:
 
 def _value(one: Moment) -> Decimal:
     """Value of a moment that has an order."""
-    assert isinstance(one.value, Decimal)
-    return one.value
+    return cast("Decimal", one.value)

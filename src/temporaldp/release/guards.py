@@ -69,13 +69,9 @@ class Guard(ABC):
     def identity(self, salt: str | None) -> dict[str, Any]:
         """Configuration of a ledger, as JSON values; `salt` is that of the digests in it, None for a new one."""
 
-    def position(self, n_steps: int, time: str | None) -> int:
-        """Position of the next step in the plan, after n steps; at this time, if it is known."""
+    def position(self, n_steps: int, time: str) -> int:
+        """Position of the next step in the plan, after n steps, at this time."""
         return n_steps
-
-    @abstractmethod
-    def next_epsilon(self, step: int, *, last: bool) -> float:
-        """Default budget of the next step, at this position, in nats."""
 
     @abstractmethod
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
@@ -160,10 +156,9 @@ class PlanGuard(Guard):
         self.noise, self.horizon = plan.noise, plan.horizon
         self.has_phases = plan.has_phases
 
-    def position(self, n_steps: int, time: str | None) -> int:
+    def position(self, n_steps: int, time: str) -> int:
         """Position of the next step; an error if its time is at another phase of a clock than the plan's step."""
-        if time is not None:
-            self._plan.require_phase(time, n_steps)
+        self._plan.require_phase(time, n_steps)
         return n_steps
 
     def identity(self, salt: str | None) -> dict[str, Any]:
@@ -174,10 +169,6 @@ class PlanGuard(Guard):
             "plan": plan_digest(self._plan),
             **self._plan.terms,
         }
-
-    def next_epsilon(self, step: int, *, last: bool) -> float:
-        """Epsilon of the next step of the plan."""
-        return float(self._plan.epsilons_for(1, start=step)[0])
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
         """Measurement of the next step of the plan."""

@@ -72,10 +72,10 @@ class RenewedGuard(PlanGuard):
             "correlations": correlations_of(account_of(self.accountant).population.users, salt=salt),
         }
 
-    def position(self, n_steps: int, time: str | None) -> int:
+    def position(self, n_steps: int, time: str) -> int:
         """Position in the epoch, which begins at one of the phases of a clock for which the plan was checked."""
         position = self._epochs.position(time)
-        when = None if time is None or self._epochs.every == STEPS or n_steps else by_the_clock(time)
+        when = None if self._epochs.every == STEPS or n_steps else by_the_clock(time)
         is_within_a_day = when is not None and when.timetuple()[3:6] != (0, 0, 0) and len(self._starts) < self._period
         if position == 0 and (n_steps % self._period not in self._starts or is_within_a_day):
             raise InputError(
@@ -84,14 +84,10 @@ class RenewedGuard(PlanGuard):
             )
         return position
 
-    def next_epsilon(self, step: int, *, last: bool) -> float:
-        """The plan's, of the step within its epoch; less in an epoch within which another correlation was adopted."""
-        is_shared = step > 0 and self._epochs.began < self._shared_until
-        return super().next_epsilon(step, last=last) * (self._share if is_shared else 1.0)
-
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
         """The plan's, of the step within its epoch; less in an epoch within which another correlation was adopted."""
-        granted = self.next_epsilon(step, last=last)
+        is_shared = step > 0 and self._epochs.began < self._shared_until
+        granted = float(self._plan.epsilons_for(1, start=step)[0]) * (self._share if is_shared else 1.0)
         made = super().measurement(mechanism, step, granted if epsilon is None else epsilon, last=last)
         if made.epsilon > granted:
             raise BudgetError(

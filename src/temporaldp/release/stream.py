@@ -134,7 +134,9 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         known = [one.states for one in account_of(accountant).population.users] if accountant is not None else []
         named = None if states is None else state_names(states)
         self.states = named or (plan.source.states if plan is not None else None) or next(iter(known), None)
-        _require_schema(mechanism, self.states)
+        n_states = getattr(mechanism, "n_states", None)
+        if isinstance(n_states, int) and self.states is not None and n_states != len(self.states):
+            raise InputError(f"the mechanism counts {n_states} states, but the release has {len(self.states)}")
         self.step = printable(step, "step") if step else (None if plan is None else plan.source.step)
         self._configured: dict[str, Any] = {
             "horizon": None,
@@ -345,12 +347,6 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             total = int(np.sum(np.asarray(snapshot)))
             text = with_filtered(text, self._filter.next_step(self.ledger, output, epsilon, total))
         return text, input_digest.input_digest(snapshot)
-
-
-def _require_schema(mechanism: Any, states: Sequence[str] | None) -> None:
-    n_states = getattr(mechanism, "n_states", None)
-    if isinstance(n_states, int) and states is not None and n_states != len(states):
-        raise InputError(f"the mechanism counts {n_states} states, but the release has {len(states)}")
 
 
 def request_of(time: object, epsilon: float | None, *, last: bool, data: Any = None) -> StepRequest:

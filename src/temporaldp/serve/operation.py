@@ -40,8 +40,8 @@ async def metrics(request: Request) -> Response:
 @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
 def docs(request: Request) -> str:
     """Return the page of the API documentation."""
-    content = {"description": request.app.openapi(), "problem": Problem.model_json_schema()}
-    return template("serve/reference.html.j2").render(**content)
+    page = template("serve/reference.html.j2")
+    return page.render(description=request.app.openapi(), problem=Problem.model_json_schema())
 
 
 @router.get("/docs/style.css", include_in_schema=False)

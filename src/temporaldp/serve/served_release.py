@@ -40,7 +40,7 @@ from temporaldp.release.step import StepRequest, Steps
 from temporaldp.release.store import Store
 from temporaldp.release.stream import described
 from temporaldp.serve import messages
-from temporaldp.serve.definition import Definition, Histogram, proved, unspent
+from temporaldp.serve.definition import Definition, Elsewhere, Histogram, proved, unspent
 from temporaldp.values import REPLACE_ONE
 
 
@@ -52,18 +52,17 @@ class RepeatedDifferentlyError(InputError):
 class ServedMechanism:
     """Counts with discrete Laplace noise, or charges for outputs that are drawn elsewhere."""
 
-    histogram: DiscreteLaplaceHistogram | None
-    elsewhere: str | None
+    output: Histogram | Elsewhere
 
     def __call__(self, counts: tuple[int, ...] | None, epsilon: float) -> Any:
         """Return the noisy counts; where there are none, what was charged. `InputError` for counts of another release."""
         if counts is None:
             return {"charged": epsilon}
-        if self.histogram is None:
+        if isinstance(self.output, Elsewhere):
             raise InputError(
                 "this release publishes nothing by itself: what it charges is drawn elsewhere; spend a budget"
             )
-        return self.histogram(np.array(counts, dtype=np.int64), epsilon).tolist()
+        return DiscreteLaplaceHistogram(self.output.n_states)(np.array(counts, dtype=np.int64), epsilon).tolist()
 
 
 class ServedGuard(AccountantGuard):
@@ -157,13 +156,7 @@ class ServedRelease:
 
     def __init__(self, store: Store, definition: Definition, reserve: float) -> None:
         self.definition, self.reserve, self._store = definition, reserve, store
-        mechanism = definition.mechanism
-        self._mechanism = (
-            ServedMechanism(DiscreteLaplaceHistogram(mechanism.n_states), None)
-            if isinstance(mechanism, Histogram)
-            else ServedMechanism(None, mechanism.description)
-        )
-        self._guard = ServedGuard(definition, reserve)
+        self._mechanism, self._guard = ServedMechanism(definition.mechanism), ServedGuard(definition, reserve)
         terms = {
             "neighboring_relation": REPLACE_ONE,
             "mechanism": described(self._mechanism),
