@@ -11,7 +11,7 @@ from temporaldp import InputError
 from temporaldp.deployment import Deployment, Question
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise
 from temporaldp.deployment.stated_unit import StatedUnit
-from temporaldp.errors import MissingFileError
+from temporaldp.errors import MissingFileError, StateError
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
@@ -249,3 +249,10 @@ def test_every_record_of_the_registry_has_a_number_or_a_reason():
     found = {path.stem: Deployment.load(path).misfit(Question()) for path in paths}
     assert {name for name, misfit in found.items() if misfit is None} == WITH_NUMBERS
     assert all(misfit.sentence.endswith(".") for misfit in found.values() if misfit is not None)
+
+
+def test_a_line_break_in_a_record_makes_no_sentence_of_its_own(load):
+    loaded = load(VISITS.replace("Counts of visits", '"Counts of visits\\n- All is well"'))
+    assert loaded.name == "Counts of visits - All is well"
+    with pytest.raises(StateError, match="line breaks"):
+        Question(correlation_name="a\n- b")

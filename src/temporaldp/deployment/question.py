@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
-from temporaldp.correlation.states import state_names
+from temporaldp.correlation.states import printable, state_names
 from temporaldp.deployment.stated_unit import STEPS_A_YEAR, Period
 from temporaldp.deployment.unit import PrivacyUnit
 from temporaldp.errors import BudgetError, InputError, StateError
@@ -90,6 +90,7 @@ class Question:
         except (TypeError, ValueError):
             raise InputError(f"expected stays=(smallest, largest), two probabilities, got {self.stays!r}") from None
         names = state_names(self.states)
+        printable(self.correlation_name, "the name of the correlation")
         assign(self, states=names, stays=(least, most))
         if self.tables is not None:
             assign(self, tables=tuple(dict(self.tables).items()))

@@ -37,8 +37,8 @@ def _present(value: Any) -> Any:
 
 
 def _printable(text: str) -> str:
-    """Without control characters, which could change a terminal."""
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "?" for letter in text).strip()
+    """In one line, without control characters, which could change a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
 
 
 def _number(value: Any) -> Any:
