@@ -29,4 +29,4 @@ def test_numbers_that_equal_one_another_are_told_apart():
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
 def test_no_row_has_a_number_that_json_lacks(value):
     with pytest.raises(ValueError, match=r"finite|JSON"):
-        _ = LedgerRow(0, "0", 0.1, value, None, False, None, None, None, "").signed
+        signed(LedgerRow(0, "0", 0.1, value, None, False, None, None, None, ""))
