@@ -237,7 +237,7 @@ def test_a_horizon_whose_plan_is_made_anew(place, reserve):
                 accountant.remaining(),
                 len(found),
                 found.forecast([len(found)])[0].parameter,
-                found.steps_left,
+                found.guard.horizon - len(found),
             ]
 
     with opened(place, horizon=14, reserve=reserve) as found:
@@ -251,7 +251,7 @@ def test_a_horizon_whose_plan_is_made_anew(place, reserve):
     with opened(place, horizon=14, reserve=reserve) as found:
         for time in (12, 13):
             found.release([70, 30], time=time)
-        assert found.steps_left == 0
+        assert len(found) == found.guard.horizon
         assert temporal_leakage(ADVERSARY, found.ledger.epsilons).worst <= 1.0
 
 

@@ -65,7 +65,7 @@ def test_each_step_has_its_own_noise_once_and_is_resumed(place):
     with opened(place, mechanism=first) as stream:
         outputs = [stream.release("a", time=k) for k in range(2)]
         assert stream.release("a", time=1) == outputs[1] == [2, "a"]
-        assert stream.steps_left == 2 and stream.accountant is None
+        assert stream.guard.horizon - len(stream) == 2 and stream.accountant is None
     with opened(place, mechanism=second) as stream:
         assert [stream.release("a", time=k) for k in range(4)][:2] == outputs
         with pytest.raises(BudgetError, match="for 4 steps"):
@@ -188,6 +188,6 @@ def test_a_plan_for_ever_has_no_last_step(place):
     with opened(place, lasting, mechanism) as stream:
         for time in range(5):
             stream.release("x", time=time)
-        assert stream.steps_left is None
+        assert stream.guard.horizon is None
         assert stream.forecast([5])[0].epsilon == lasting.epsilons[0]
     assert mechanism.scales == [lasting.scales[0]] * 5

@@ -35,6 +35,7 @@ horizon = 47         # steps
 
 [report]
 title = "Sleep stages of 76 people, every five minutes"
+step = "5 min"
 true_counts = true   # shown beside the released ones: for internal use only
 """
 

@@ -68,7 +68,7 @@ def report(
             assigned = any(one.startswith(("correlation.", "history.")) for one in assignments or [])
             evidence, inputs = reported_ledger(subject, is_other=history_path is not None or assigned)
     with working("drawing", writes=True):
-        write_report(evidence, target, title=subject.report.title)
+        write_report(evidence, target, title=subject.report.title, step=subject.report.step)
     scarce, absent = (None, None) if inputs is None else (inputs.scarcity, absences(inputs.trajectories))
     internal = "the page is marked as internal: " + " ".join(evidence.internal) if evidence.internal else None
     warn(scarce, *evidence.warnings, absent, internal)

@@ -129,6 +129,8 @@ def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
     Every different time is read once.
     """
     found = traces.asked(f"SELECT time, min(row) AS row FROM rows GROUP BY time LIMIT {MOST_SPELLINGS + 1}")
+    if not len(found):
+        raise TraceError(f"the {traces.kind} has a header but no rows")
     if len(found) > MOST_SPELLINGS:
         raise TraceError(
             f"column {traces.time!r} holds more than {MOST_SPELLINGS} different times as text; write them as "

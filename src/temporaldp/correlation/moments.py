@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import ROUND_FLOOR, Context, Decimal
 from fractions import Fraction
 from functools import lru_cache
@@ -82,13 +82,17 @@ def label_of(time: Any) -> str:
 def moment(label: str) -> Moment:
     """Position of a label in time."""
     word = " ".join(unicodedata.normalize("NFKC", label).split())
-    if re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", word):
+    if re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", word):
         return Moment(NUMBER, _exact(word))
     if (when := _timestamp(word)) is not None:
         return when
-    if numbered := re.fullmatch(r"(.*?) ?(\d+)", word.casefold()):
-        return Moment(f"{WORD} {numbered[1]}", _exact(numbered[2]))
-    return Moment(WORD, word.casefold())
+    folded = word.casefold()
+    end = len(folded)
+    while end and folded[end - 1].isdecimal():
+        end -= 1
+    if end < len(folded):
+        return Moment(f"{WORD} {folded[:end].removesuffix(' ')}", _exact(folded[end:]))
+    return Moment(WORD, folded)
 
 
 def distance(before: str, label: str) -> float | None:
@@ -185,17 +189,18 @@ def _months(before: str, label: str) -> int | None:
 
 
 def _timestamp(word: str) -> Moment | None:
-    """An ISO date, month, week or timestamp; exact, to any digit."""
+    """An ISO date, month or timestamp; exact, to any digit."""
     if short := re.fullmatch(r"(\d{4})-(\d{1,2})(?:-(\d{1,2}))?", word):
         word = f"{short[1]}-{int(short[2]):02d}-{int(short[3] or 1):02d}"
-    elif not re.match(r"\d{4}-(\d\d-\d\d|W)", word):
+    elif not re.match(r"\d{4}-\d\d-\d\d", word):
         return None
-    whole, fraction = re.fullmatch(r"(.*?:\d\d)\.(\d+)(.*)", word), "0"
+    whole, fraction = re.fullmatch(r"(.*?\d\d:?\d\d:?\d\d)[.,](\d+)(.*)", word), "0"
     if whole is not None:
         word, fraction = whole[1] + whole[3], whole[2]
     try:
         found = datetime.fromisoformat(word)
-    except ValueError:
+        found.astimezone(UTC)  # beyond the years 1 to 9999 there are no labels
+    except (ValueError, OverflowError):
         return None
     exact, ahead = Context(prec=len(fraction) + 28), found.utcoffset()
     seconds = (found.replace(tzinfo=None) - EPOCH) // timedelta(seconds=1)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation.moments import DATE, INSTANT, WORD, microseconds, moment
+from temporaldp.correlation.moments import DATE, INSTANT, NUMBER, WORD, Moment, microseconds, moment
 from temporaldp.correlation.states import printable
 from temporaldp.errors import TraceError
 
@@ -85,6 +88,8 @@ def _with_steps(labels: tuple[str, ...], codes: NDArray[np.intp], values: NDArra
     if not distances.size:
         return Times(labels, codes, np.zeros(0, dtype=bool), None)
     shortest = int(np.argmin(distances))
+    if distances[shortest] == 0.0:
+        raise TraceError(f"{labels[shortest]!r} and {labels[shortest + 1]!r} in {where} are one time; write it once")
     consecutive = distances <= distances[shortest] * (1.0 + STEP_TOLERANCE)
     if 2 * int(consecutive.sum()) < len(distances):
         raise TraceError(
@@ -112,7 +117,7 @@ def _stamps(values: NDArray[np.datetime64], zone: str) -> tuple[str, ...]:
 
 def in_utc(column: NDArray[Any]) -> bool:
     """Whether the times of a column, which are alike, were written with an offset, so that they now stand in UTC."""
-    return column.dtype.kind == "O" and moment(str(column[0])).kind == INSTANT
+    return column.dtype.kind == "O" and len(column) > 0 and _entry(str(column[0])).kind == INSTANT
 
 
 def comparable(column: NDArray[Any], name: str, place: Place | None = None) -> NDArray[Any]:
@@ -134,7 +139,7 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
     """Text as int64, float64 or datetime64, whichever fits every entry."""
     unique, codes = np.unique(column.astype(str), return_inverse=True)
     words = unique.tolist()
-    kinds, values = _read(words)
+    kinds, values = _read(words, _entry)
     each = zip(reversed(kinds), reversed(words), strict=True)
     first = {WORD if kind.startswith(WORD) else kind: word for kind, word in each}
     if WORD in first:
@@ -153,19 +158,31 @@ def _parsed(column: NDArray[Any], name: str, place: Place | None = None) -> NDAr
         )
     for word in words:
         printable(word, f"time in column {name!r}")
-    return _array(words, kinds[0], values)[codes]
+    return _array(words, kinds[0] if kinds else NUMBER, values)[codes]
 
 
-def _read(words: Sequence[str]) -> tuple[list[str], list[Any]]:
-    """Kinds of moments, and their values: numbers, or microseconds since 1970 of dates."""
-    moments = map(moment, words)
-    found = [(one.kind, one.value if one.clock is None else microseconds(one.value)) for one in moments]
-    return [kind for kind, _ in found], [value for _, value in found]
+def _entry(word: str) -> Moment:
+    """Position in time of an entry of a column, where an ISO week is the date on which it begins, and infinity a word."""
+    week = re.match(r"\d{4}-W\d\d(-\d)?", word.strip())
+    if week is not None:
+        with suppress(ValueError):
+            word = date.fromisoformat(week[0]).isoformat() + word.strip()[week.end() :]
+    return moment(word)
+
+
+def _read(words: Sequence[str], position: Callable[[str], Moment] = moment) -> tuple[list[str], list[Any]]:
+    """Kinds of moments, and their values: numbers, or microseconds since 1970 of dates. A number beyond doubles is a word."""
+    kinds, values = [], []
+    for one in map(position, words):
+        is_beyond = one.kind == NUMBER and math.isinf(float(one.value))
+        kinds.append(WORD if is_beyond else one.kind)
+        values.append(one.value if one.clock is None else microseconds(one.value))
+    return kinds, values
 
 
 def _array(words: Sequence[str], kind: str, values: Sequence[Any]) -> NDArray[Any]:
     """Values of one kind as int64, float64 or datetime64."""
     if kind in {INSTANT, DATE}:
         return np.array(values, dtype=np.int64).view("M8[us]")
-    is_whole = all(re.fullmatch(r"[^\d.]*\d{1,18}\s*", word) for word in words)
+    is_whole = all(re.fullmatch(r"\s*[+-]?\d{1,18}\s*", word) for word in words)
     return np.array(values).astype(np.int64 if is_whole else np.float64)

@@ -124,8 +124,9 @@ class _Rows:
     def times(self) -> Times:
         """The column of times, in order."""
         labels, label_of = np.unique(self.columns["time"], return_inverse=True)
-        header = ordered_labels(labels.tolist())
-        if header is not None and moment(labels[0]).kind.startswith(WORD):  # s00, s01, ..., as columns of a wide table
-            return replace(header, codes=header.codes[label_of])
         with named(self._name):
+            if moment(labels[0]).kind.startswith(WORD):  # s00, s01, ..., as columns of a wide table
+                header = ordered_labels(labels.tolist())
+                if header is not None:
+                    return replace(header, codes=header.codes[label_of])
             return ordered_times(self._raw["time"], "time")

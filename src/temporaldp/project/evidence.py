@@ -36,6 +36,7 @@ from temporaldp.release.outputs import counts_of
 from temporaldp.release.renewal import Renewal, renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.report import EpochLeakage, Evidence
+from temporaldp.values import REPLACE_PERSON
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -165,6 +166,11 @@ def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, nam
     if not len(ledger):
         raise InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")
     known = ledger.configuration
+    if known["neighboring_relation"] == REPLACE_PERSON:
+        raise InputError(
+            f"{ledger.place} is the ledger of a learned correlation, whose guarantee is about all states of a person: "
+            "`temporaldp ledger show` shows it"
+        )
     if plan is not None and ledger.plan != plan_digest(plan):
         raise InputError(f"{ledger.place} was not made with this plan: give the one that it was released with")
     if "noise" in known and plan is None:

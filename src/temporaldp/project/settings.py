@@ -253,6 +253,7 @@ class ReportSettings(Section):
 
     output: Path | None = Field(None, description="Where to write the page (.html).")
     title: str = Field("Temporal privacy leakage report", description="Heading of the page.")
+    step: str | None = Field(None, description="Length of a step for figures, such as 5 min, where times are numbers.")
     released: Path | None = Field(None, description="Released histograms to show.")
     true_counts: bool = Field(False, description="Show true counts beside released ones: for internal use only.")
     name_users: bool = Field(False, description="Name the user with the largest leakage (with per_user).")

@@ -162,7 +162,7 @@ def followed(end: End, rows: Iterable[LedgerRow], events: Iterable[LedgerEvent],
             what = (
                 f"step {entry.step} (time {entry.time!r})"
                 if isinstance(entry, LedgerRow)
-                else f"event {entry.number} ({entry.kind})"
+                else f"event {entry.number} ({entry.kind}, {entry.at})"
             )
             raise changed(place, f"{what} was changed after it was written, or one before it was")
         n_steps += is_row

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -153,8 +154,9 @@ def _require_continuation(trajectories: Traces, stream: ContinualRelease[Any, An
             f"time {new[0]!r} comes before steps that were released already, but was not released itself; steps are accounted "
             "for in order, so a late one cannot be released any more: leave it out"
         )
-    left, steps = stream.steps_left, stream.completed(new)
-    if left is not None and len(steps) > left:
+    steps, horizon = stream.completed(new), stream.guard.horizon
+    left = math.inf if horizon is None else horizon - len(stream)
+    if len(steps) > left:
         raise SpentError(
             f"the release ends before the data do: its plan or horizon has room for {max(left, 0)} more, the data have "
             f"{len(steps)} new steps; leave out the last, or begin another release with a ledger of its own, such as one whose "

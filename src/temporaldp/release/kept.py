@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -32,13 +31,6 @@ def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None
     """Salted digests of every adversary's matrices, sorted; users are not named."""
     grain = secrets.token_hex(16) if salt is None else salt
     return {"salt": grain, "users": sorted(_digest(adversary, grain) for adversary in adversaries)}
-
-
-def difference(kept: dict[str, Any], now: dict[str, Any]) -> str:
-    """Difference of two results of `correlations_of` with one salt, in words."""
-    before, after = Counter(kept["users"]), Counter(now["users"])
-    gone, new = (before - after).total(), (after - before).total()
-    return f"{gone} of the ledger's {before.total()} are none of this release's {after.total()}, and {new} of those are new"
 
 
 def plan_digest(plan: Plan) -> str:

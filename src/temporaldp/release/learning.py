@@ -6,11 +6,12 @@ import os
 
 import numpy as np
 
-from temporaldp.accounting import TemporalAccountant
+from temporaldp.accounting import accounting_blocks, temporal_leakage
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.traces import Traces
 from temporaldp.counts.transitions import TransitionHistogram, adversary_of
 from temporaldp.errors import EstimationError
+from temporaldp.planning import BudgetPlan
 from temporaldp.release.stream import ContinualRelease
 from temporaldp.values import positive, real_number, whole_number
 
@@ -84,15 +85,21 @@ def learn_correlation(
     budget = positive(epsilon, "epsilon")
     if ledger is None:
         return adversary_of(mechanism(trajectories, budget), trajectories, mechanism, budget, level)
-    accountant = TemporalAccountant(Adversary(), alpha=budget)
+    # One step, of one budget; accountants of blocks around count states, not people.
+    plan = BudgetPlan(
+        leakage=temporal_leakage(Adversary(), [budget]), alpha=budget, epsilons=np.array([budget]), method="uniform"
+    )
     described = f"{mechanism!r} of {trajectories.n_users} people"
-    with ContinualRelease(
-        mechanism,
-        ledger=ledger,
-        accountant=accountant,
-        states=trajectories.states,
-        step=trajectories.step,
-        description=described,
-    ) as release:
+    with (
+        accounting_blocks.settled(),
+        ContinualRelease(
+            mechanism,
+            ledger=ledger,
+            plan=plan,
+            states=trajectories.states,
+            step=trajectories.step,
+            description=described,
+        ) as release,
+    ):
         noisy = np.asarray(release.release(trajectories, time="correlation", epsilon=budget, last=True))
     return adversary_of(noisy, trajectories, mechanism, budget, level)

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -34,7 +35,6 @@ from temporaldp.release.chain import (
 from temporaldp.release.checkpoints import last_checkpoint
 from temporaldp.release.closing import Closing
 from temporaldp.release.high_water import keep_mark, require_mark
-from temporaldp.release.kept import difference
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import LEDGER, Transaction
@@ -441,8 +441,11 @@ def _read_configuration(spelled: str, place: str) -> dict[str, Any]:
 
 def _differs(key: str, kept: Any, asked: Any) -> str:
     if key == "correlations" and kept is not None and asked is not None:
+        before, after = Counter(kept["users"]), Counter(asked["users"])
+        gone, new = (before - after).total(), (after - before).total()
         return (
-            f"correlations: {difference(kept, asked)} (other matrices, history, prior or order of states); if what the "
+            f"correlations: {gone} of the ledger's {before.total()} are none of this release's {after.total()}, and {new} of "
+            "those are new (other matrices, history, prior or order of states); if what the "
             "adversary knows has changed, `temporaldp ledger adopt` goes on with the new one"
         )
     if key in {"correlations", "plan"}:

@@ -20,10 +20,12 @@ def as_text(output: Any) -> str:
     InputError
         The output has another type, and could not be restored exactly.
     """
+    # An array or number of NumPy's, and no subclass with more to it (a mask, a unit).
+    is_array = (type(output) is np.ndarray or isinstance(output, np.generic)) and output.dtype.kind in "biufU"
     try:
         document = (
             {"array": output.tolist(), "dtype": output.dtype.str, "shape": output.shape}
-            if _is_plain_array(output)
+            if is_array
             else {"value": output}
         )
         text = json.dumps(document, separators=(",", ":"), allow_nan=False)
@@ -48,11 +50,6 @@ def filtered_of(text: str) -> dict[str, Any] | None:
     """JSON values stored beside an output; None if there are none."""
     found: dict[str, Any] | None = json.loads(text).get("filtered")
     return found
-
-
-def _is_plain_array(output: Any) -> bool:
-    """An array or number of NumPy's, and no subclass with more to it (a mask, a unit)."""
-    return (type(output) is np.ndarray or isinstance(output, np.generic)) and output.dtype.kind in "biufU"
 
 
 def from_text(text: str) -> Any:

@@ -198,7 +198,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
                 again = row.step in self._published
                 if not again:
                     made = budget_measurement(self._table_mechanism, row.epsilon * self.share, row.step)
-                    output = as_text(self._steps.drawn(made, snapshot))
+                    drawn = self._steps.drawn(made, snapshot)
                     writer.note(
                         TABLE,
                         by=self.table,
@@ -206,7 +206,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
                             "step": row.step,
                             "epsilon": made.epsilon,
                             "mechanism": self._described,
-                            "output": output,
+                            "output": None if drawn is None else as_text(drawn),
                             "digest": input_digest.input_digest(snapshot),
                         },
                     )
@@ -244,7 +244,8 @@ class SharedRelease(ContinualRelease[Any, Any]):
         """
         new = {one.time: one for one in super().forecast(times)}
         found = []
-        for time in (label_of(one) for one in times if self.published(one) is None):
+        step_of, labels = self._steps.calendar.position, map(label_of, times)
+        for time in (label for label in labels if step_of(label) not in self._published):
             charged = new.get(time) or super().row(time)._replace(leakage=self.leakage)
             made = budget_measurement(self._table_mechanism, charged.epsilon * self.share, len(self))
             found.append(Forecast(time, made.parameter, made.epsilon, charged.leakage))

@@ -167,11 +167,6 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         """Copy of the accountant, as of the last step. Only the release may spend with it."""
         return self.guard.accountant
 
-    @property
-    def steps_left(self) -> int | None:
-        """Number of steps that the plan or the horizon has left; None over an infinite horizon."""
-        return None if self.guard.horizon is None else self.guard.horizon - len(self)
-
     def has(self, time: object) -> bool:
         """Whether the ledger has this time, in any spelling, as of the last reading or writing."""
         return self._steps.calendar.position(label_of(time)) is not None

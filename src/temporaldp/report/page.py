@@ -53,13 +53,17 @@ def _data_url(figure: Figure, step: str | None = None) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(figure)).decode('ascii')}"
 
 
-def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage report") -> str:
+def render_report(
+    evidence: Evidence, *, title: str = "Temporal privacy leakage report", step: str | None = None
+) -> str:
     """Return the report as one HTML document: verdict, guarantee, reasons, assumptions, figures, method, numbers.
 
     Parameters
     ----------
     evidence : Evidence
     title : str
+    step : str, optional
+        Length of a step, for the labels of figures. Default: that of the plan.
 
     Returns
     -------
@@ -68,7 +72,7 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
     """
     series, plan = evidence.leakage, evidence.plan
     return template("report/page.html.j2").render(
-        step=None if plan is None else plan.source.step,
+        step=plan.source.step if step is None and plan is not None else step,
         title=title,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         evidence=evidence,
@@ -85,15 +89,21 @@ def render_report(evidence: Evidence, *, title: str = "Temporal privacy leakage 
     )
 
 
-def write_report(evidence: Evidence, path: str | Path, *, title: str = "Temporal privacy leakage report") -> None:
-    """Write the report to one HTML file, whole or not at all.
+def write_report(
+    evidence: Evidence,
+    path: str | Path,
+    *,
+    title: str = "Temporal privacy leakage report",
+    step: str | None = None,
+) -> None:
+    """Write the report to one HTML file, whole or not at all; `title` and `step` as for `render_report`.
 
     Raises
     ------
     OutputError
         The file cannot be written; its previous content is unchanged.
     """
-    write_text(path, render_report(evidence, title=title))
+    write_text(path, render_report(evidence, title=title, step=step))
 
 
 def _noise(evidence: Evidence) -> float | None:

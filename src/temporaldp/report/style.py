@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -116,8 +117,8 @@ def one_plot(height: float, axes: Axes | None, *, width: float = WIDTH) -> tuple
 
 
 def name_step(figure: Figure, step: str | None) -> None:
-    """Add the length of a step, if it is known, to the labels of axes of time."""
-    for axes in figure.axes if step else ():
+    """Add the length of a step, if it is known with its unit, to the labels of axes of time."""
+    for axes in figure.axes if step and re.search("[a-z]", step) else ():
         if (name := axes.get_xlabel()) in {"step", "time"}:
             axes.set_xlabel(f"{name} ({step})")
 

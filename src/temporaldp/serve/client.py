@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 import uuid
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from temporaldp.errors import InputError, RequestRefusedError, ServiceError
 from temporaldp.extras import needing
 from temporaldp.release.closing import Closing
+
+ADDRESS = r"https?://(\[[0-9a-fA-F:.]+\]|[^\s/:?#@\[\]]+)(:[0-9]{1,5})?/*"
+"""Scheme, host and port."""
 
 
 class Client(Closing):
@@ -39,10 +42,11 @@ class Client(Closing):
             import httpx
             import tenacity
 
-        found = urlsplit(address)
-        if found.scheme not in {"http", "https"} or not found.hostname or found.path.strip("/"):
+        if not re.fullmatch(ADDRESS, address):
             raise InputError(f"expected an address like http://127.0.0.1:8477, got {address!r}")
-        self._place, self._patience = f"{found.scheme}://{found.netloc.rpartition('@')[2]}", patience
+        if not re.fullmatch("[!-~]+", token):
+            raise InputError("expected a token of `temporaldp token create`, without blanks or line breaks")
+        self._place, self._patience = address.rstrip("/"), patience
         self._http = httpx.Client(
             base_url=self._place,
             headers={"Authorization": f"Bearer {token}"},
@@ -50,9 +54,10 @@ class Client(Closing):
             verify=ssl.create_default_context(),  # the certificates that the machine trusts
             trust_env=False,  # no proxy
         )
-        failures = httpx.HTTPError, ServiceError, json.JSONDecodeError, UnicodeDecodeError, TypeError
+        failures = httpx.HTTPError, ServiceError, ValueError, TypeError  # the last two of answers that are no objects
         self._repeated = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(failures),
+            retry=tenacity.retry_if_exception_type(failures)
+            & tenacity.retry_if_not_exception_type(RequestRefusedError),
             wait=tenacity.wait_random_exponential(0.05, max=2.0),  # clients do not come all at once
             stop=tenacity.stop_before_delay(patience),
             retry_error_callback=self._give_up,
@@ -140,9 +145,8 @@ class Client(Closing):
         return self._get(f"/v1/releases/{release}/verify", head=head)
 
     def _post(self, path: str, body: dict[str, Any], key: str | None = None) -> dict[str, Any]:
-        return self._repeated(
-            self._asked, "POST", path, json=body, headers={"Idempotency-Key": key or uuid.uuid4().hex}
-        )
+        headers = {"Content-Type": "application/json", "Idempotency-Key": str(key or uuid.uuid4().hex).encode()}
+        return self._repeated(self._asked, "POST", path, content=json.dumps(body, allow_nan=False), headers=headers)
 
     def _get(self, path: str, **query: Any) -> dict[str, Any]:
         return self._repeated(self._asked, "GET", path, params=_given(**query))

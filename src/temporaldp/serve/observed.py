@@ -106,7 +106,8 @@ class Observed:
             await (refusal or self._app)(scope, receive, send_guarded)
         except Exception as error:
             fields["fault"] = type(error).__name__
-            fields["at"] = _places(error)
+            frames = traceback.extract_tb(error.__traceback__)[-8:]
+            fields["at"] = [f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}" for frame in frames]
             self._metrics.faults.labels(kind=fields["fault"]).inc()
             if not status:
                 fault = answer(500, "A fault of the server", "it was written to the server's log")
@@ -152,11 +153,3 @@ def log_line(log: TextIO, **fields: Any) -> None:
     """Write a line of JSON with the time."""
     line = {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
     print(json.dumps(line), file=log, flush=True)
-
-
-def _places(error: BaseException) -> list[str]:
-    """Return where an error came from, without its message, which may contain data."""
-    return [
-        f"{frame.filename.rsplit('/', 1)[-1]}:{frame.lineno}"
-        for frame in traceback.extract_tb(error.__traceback__)[-8:]
-    ]

@@ -8,7 +8,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.counts.histogram import granted_scale
-from temporaldp.errors import LedgerChangedError, LedgerError
+from temporaldp.errors import LedgerChangedError, LedgerError, LedgerMismatchError
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.database import Database, connect
 from temporaldp.release.store import Store
@@ -111,7 +111,8 @@ class Service:
         store = Store(self.database, release, is_shared=True)
         if store.heading() is None:
             reserve = proved(definition.promise, None).reserve
-            self._keep(release, ServedRelease(store, definition, reserve))
+            with suppress(LedgerMismatchError):  # of another request, which created it meanwhile
+                self._keep(release, ServedRelease(store, definition, reserve))
         found = self.find(release)
         if found.definition != definition:
             raise RepeatedDifferentlyError(

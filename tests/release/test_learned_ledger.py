@@ -1,0 +1,18 @@
+"""The ledger of a learned correlation: one spend about people, apart from accounts of states."""
+
+from __future__ import annotations
+
+import pytest
+
+from temporaldp import Adversary, Ledger, TemporalAccountant, learn_correlation, load_sample
+
+
+@pytest.mark.parametrize("epsilon", [0.4, 1e4])
+def test_an_accountant_around_does_not_count_it(tmp_path, epsilon):
+    with TemporalAccountant(Adversary(), alpha=1.0) as accountant:
+        learn_correlation(load_sample(), epsilon=epsilon, ledger=tmp_path / "learned.db")
+        accountant.spend(0.05)
+    assert accountant.spent.tolist() == [0.05]
+    with Ledger(tmp_path / "learned.db") as ledger:
+        assert ledger.epsilons.tolist() == [epsilon] and ledger[0].last
+        assert ledger.configuration["neighboring_relation"] == "replace_person"
