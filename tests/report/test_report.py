@@ -65,8 +65,8 @@ def released():
 
 
 def labels_of(figure):
-    """The texts in the legend of the first plot."""
-    return {text.get_text() for text in figure.axes[0].get_legend().get_texts()}
+    """The texts beside the lines of the first plot."""
+    return {text.get_text() for text in figure.axes[0].texts}
 
 
 def text_of(page):
