@@ -149,6 +149,34 @@ def test_what_learning_a_correlation_has_cost_stays_with_the_ledger(days):
     assert recipe.inputs == {"learnt.json": sha256(days / "learnt.json")}
 
 
+@pytest.mark.parametrize("where", ["plan", "ledger"])
+def test_what_learning_the_correlation_of_a_plan_has_cost_is_in_reports_against_another_one(days, where):
+    run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", "paid.db", "-o", "learnt.json")
+    bound = ("--set", "privacy.bound=paper")
+    run(
+        days,
+        "plan",
+        "--set",
+        "correlation.file=learnt.json",
+        *bound,
+        "--alpha",
+        "1",
+        "--horizon",
+        "20",
+        "-o",
+        "plan.json",
+    )
+    other = ("--history", "past.csv", "--set", "correlation.prior=1", *bound)
+    if where == "plan":
+        run(days, "report", "--plan", "plan.json", *other, "-o", "page.html")
+    else:
+        run(days, "release", "morning.csv", "--plan", "plan.json", *other, "--ledger", "planned.db", "-o", "out.csv")
+        run(days, "report", "--ledger", "planned.db", "-o", "page.html")
+    assert "Learning the correlation cost 8 nats" in " ".join((days / "page.html").read_text().split())
+    shown = " ".join(run(days, "ledger", "show", "paid.db").stdout.split())
+    assert "enforced by" not in shown
+
+
 @pytest.mark.long
 def test_a_file_of_somebody_else_is_not_replaced(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.csv")

@@ -212,3 +212,10 @@ def test_a_clock_is_at_the_phase_of_the_first_step_of_a_release(tmp_path):
         temporaldp("report", *clock, *phase, *alone, "page.html", cwd=tmp_path)
         pages.append((tmp_path / "page.html").read_text().partition("<h2>Every step</h2>")[2])
     assert pages[0] == pages[1] != pages[2]
+    spent = ["--epsilon", "0.3", "--released", "alone.csv", "-o", "page.html"]
+    pages = []
+    for phase in ([], ["--set", "correlation.phase=2"], ["--set", "correlation.phase=0"]):
+        done = temporaldp("report", *clock, *phase, *spent, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        pages.append((tmp_path / "page.html").read_text().partition("<h2>Every step</h2>")[2])
+    assert pages[0] == pages[1] != pages[2]

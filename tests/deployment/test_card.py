@@ -269,6 +269,8 @@ def test_units_by_default(load):
         ({"stays": 0.9}, InputError, "two probabilities"),
         ({"at": 0.2}, InputError, "within the range"),
         ({"horizon": 0}, BudgetError, "at least 1"),
+        ({"horizon": 10**400}, BudgetError, "at most 10000000 steps"),
+        ({"tables": {"a\nb": 0.5}}, StateError, "the name of a table"),
         ({"horizon": 3, "since": datetime.date(2020, 1, 1)}, InputError, "either a horizon or dates"),
         ({"until": datetime.date(2020, 1, 1)}, InputError, "first day"),
         ({"since": datetime.date(2020, 1, 2), "until": datetime.date(2020, 1, 1)}, InputError, "in order"),

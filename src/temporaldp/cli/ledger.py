@@ -300,6 +300,8 @@ def _span(ledger: Ledger) -> str:
 
 
 def _enforced_by(known: dict[str, Any]) -> str:
+    if known["neighboring_relation"] == REPLACE_PERSON:
+        return ""  # one spend; no state leaks through time
     parts = []
     if known["correlations"] is not None:
         users = len(known["correlations"]["users"])

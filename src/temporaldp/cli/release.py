@@ -15,7 +15,7 @@ from temporaldp.cli.operation import LedgerRun, logged, nearly_used, trial_place
 from temporaldp.cli.released import refuse_existing, say_forecast, say_release
 from temporaldp.cli.render import warn, working
 from temporaldp.errors import InputDiffersWarning
-from temporaldp.project.publishing import publish
+from temporaldp.project.publishing import publish, smoothed
 from temporaldp.project.release import ReleaseSetup, checked_output, setup_of
 
 
@@ -72,9 +72,10 @@ def _publish(
     run = None if stream is None else LedgerRun(stream, setup.data)
     with working("drawing noise", stored=stream), warnings.catch_warnings():
         warnings.simplefilter("ignore", InputDiffersWarning)
-        released, smoothing = publish(setup, stream)
-    save_released(released, output, **setup.settings.traces.own_names)
+        released = publish(setup, stream)
+        save_released(released, output, **setup.settings.traces.own_names)
+        line |= {} if run is None else run.facts
+        smoothing = smoothed(released, setup, stream)
     if run is not None:
-        line |= run.facts
         warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
     say_release(released, setup, output, as_json, smoothing, run)

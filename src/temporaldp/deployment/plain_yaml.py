@@ -18,21 +18,27 @@ LARGEST_FILE = 256 * 1024
 """Bytes; the longest record of the registry has 12 thousand."""
 
 
-NUMBERS = {
+SCALARS = {
+    "null": r"(~|null|Null|NULL)?$",
+    "bool": r"(true|True|TRUE|false|False|FALSE)$",
     "int": r"[-+]?(0|[1-9][0-9]*)$",
     "float": r"[-+]?([0-9]*\.[0-9]+|[0-9]+\.?)([eE][-+]?[0-9]+)?$|[-+]?\.(inf|Inf|INF)$|\.(nan|NaN|NAN)$",
 }
-"""Numbers, as YAML 1.2 has them: 1.1 would read 010 as 8, 1:30 as 90, and 1e-9 as text."""
+"""What is not text, as in YAML 1.2: in 1.1, 010 is 8, 1:30 is 90, yes is true, and 1e-9 is text."""
 
 
 class PlainLoader(yaml.SafeLoader):
-    """SafeLoader, which knows no tags, without anchors and repeated fields, with the numbers of YAML 1.2."""
+    """SafeLoader without tags, anchors and repeated fields, with the scalars of YAML 1.2."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return the next node; an error where it has an anchor, or is an alias."""
+        """Return the next node; an error where it has an anchor or a tag, or is an alias."""
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if event.anchor is not None:
             raise yaml.MarkedYAMLError(None, None, "an anchor or alias (& or *): write values out", event.start_mark)
+        if getattr(event, "tag", None) is not None:
+            raise yaml.MarkedYAMLError(None, None, f"the tag {event.tag[:60]!r}: leave it out", event.start_mark)
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
@@ -44,12 +50,8 @@ class PlainLoader(yaml.SafeLoader):
         return found
 
 
-PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in known if tag.endswith((":bool", ":null"))]
-    for first, known in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-for kind, number in NUMBERS.items():
-    PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(number), list("-+.0123456789"))
+for kind, pattern in SCALARS.items():
+    PlainLoader.add_implicit_resolver(f"tag:yaml.org,2002:{kind}", re.compile(pattern), None)
 
 
 def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:

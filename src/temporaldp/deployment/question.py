@@ -28,6 +28,9 @@ STATES = ("present", "absent")
 STAYS = (0.5, 0.99)
 """From independent steps to a change once in a hundred steps."""
 
+MOST_STEPS = 10_000_000
+"""More than a step every three seconds for a year."""
+
 EXPLAINED = 0.9
 """Probability of staying of the explanation, if the range contains it."""
 
@@ -93,10 +96,15 @@ class Question:
         printable(self.correlation_name, "the name of the correlation")
         assign(self, states=names, stays=(least, most))
         if self.tables is not None:
-            assign(self, tables=tuple(dict(self.tables).items()))
+            named = dict(self.tables).items()
+            assign(self, tables=tuple((printable(name, "the name of a table"), epsilon) for name, epsilon in named))
         if self.horizon is not None:
             whole_number(self.horizon, "the horizon", least=1, error=BudgetError)
         refuse(
+            (
+                self.horizon is not None and self.horizon > MOST_STEPS,
+                BudgetError(f"expected a horizon of at most {MOST_STEPS} steps, got a larger one"),
+            ),
             (
                 len(names) < 2,
                 StateError(f"expected at least 2 states, such as home,away, got {', '.join(names) or 'none'}"),

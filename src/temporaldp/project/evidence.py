@@ -96,10 +96,11 @@ def reported(settings: Settings) -> tuple[Evidence, Inputs | None]:
             f"the plan satisfies {planned.level} by another accounting method ({planned.accounting.name}), of which the "
             "paper's bound is not evidence: leave out --bound paper, or plan with --bound paper"
         )
-    inputs = gather(settings, states)
+    shown = None if asked.released is None else load_released(asked.released)
+    inputs = gather(settings, states, None if shown is None else shown.times[0])
     if states is not None and inputs.states is not None:
         require_same_states(states, inputs.states, what="this report's correlation")
-    data, shown = inputs.trajectories, None if asked.released is None else load_released(asked.released)
+    data = inputs.trajectories
     if shown is not None and inputs.states is not None:
         shown = shown.reordered(inputs.states)
     if shown is not None and data is not None and shown.times != data.times:

@@ -16,7 +16,7 @@ from temporaldp.counts import ReleasedHistograms, save_released
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
 from temporaldp.project.inputs import Inputs, gather, read_data
-from temporaldp.project.publishing import publish
+from temporaldp.project.publishing import publish, smoothed
 from temporaldp.project.release import checked_output, setup_of
 
 if TYPE_CHECKING:
@@ -140,9 +140,10 @@ class Project:
         output = checked_output(self.settings, dry_run=release.output is None)
         setup = setup_of(self.settings)
         with nullcontext() if release.ledger is None else setup.opened(release.ledger) as stream:
-            released, smoothing = publish(setup, stream)
-        if release.output is not None:
-            save_released(released, output, **self.settings.traces.own_names)
+            released = publish(setup, stream)
+            if release.output is not None:
+                save_released(released, output, **self.settings.traces.own_names)
+            smoothing = smoothed(released, setup, stream)
         if smoothing is not None:
             smoothing.save()
         return released

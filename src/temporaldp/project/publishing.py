@@ -65,18 +65,23 @@ class Smoothing:
         }
 
 
-def publish(
-    setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None
-) -> tuple[ReleasedHistograms, Smoothing | None]:
-    """Draw the counts of a plan, or those that a ledger lacks; smooth them, or take what the ledger stores, if asked."""
-    data, drawn_by = setup.data, setup.plan if stream is None else stream
+def publish(setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None) -> ReleasedHistograms:
+    """Draw the counts of a plan, or those that a ledger lacks."""
+    drawn_by = setup.plan if stream is None else stream
     assert drawn_by is not None
-    released = release_histograms(data, drawn_by, consistent=setup.settings.release.consistent)
+    return release_histograms(setup.data, drawn_by, consistent=setup.settings.release.consistent)
+
+
+def smoothed(
+    released: ReleasedHistograms, setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None
+) -> Smoothing | None:
+    """Smooth the counts of a plan, or filter those that a ledger stores; None if that is not asked."""
+    data = setup.data
     if setup.public is None:
-        return released, None
+        return None
     if stream is None:
         totals = data.histogram().sum(axis=1)
         found = smooth(released, setup.public, total=totals, times=data.times)
     else:
         found = filtered_histograms(data, stream)
-    return released, Smoothing(found, setup.public, setup.settings)
+    return Smoothing(found, setup.public, setup.settings)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from temporaldp.correlation import Origin
 from temporaldp.documents import plain, value_of
 from temporaldp.files.places import trace_files
-from temporaldp.planning import Source
+from temporaldp.planning import Plan, Source
 from temporaldp.release import Ledger
 from temporaldp.release.ledger import SOURCE
 from temporaldp.report import Recipe
@@ -32,20 +32,30 @@ OF_ONE_RUN = {
 on rows, which may name people."""
 
 
-def recipe_of(command: str, settings: Settings, origin: Origin | Source, *histories: Path) -> Recipe:
+def recipe_of(
+    command: str, settings: Settings, origin: Origin | Source, *histories: Path, plan: Plan | None = None
+) -> Recipe:
     """Return the recipe of a release, with the origin of its correlation, or with what its plan reports of it.
 
-    `histories` are files of the correlation that the settings do not name.
+    `histories` are files of the correlation that the settings do not name; `plan` was made for a correlation that may differ.
     """
     if isinstance(origin, Source):
-        text, epsilon = origin.provenance or "Given as transition matrices (of the plan).", origin.learning_epsilon
-        origin = Origin("learnt", text, epsilon, "of the plan") if epsilon else Origin("matrices", text)
+        origin = _origin_of(origin)
+    learnt = None if plan is None or not plan.source.learning_epsilon else _origin_of(plan.source)
+    if learnt is not None and learnt.sentence == origin.sentence:
+        learnt = None
     known = settings.correlation
     history = None if origin.source == "protected" else settings.history.path
     paths = (history, *histories, known.file, known.backward, known.forward, settings.release.plan)
     chosen = settings.model_dump(mode="json", include=SECTIONS, exclude=OF_ONE_RUN, exclude_defaults=True)
     inputs = {path.name: _sha256(path) for path in paths if path is not None}
-    return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, origin)
+    return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, origin, learnt)
+
+
+def _origin_of(source: Source) -> Origin:
+    """The origin of a plan's correlation."""
+    text, epsilon = source.provenance or "Given as transition matrices (of the plan).", source.learning_epsilon
+    return Origin("learnt", text, epsilon, "of the plan") if epsilon else Origin("matrices", text)
 
 
 def note_recipe(ledger: Ledger, recipe: Recipe) -> None:

@@ -141,7 +141,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if planned is not None:
         source = source.with_learning_of(planned.source)
         source = replace(source, warning=planned.source.warning or source.warning)
-    recipe = recipe_of("temporaldp release", settings, found.provenance)
+    recipe = recipe_of("temporaldp release", settings, found.provenance, plan=planned)
     same_start, is_smoothed = settings.release.same_start, settings.release.smoothed is not None
     public = public_part(found, same_start=same_start) if is_smoothed else None
     return ReleaseSetup(settings, planned, accountant, found.trajectories, source, recipe, public)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +22,7 @@ from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release.renewal import Renewal
 from temporaldp.release.shared_account import TableSpent
 from temporaldp.studies import LeakageUncertainty
+from temporaldp.values import ULP
 
 RECOMPUTE_TOLERANCE = 1e-9
 """Relative amount by which an epoch may exceed its level when it is recomputed on another machine."""
@@ -39,6 +41,8 @@ class Recipe:
         SHA-256 of each file of the correlation and of the plan, by its name; never of protected traces.
     provenance : Origin
         Origin of the correlation.
+    learnt : Origin or None
+        Origin of the plan's correlation, where it was learnt and is another one.
     version : str
         Of this package.
     """
@@ -47,6 +51,7 @@ class Recipe:
     settings: dict[str, dict[str, Any]]
     inputs: dict[str, str]
     provenance: Origin
+    learnt: Origin | None = None
     version: str = __version__
 
     @property
@@ -210,6 +215,16 @@ class Evidence:
         if self.provenance.source == "protected":
             return ["The adversary of this report, but not the plan, was estimated from the protected traces."]
         return []
+
+    @property
+    def learning_epsilon(self) -> float:
+        """Cost of learning the correlations of the report, of its plan and of its ledger, in nats, rounded up."""
+        origins = [self.provenance, *(one for _, made in self.recipes for one in (made.provenance, made.learnt) if one)]
+        spends = {(one.sentence, one.epsilon) for one in origins}
+        if self.plan is not None:
+            spends.add((self.plan.source.provenance or "", self.plan.source.learning_epsilon))
+        costs = [epsilon for _, epsilon in spends if epsilon]
+        return costs[0] if len(costs) == 1 else math.fsum(costs) * (1.0 + ULP)
 
     @property
     def explained_step(self) -> int:
