@@ -149,6 +149,18 @@ def test_what_learning_a_correlation_has_cost_stays_with_the_ledger(days):
     assert recipe.inputs == {"learnt.json": sha256(days / "learnt.json")}
 
 
+def test_two_spends_of_the_same_epsilon_are_both_counted(days):
+    for name in ("first", "second"):
+        run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", f"{name}.db", "-o", f"{name}.json")
+    bound = ("--set", "privacy.bound=paper")
+    known = ("--set", "correlation.file=first.json", *bound, "--alpha", "1", "--horizon", "20")
+    run(days, "plan", *known, "-o", "plan.json")
+    for name, cost in (("first", "8"), ("second", "16")):
+        run(days, "report", "--plan", "plan.json", "--set", f"correlation.file={name}.json", *bound, "-o", "page.html")
+        page = " ".join((days / "page.html").read_text().split())
+        assert page.partition("Learning the correlation cost ")[2].partition(" nats")[0] == cost
+
+
 @pytest.mark.parametrize("where", ["plan", "ledger"])
 def test_what_learning_the_correlation_of_a_plan_has_cost_is_in_reports_against_another_one(days, where):
     run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", "paid.db", "-o", "learnt.json")

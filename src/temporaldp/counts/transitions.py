@@ -93,7 +93,8 @@ def adversary_of(
         if not unsure
         else f" Too few transitions beside the noise for {', '.join(dict.fromkeys(unsure))}: hardly anything is known."
     )
-    origin = Origin("learnt", sentence + note, epsilon, hashlib.sha256(noisy.tobytes()).hexdigest()[:16])
+    spend = hashlib.sha256(noisy.tobytes()).hexdigest()[:16]
+    origin = Origin("learnt", f"{sentence}{note} Spend {spend}.", epsilon, spend)  # the sentence is all a plan stores
     return Adversary(*(IntervalMatrix(low, high, trajectories.states, origin=origin) for low, high in matrices))
 
 
