@@ -42,6 +42,8 @@ class Visit:
         self.context = browser.new_context(
             **{"viewport": {"width": 1440, "height": 1000}, "accept_downloads": True} | how
         )
+        # milliseconds: what the server computes takes seconds, and longer where others use the machine
+        self.context.set_default_timeout(120_000)
         self.page = self.context.new_page()
         self.complaints, self.requests = [], []
         # the browser reports every answer 422, by which the server refuses a matrix or a file, as an error
@@ -62,8 +64,8 @@ class Visit:
         self.page.wait_for_function(f"() => {SETTLED}")
 
     def wait(self, condition):
-        """Until the page says so: what the server computes takes seconds."""
-        self.page.wait_for_function(f"() => {condition}", timeout=120_000)
+        """Until the page says so."""
+        self.page.wait_for_function(f"() => {condition}")
 
     def field(self, name):
         """The number field of a slider."""
