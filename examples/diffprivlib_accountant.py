@@ -1,6 +1,6 @@
 """diffprivlib's own functions, whose accountant is a temporal one.
 
-Needs the extra: python -m pip install 'temporaldp[diffprivlib]'.  Run with:  python examples/diffprivlib_accountant.py
+Requires the extra: python -m pip install '.[diffprivlib]' in a checkout.  Run with:  python examples/diffprivlib_accountant.py
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Convert a diffprivlib mechanism: its geometric noise on a histogram, under a plan.
 
-Needs the extra: python -m pip install 'temporaldp[diffprivlib]'.  Run with:  python examples/diffprivlib_histogram.py
+Requires the extra: python -m pip install '.[diffprivlib]' in a checkout.  Run with:  python examples/diffprivlib_histogram.py
 """
 
 import numpy as np

@@ -146,7 +146,9 @@ class MissingExtraError(TemporaldpError, ImportError):
     """
 
     def __init__(self, extra: str, purpose: str, problem: str) -> None:
-        super().__init__(f"{purpose} needs more than temporaldp alone ({problem}): pip install 'temporaldp[{extra}]'")
+        super().__init__(
+            f"{purpose} requires the extra {extra!r} ({problem}): python -m pip install '.[{extra}]' in a checkout"
+        )
         self.extra, self.purpose, self.problem = extra, purpose, problem
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -16,7 +16,7 @@ from temporaldp.project.inputs import estimated_from, read
 from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.project.settings import CorrelationSettings
 from temporaldp.release import SharedRelease
-from temporaldp.release.store import heading_at
+from temporaldp.release.ledger import Ledger, configuration_at
 from temporaldp.report.sentences import NOT_SUSTAINABLE, guarantee_line, sustainable
 
 ROUNDED = 1e-9
@@ -145,9 +145,12 @@ def _known(past: list[Traces], prior: float, *, independent: bool) -> Adversary:
 
 def _require_new(place: str) -> None:
     """Refuse a place where a ledger has steps: an account records all spends from its first step on."""
-    known = heading_at(place)
-    if known is not None and known.n_steps:
+    if configuration_at(place) is None:
+        return
+    with Ledger(place) as known:
+        n_steps = len(known)
+    if n_steps:
         raise OutputError(
-            f"the ledger has {known.n_steps} steps already: an account begins with a ledger of its own. What that one spent "
+            f"the ledger has {n_steps} steps already: an account begins with a ledger of its own. What that one spent "
             "about the same people is not counted in it, and both add up"
         )

@@ -152,7 +152,7 @@ def microseconds(seconds: Any) -> int:
 
 
 def is_near(step: str | None, before: str | None, label: str, now: datetime) -> bool:
-    """Return whether a label is at most one step ahead of the label before it, or of the clock.
+    """Return whether a label is at most one step ahead: of the clock, or of the label before it if labels have no clock.
 
     Without a step that fits the label, a step is a day, or 1 for a label without a clock. The first label without a clock is
     compared with 0, and words without a number are always near; if the step has a unit, the first label must fit it.
@@ -164,15 +164,14 @@ def is_near(step: str | None, before: str | None, label: str, now: datetime) -> 
         return True
     unit = "1" if when.clock is None else f"{SECONDS_A_DAY} seconds"
     chosen = unit if step is None or steps_between(step, label, label) is None else step
-    starts = [one for one in (before,) if one is not None]
     if when.kind == INSTANT:
-        starts.append(now.isoformat())
+        before = now.isoformat()
     elif when.kind == DATE:
-        starts.append((now + FARTHEST_ZONE).replace(tzinfo=None).isoformat())
+        before = (now + FARTHEST_ZONE).replace(tzinfo=None).isoformat()
     elif before is None:
         return float(when.value) <= float(chosen) * (1.0 + JITTER)
-    lengths = [steps_between(chosen, start, label) for start in starts]
-    return any(one is not None and one <= 1.0 + JITTER for one in lengths)
+    length = steps_between(chosen, before, label)
+    return length is not None and length <= 1.0 + JITTER
 
 
 def in_words(before: str, label: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,8 +23,9 @@ from temporaldp.project.inputs import Inputs, gather, read_data
 from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.release import ContinualRelease, Ledger, SharedRelease
 from temporaldp.release.database import file_of
+from temporaldp.release.ledger import configuration_at
 from temporaldp.release.shared_account import account_tables
-from temporaldp.release.store import Store, heading_at
+from temporaldp.release.store import Store
 from temporaldp.report import Recipe
 from temporaldp.smoothing import PublicCorrelation
 
@@ -67,12 +67,15 @@ class ReleaseSetup:
     public: PublicCorrelation | None
 
     @contextmanager
-    def opened(self, ledger: str | Store) -> Iterator[ContinualRelease[Any, Any]]:
-        """Open the release on a ledger, which has the noted head, and notes from what its next steps are computed."""
+    def opened(self, ledger: str | Store, *, is_trial: bool = False) -> Iterator[ContinualRelease[Any, Any]]:
+        """Open the release on a ledger, which has the noted head; it notes from what its next steps are computed.
+
+        A trial notes nothing: it takes no steps, and what it wrote would be undone.
+        """
         with self._stream(ledger) as stream:
             if self.settings.release.head is not None:
                 stream.ledger.verify(head=self.settings.release.head)
-            if self.recipe is not None:
+            if self.recipe is not None and not is_trial:
                 note_recipe(stream.ledger, self.recipe)
             yield stream
 
@@ -165,8 +168,7 @@ def _setup_of_table(table: str, settings: Settings) -> ReleaseSetup:
 
 def _refuse_account(ledger: str) -> None:
     """Refuse the ledger of an account of several tables where no table is named."""
-    heading = heading_at(ledger)
-    tables = None if heading is None else json.loads(heading.configuration).get("tables")
+    tables = (configuration_at(ledger) or {}).get("tables")
     if tables:
         raise InputError(
             f"the ledger is an account of several tables, {', '.join(sorted(tables))}: name the one that this job publishes "
@@ -217,11 +219,10 @@ def _setup_without_correlation(planned: Plan | None, settings: Settings) -> Rele
 def _begun_at(settings: Settings) -> str | None:
     """Time of the first step of the ledger, from which the phases of a clock are counted; None without a clock or steps."""
     ledger = settings.release.ledger
-    heading = None if ledger is None or settings.correlation.period is None else heading_at(ledger)
-    if ledger is None or heading is None or not heading.n_steps:
+    if ledger is None or settings.correlation.period is None or configuration_at(ledger) is None:
         return None
     with Ledger(ledger) as opened:
-        return opened[0].time
+        return opened[0].time if len(opened) else None
 
 
 def loaded_plan(settings: Settings) -> Plan | None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from temporaldp import __version__
 from temporaldp.errors import LedgerError
 from temporaldp.release.chain import End, LedgerEvent, canonical, digest, sealed, signed
 from temporaldp.release.tables import Transaction
@@ -56,7 +56,7 @@ class Checkpoint(NamedTuple):
         return canonical(
             {
                 "layout": LAYOUT,
-                "version": _version(),
+                "version": __version__,
                 "began": began,
                 "events": before,
                 "accountant": self.accountant,
@@ -99,13 +99,6 @@ def last_checkpoint(transaction: Transaction, began: str, events: Sequence[Ledge
 def last_checked(events: Sequence[LedgerEvent]) -> int:
     """The number of steps before the last checkpoint, whether or not it still exists."""
     return next((event.step for event in reversed(events) if event.kind == CHECKPOINT), 0)
-
-
-def _version() -> str:
-    try:
-        return version("temporaldp")
-    except PackageNotFoundError:  # used from its source, without being installed
-        return "source"
 
 
 def _name(number: int) -> str:

@@ -1,13 +1,14 @@
 """High-water marks: how far this machine has written each ledger, kept outside of the ledgers and of their backups.
 
 A chain of hashes reveals changed entries, but not that the last ones were removed, or that the whole chain was rewritten. A
-mark reveals this when the ledger is opened on a machine that wrote to it. Marks are beside the key of digests (`key_file`);
-where they cannot be stored, or on another machine, only a noted head reveals it.
+mark reveals this when the ledger is opened on a machine that wrote to it. There is one mark for each place of a ledger, beside
+the key of digests (`key_file`); where it cannot be stored, or on another machine, only a noted head reveals it.
 """
 
 from __future__ import annotations
 
 import json
+import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 def mark_file(ledger: Ledger) -> Path:
     """Path of the mark of a ledger. `RuntimeError` where there is no home directory."""
-    return key_file().parent / "marks" / digest(ledger.store.database.identity, ledger.began)
+    return key_file().parent / "marks" / digest(ledger.store.database.identity)
 
 
 def keep_mark(ledger: Ledger) -> None:
@@ -38,8 +39,8 @@ def keep_mark(ledger: Ledger) -> None:
         keep_private(mark_file(ledger), json.dumps(ledger.end), replace=True, durable=False)
 
 
-def require_mark(ledger: Ledger) -> None:
-    """Raise an error for a ledger that lacks steps that this machine has written to it.
+def require_mark(ledger: Ledger, *, is_new: bool) -> None:
+    """Raise an error for a ledger that lacks steps that this machine has written to it; warn if it was just made.
 
     Raises
     ------
@@ -49,7 +50,15 @@ def require_mark(ledger: Ledger) -> None:
     mark = None
     with suppress(OSError, ValueError, RuntimeError, TypeError):
         mark = End(*json.loads(mark_file(ledger).read_text(encoding="ascii")))
-    if mark is None or contains(ledger, ledger.events, mark):
+    if mark is None or not mark.n_steps or contains(ledger, ledger.events, mark):
+        return
+    if is_new:
+        warnings.warn(
+            f"{ledger.place}: this machine has written {mark.n_steps} steps to another ledger at this place, which is missing. "
+            "The new one does not count what they spent; if the other was moved or deleted by mistake, put it back",
+            stacklevel=2,
+        )
+        keep_mark(ledger)
         return
     ledger.refresh()  # another process may have written since the ledger was read
     if not contains(ledger, ledger.events, mark):

@@ -9,7 +9,7 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
@@ -54,6 +54,17 @@ ADOPT = "adopt"
 
 SOURCE = "source"
 """Kind of an event that records the source from which the steps after it were computed."""
+
+SETTINGS = {
+    "accounting": "privacy.bound",
+    "alpha": "privacy.alpha",
+    "filter": "release.smoothed",
+    "horizon": "privacy.horizon",
+    "plan": "release.plan",
+    "renewed": "privacy.renew",
+    "states": "traces.states",
+}
+"""Setting of a project file that determines an entry of a configuration."""
 
 Describe: TypeAlias = Callable[[str | None], dict[str, Any]]
 
@@ -126,16 +137,17 @@ class Ledger(Closing):
             There is a ledger with another configuration; the message names the differences.
         """
         store = store_at(place)
-        if not store.exists():
+        is_new = not store.exists()
+        if is_new:
             spelled = _spelled(describe(None))
             store.create(spelled, first_hash(spelled), definition)
         ledger = cls.__new__(cls)
-        ledger._start(store)
+        ledger._start(store, is_new=is_new)
         known = ledger.configuration.get("correlations") or {}
         ledger._require(describe(known.get("salt")))
         return ledger
 
-    def _start(self, store: Store) -> None:
+    def _start(self, store: Store, *, is_new: bool = False) -> None:
         self.store, self._lock = store, threading.RLock()
         # The last rows, and some older ones that were asked for; each with the step of the first of them.
         self._recent: tuple[int, list[LedgerRow]] = 0, []
@@ -150,14 +162,17 @@ class Ledger(Closing):
                 if self.checkpoint is not None:
                     self._take_in([], events[: self.checkpoint.end.n_events], self.checkpoint.end)
                 self._take_in(*self._read_on(transaction, self.end))
-            require_mark(self)
+            require_mark(self, is_new=is_new)
         except LedgerError:
             store.close()
             raise
 
     def _heading(self, transaction: Transaction) -> sa.Row[Any]:
         if transaction.heading is None:
-            raise LedgerError(f"{self.place}: the row with the configuration was deleted, or never written")
+            raise LedgerError(
+                f"{self.place}: the row with the configuration was deleted, or never written; if this is the database of a "
+                "service, name one of its releases (`temporaldp ledger show DATABASE --release ID`)"
+            )
         return transaction.heading
 
     def _forget_all(self) -> None:
@@ -171,6 +186,8 @@ class Ledger(Closing):
         heading = self._heading(transaction)
         if heading.configuration != self._spelled:
             raise LedgerChangedError(self.place, "the configuration of the ledger was changed while it was open")
+        if start.n_steps and (heading.n_steps, heading.head) == (start.n_steps, start.head):
+            return [], [], start
         rows, events = transaction.rows(start.n_steps), transaction.events(start.n_events)
         end = followed(start, rows, events, self.place)
         if heading.n_steps != end.n_steps:
@@ -386,8 +403,8 @@ class Ledger(Closing):
         self.close()
         shown = "; ".join(_differs(key, kept.get(key), asked.get(key)) for key in differing)
         raise LedgerMismatchError(
-            f"{self.place} is the ledger of another release. {shown}. Go on with what it was made for, or begin another ledger "
-            "(which does not count what this one spent)"
+            f"{self.place} is the ledger of another release. {shown}. Continue with the settings of the ledger, or start "
+            "another ledger, which does not count the budget spent here"
         )
 
 
@@ -418,6 +435,13 @@ class LedgerWriter:
         added.append(stored)
         self.end = End(n_steps, n_events, stored.hash)
         return stored
+
+
+def configuration_at(place: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Return the configuration of the ledger at a place; None if there is none. Errors as for `Ledger`."""
+    with closing(store_at(place)) as store:
+        heading = store.heading() if store.exists() else None
+        return None if heading is None else _read_configuration(heading.configuration, store.place)
 
 
 def _spelled(configuration: dict[str, Any]) -> str:
@@ -454,7 +478,8 @@ def _differs(key: str, kept: Any, asked: Any) -> str:
             return "plan: another one"
         one, other = ("this release", "the ledger") if kept is None else ("the ledger", "this release")
         return f"{key}: {one} has {what}, {other} has none"
-    return f"{key}: the ledger has {_brief(kept)}, this release {_brief(asked)}"
+    setting = f" ({SETTINGS[key]} in a project file, or --set)" if key in SETTINGS else ""
+    return f"{key}{setting}: the ledger has {_brief(kept)}, this release has {_brief(asked)}"
 
 
 def _brief(value: Any) -> str:

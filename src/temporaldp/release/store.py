@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.release.database import Database, connect
-from temporaldp.release.tables import LEDGER, Transaction, tables
+from temporaldp.release.tables import LEDGER, Transaction, selection, tables
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -36,7 +36,8 @@ class Store:
             return False
         if (self.database.is_file and self.release == LEDGER) or self.heading() is not None:
             return True
-        return self._step_where() is not None
+        with self.reading() as transaction:
+            return bool(transaction.rows(0, 1))
 
     def heading(self) -> sa.Row[Any] | None:
         """Configuration of the release and the end of its chain; None if there is no such release."""
@@ -70,7 +71,9 @@ class Store:
 
     def step_of(self, request_key: str) -> int | None:
         """The step of the request with this key; None if there is none."""
-        found = self._step_where(tables().steps.c.request_key == request_key)
+        asked = selection(tables().steps, "release", "request_key")
+        with self.database.asking() as connection:
+            found = connection.execute(asked, {"release": self.release, "request_key": request_key}).first()
         return None if found is None else int(found.step)
 
     def kept(self, name: str) -> str | None:
@@ -87,19 +90,6 @@ class Store:
         """Close the database, unless others use it too."""
         if not self._is_shared:
             self.database.close()
-
-    def _step_where(self, *conditions: sa.ColumnElement[bool]) -> Any:
-        """A row with the number of a step that meets these conditions; None if there is none."""
-        steps = tables().steps
-        asked = steps.select().where(steps.c.release == self.release, *conditions).limit(1)
-        with self.database.asking() as connection:
-            return connection.execute(asked.with_only_columns(steps.c.step)).first()
-
-
-def heading_at(place: str | os.PathLike[str]) -> sa.Row[Any] | None:
-    """Return what a ledger was made for and its number of steps; None if there is no ledger."""
-    with closing(store_at(place)) as store:
-        return store.heading() if store.exists() else None
 
 
 def store_at(place: str | os.PathLike[str] | Store, release: str = LEDGER) -> Store:

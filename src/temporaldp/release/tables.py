@@ -5,7 +5,7 @@ The schema is the same in the file of a ledger, in PostgreSQL and for a service.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporaldp.errors import LedgerError
@@ -32,7 +32,7 @@ class Tables(NamedTuple):
     tokens: sa.Table
 
 
-@lru_cache(maxsize=1)
+@cache
 def tables() -> Tables:
     """The tables; columns of steps and events are in the order of the fields of `LedgerRow` and `LedgerEvent`."""
     with needing("ledger"):
@@ -100,6 +100,26 @@ def tables() -> Tables:
     )
 
 
+@cache
+def selection(table: sa.Table, *names: str) -> sa.Select[Any]:
+    """Selection of the rows with given values of these columns. Built once: building takes as long as running it."""
+    import sqlalchemy as sa
+
+    return table.select().where(*(table.c[name] == sa.bindparam(name) for name in names))
+
+
+@cache
+def addition(table: sa.Table) -> tuple[sa.Insert, sa.Update]:
+    """Insertion of an entry that returns its stored values, and the update that moves the head of its release to it."""
+    import sqlalchemy as sa
+
+    releases = tables().releases
+    return (
+        table.insert().returning(*list(table.c)[1:]),
+        releases.update().where(releases.c.release == sa.bindparam("of"), releases.c.head == sa.bindparam("after")),
+    )
+
+
 class Transaction:
     """Operations on a release within a transaction.
 
@@ -118,9 +138,8 @@ class Transaction:
 
     def __init__(self, connection: sa.Connection, release: str, *, lock: bool) -> None:
         self.connection, self._release = connection, release
-        releases = tables().releases
-        asked = releases.select().where(releases.c.release == release)
-        self.heading = connection.execute(asked.with_for_update() if lock else asked).first()
+        asked = selection(tables().releases, "release")
+        self.heading = connection.execute(asked.with_for_update() if lock else asked, {"release": release}).first()
 
     def create(self, configuration: str, head: str, definition: str | None) -> None:
         """Add the heading of a release without steps, unless there is one."""
@@ -145,8 +164,6 @@ class Transaction:
 
     def rows(self, start: int = 0, end: int | None = None) -> list[LedgerRow]:
         """The rows of steps ``start:end``, in order; from 0 on also rows with negative numbers, which reveal a change."""
-        if start and end is None and self.heading is not None and start == self.heading.n_steps:
-            return []
         found, make = self._read(tables().steps, "step", start, end), tuple.__new__
         return [make(LedgerRow, (*row[1:6], FLAGS.get(row[6], row[6]), *row[7:])) for row in found]
 
@@ -170,18 +187,16 @@ class Transaction:
 
     def kept(self, name: str) -> str | None:
         """Return the text stored beside the release under this name; None if there is none."""
-        found = self.connection.execute(tables().kept.select().where(self._is_kept_as(name))).first()
+        asked = selection(tables().kept, "release", "name")
+        found = self.connection.execute(asked, {"release": self._release, "name": name}).first()
         return None if found is None else str(found.content)
 
     def keep(self, name: str, content: str) -> None:
         """Store a text beside the release, outside of its chain: matrices, a checkpoint."""
         beside = tables().kept
-        self.connection.execute(beside.delete().where(self._is_kept_as(name)))
+        before = beside.delete().where(beside.c.release == self._release, beside.c.name == name)
+        self.connection.execute(before)
         self.connection.execute(beside.insert().values(release=self._release, name=name, content=content))
-
-    def _is_kept_as(self, name: str) -> sa.ColumnElement[bool]:
-        beside = tables().kept.c
-        return (beside.release == self._release) & (beside.name == name)
 
     def append(self, entry: LedgerRow | LedgerEvent, *, after: str, n_steps: int) -> None:
         """Add a row or an event, and move the head to it; the written row is read back and compared.
@@ -191,11 +206,10 @@ class Transaction:
         LedgerError
             The database does not return the row as written, or another process wrote without the lock.
         """
-        table, releases = tables().steps if isinstance(entry, LedgerRow) else tables().events, tables().releases
-        values = {"release": self._release, **entry._asdict()}
-        stored = self.connection.execute(table.insert().returning(*list(table.c)[1:]), values).one()
-        found = releases.update().where(releases.c.release == self._release, releases.c.head == after)
-        if self.connection.execute(found.values(n_steps=n_steps, head=entry.hash)).rowcount != 1:
+        insertion, move = addition(tables().steps if isinstance(entry, LedgerRow) else tables().events)
+        stored = self.connection.execute(insertion, {"release": self._release, **entry._asdict()}).one()
+        end = {"of": self._release, "after": after, "n_steps": n_steps, "head": entry.hash}
+        if self.connection.execute(move, end).rowcount != 1:
             raise LedgerError("another process wrote without the lock of the release; nothing was stored here")
         if tuple(stored) != tuple(entry):
             raise LedgerError(

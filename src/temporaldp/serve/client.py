@@ -63,9 +63,6 @@ class Client(Closing):
             retry_error_callback=self._give_up,
         )
 
-    def __repr__(self) -> str:
-        return f"Client({self._place})"
-
     def close(self) -> None:
         """Close the connections."""
         self._http.close()
@@ -103,7 +100,8 @@ class Client(Closing):
         last : bool
             Whether no step follows; for an owner.
         ahead : bool
-            Whether the time may be more than one step ahead of the clock and of the last step; for an owner.
+            Whether the time may be more than one step ahead of the clock, or of the last step for labels without a
+            clock; for an owner.
         key : str, optional
             Identifier by which a repeated request is recognised, also from another process. Default: a new one.
 
@@ -165,8 +163,8 @@ class Client(Closing):
     def _give_up(self, tries: Any) -> None:
         last = tries.outcome.exception()
         raise ServiceError(
-            f"{self!r} did not answer within {self._patience:g} seconds ({type(last).__name__}: {last}); repeat the request "
-            "with the same key to find out whether the step was taken"
+            f"{self._place} did not answer within {self._patience:g} seconds ({type(last).__name__}: {last}); repeat the "
+            "request with the same key to find out whether the step was taken"
         )
 
 

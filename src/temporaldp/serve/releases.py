@@ -64,7 +64,7 @@ async def read(
     caller: Caller,
     release: Identifier,
     leakage: Annotated[
-        bool, Query(description="Also count what leaked so far, which takes milliseconds per step.")
+        bool, Query(description="Also compute the leakage so far; each new step takes milliseconds.")
     ] = False,
 ) -> State:
     """Return the definition of a release, the budgets spent, and the budget of the next step."""

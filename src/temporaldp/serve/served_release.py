@@ -96,8 +96,9 @@ class ServedGuard(AccountantGuard):
         calendar.require_next(time)
         if not request.ahead and not is_near(self.definition.step, calendar.last, time, datetime.now(UTC)):
             raise InputError(
-                f"time {time!r} is more than one step ahead of the clock and of the last step, or no time of the kind that the "
-                "release's step has: all other times would then be late. If this is intended, an owner sets `ahead`"
+                f"time {time!r} is more than one step ahead of the clock (of the last step, for labels without a clock), or no "
+                "time of the kind that the release's step has: all other times would then be late. If this is intended, an "
+                "owner sets `ahead`"
             )
         return None
 

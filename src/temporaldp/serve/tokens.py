@@ -18,7 +18,7 @@ from typing import Any
 
 from temporaldp.errors import InputError
 from temporaldp.release.database import Database
-from temporaldp.release.tables import tables
+from temporaldp.release.tables import selection, tables
 from temporaldp.values import real_number
 
 
@@ -91,11 +91,8 @@ class Tokens:
         real_number(days, "number of days of a token", gt=0.0, le=3650.0)
         name, secret, now = secrets.token_hex(8), secrets.token_urlsafe(32), self._now()
         with self._database.writing() as connection:
-            releases = tables().releases
-            if (
-                release is not None
-                and connection.execute(releases.select().where(releases.c.release == release)).first() is None
-            ):
+            known = selection(tables().releases, "release")
+            if release is not None and connection.execute(known, {"release": release}).first() is None:
                 raise InputError(f"there is no release {release!r} in {self._database.place}")
             connection.execute(
                 tables()
@@ -139,7 +136,7 @@ class Tokens:
         if shape is None:
             raise TokenRefusedError("expected a token of this service")
         with self._database.asking() as connection:
-            row = connection.execute(tables().tokens.select().where(tables().tokens.c.token == shape[1])).first()
+            row = connection.execute(selection(tables().tokens, "token"), {"token": shape[1]}).first()
         kept = "0" * 64 if row is None else row.hash
         if not hmac.compare_digest(_hash(shape[2]), kept) or row is None:
             raise TokenRefusedError("expected a token of this service")

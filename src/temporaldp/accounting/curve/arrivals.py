@@ -294,7 +294,7 @@ def supremum_curves(
 def checked_grid(given: float | None) -> float | None:
     """The distance of a grid of privacy losses, if one is given."""
     if given is not None and not (isinstance(given, int | float | np.floating) and 1e-9 <= given <= 1.0):
-        raise InputError(f"expected a grid from 1e-9 to 1 nats, got {given!r}")
+        raise InputError(f"expected a grid from 1e-9 to 1 nat, got {given!r}")
     return None if given is None else float(given)
 
 
