@@ -96,8 +96,10 @@ def test_a_dry_run_leaves_a_database_as_it_was(days, postgres_server):
     done = told(*one, "-o", "out.csv")
     assert done["epsilons"] == [step["epsilon"] for step in forecast["steps"]]
     before = everything()
-    assert told(*one, "--dry-run")["new_steps"] == 0
-    assert everything() == before
+    for other in ((), ("--set", "release.consistent=true")):  # other settings, as another version, are another recipe
+        assert told(*one, *other, "--dry-run")["new_steps"] == 0
+        assert everything() == before
+    assert told(*one, "-o", "out.csv")["new_steps"] == 0
 
 
 @pytest.mark.long
@@ -243,7 +245,7 @@ def test_an_interrupted_release_says_what_is_stored_and_goes_on(days):
     assert json.loads(run(days, *asked, "--json").stdout)["new_steps"] == 2
 
 
-def incoming(days, *names):
+def incoming(days, *names, options=OLD):
     """The script of the documentation, over a folder with these files."""
     folder = days / "incoming"
     folder.mkdir(exist_ok=True)
@@ -256,7 +258,7 @@ def incoming(days, *names):
     environment = {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
     script = Path(__file__).parents[2] / "examples" / "release_incoming.sh"
     done = subprocess.run(
-        ["sh", script, folder, *OLD], cwd=days, env=environment, capture_output=True, text=True, check=False
+        ["sh", script, folder, *options], cwd=days, env=environment, capture_output=True, text=True, check=False
     )
     left = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     return done.returncode, left
@@ -271,14 +273,25 @@ def test_a_folder_of_files_is_published_in_order_and_late_ones_are_put_aside(day
         assert (days / "incoming" / private).stat().st_mode & 0o077 == 0
     assert incoming(days)[0] == 0
     (days / "wrong.csv").write_text("nothing,of,the,kind\n1,2,3,4\n")
-    assert incoming(days, "wrong")[0] == 2
-    assert (days / "incoming" / "refused" / "0 wrong.csv").exists()
+    assert incoming(days, "wrong", "noon") == (
+        2, ["0 wrong.csv", "1 noon.csv", "late/1 early.csv", "published/0 from_two.parquet", "released/0 from_two.csv"]
+    )  # fmt: skip
+    (days / "incoming" / "0 wrong.csv").unlink()
+    (days / "incoming" / "1 noon.csv").unlink()
     (days / "release.db").chmod(0o644)
     assert incoming(days, "noon")[0] == 4
     assert (days / "incoming" / "0 noon.csv").exists()
     (days / "release.db").chmod(0o600)
     assert incoming(days)[0] == 0
     assert (days / "incoming" / "published" / "0 noon.parquet").exists()
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "mistake", [("--histroy", "past.csv"), ("--history", "psat.csv"), ("--set", "traces.usr=user")]
+)
+def test_a_mistake_in_the_options_puts_no_file_aside(days, mistake):
+    assert incoming(days, "from_two", options=(*OLD, *mistake)) == (2, ["0 from_two.csv"])
 
 
 def test_folders_of_traces_are_private_and_no_links(days):

@@ -39,7 +39,8 @@ def test_numbers_too_long_for_a_float_are_compared_digit_by_digit():
         (["a", "b", "a"], "'a' is given twice \\(again at position 2\\)"),
         *(
             (["a", f"b{one}c"], "line breaks or control characters")
-            for one in "\n\r\t\0\x7f\x85\x9b\u2028\u2029\u202e\u2066\ud800\u00ad\u061c\u200b\u200f\ufeff"
+            for one in "\u034f\u115f\u180e\u2060\u206f\u3164\U000e0041"
+            "\n\r\t\0\x7f\x85\x9b\u2028\u2029\u202e\u2066\ud800\u00ad\u061c\u200b\u200f\ufeff"
         ),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 
 import jsonschema
@@ -229,3 +230,58 @@ def test_the_schema_accepts_what_the_model_accepts(tmp_path):
     jsonschema.validate(tomllib.loads((tmp_path / "temporaldp.toml").read_text()), schema)
     assert json.loads((tmp_path / "temporaldp.schema.json").read_text()) == schema
     assert (tmp_path / "temporaldp.toml").read_text().startswith("#:schema ./temporaldp.schema.json\n")
+
+
+def test_a_release_never_replaces_a_file_that_is_not_its_own(tmp_path):
+    rows = [f"{user},{t},{'ab'[(t + user) % 2]}" for user in range(20) for t in range(3)]
+    file = release_of(rows, tmp_path, 'ledger = "release.db"\noutput = "out.csv"')
+    (tmp_path / "out.csv").write_text("other,file\n1,2\n")
+    with pytest.raises(tdp.TemporaldpError, match=r"out\.csv exists"):
+        tdp.Project.load(file, ["correlation.prior=1"]).release()
+    assert (tmp_path / "out.csv").read_text() == "other,file\n1,2\n"
+    assert not (tmp_path / "release.db").exists() or not len(tdp.Ledger(tmp_path / "release.db"))
+    released = tdp.Project.load(file, ["correlation.prior=1"]).release(overwrite=True)
+    assert tdp.Project.load(file, ["correlation.prior=1"]).release().counts.tolist() == released.counts.tolist()
+
+
+def test_an_output_of_a_plan_is_drawn_once(tmp_path):
+    project = tdp.Project.load(written(tmp_path, COMPLETE))
+    tdp.save_plan(project.plan(), tmp_path / "plan.json")
+    assignments = [f"release.plan={tmp_path / 'plan.json'}", f"release.output={tmp_path / 'out.csv'}"]
+    project = tdp.Project.load(tmp_path / "temporaldp.toml", assignments)
+    project.release()
+    published = (tmp_path / "out.csv").read_text()
+    with pytest.raises(tdp.TemporaldpError, match="spends the budgets twice"):
+        project.release()
+    assert (tmp_path / "out.csv").read_text() == published
+
+
+@pytest.mark.parametrize("history", ["d/*.csv", "d", "d/../d/one.csv"])
+def test_traces_that_are_their_own_history_are_protected_however_they_are_named(history, tmp_path):
+    (tmp_path / "d").mkdir()
+    rows = [f"{user},{t},{'ab'[(t * user) % 2]}" for user in range(20) for t in range(6)]
+    (tmp_path / "d" / "one.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    text = (
+        f'[traces]\npath = "d/*.csv"\n[history]\npath = "{history}"\n[release]\nledger = "r.db"\n[privacy]\nalpha = 1\n'
+    )
+    project = tdp.Project.load(written(tmp_path, text))
+    assert project.inputs().provenance.source == "protected"
+    project.release()
+    hidden = hashlib.sha256((tmp_path / "d" / "one.csv").read_bytes()).hexdigest()
+    assert hidden.encode() not in (tmp_path / "r.db").read_bytes()
+
+
+def test_a_phase_that_cannot_be_computed_is_asked_for(tmp_path):
+    """Naive times of a history and zoned times of the data: at phase 0, a release of phase 14 exceeded its level."""
+    times = [f"2024-04-{day:02d}T{hour:02d}:00" for day in (1, 2, 3) for hour in range(24)]
+    for name, zone, chosen in (("past", "", times), ("now", "Z", times[14:24])):
+        rows = [f"{u},{time}{zone},{'ab'[(u + k) % 2]}" for u in range(8) for k, time in enumerate(chosen)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    tables = '[traces]\npath = "now.csv"\n[history]\npath = "past.csv"\n'
+    text = f"{tables}[correlation]\nperiod = 24\nprior = 1\n[privacy]\nepsilon = 0.1\n"
+    file = written(tmp_path, text)
+    with pytest.raises(tdp.InputError, match=r"phase of the first step cannot be computed.*correlation\.phase"):
+        tdp.Project.load(file).inputs()
+    assert tdp.Project.load(file, ["correlation.phase=14"]).inputs().clock.phase == 14
+    (tmp_path / "past.csv").write_text((tmp_path / "past.csv").read_text().replace(":00,", ":00Z,"))
+    assert tdp.Project.load(file).inputs().clock.phase == 14

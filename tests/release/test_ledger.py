@@ -32,6 +32,7 @@ from temporaldp import (
     TransitionMatrix,
 )
 from temporaldp.release import adopt_correlation
+from temporaldp.release.chain import FORMAT
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.high_water import mark_file
 from temporaldp.release.outputs import as_text, from_text
@@ -139,7 +140,41 @@ def test_a_mark_of_an_earlier_step_still_holds(filled):
     with opened(filled) as stream:
         stream.release([70, 30], time=11)
     assert mark.read_text() != earlier
-    assert sorted(mark.parent.glob(f"{mark.name}-*")) == []
+    assert [one.name for one in mark.parent.iterdir() if mark.name in one.name] == [mark.name]  # no temporary file
+
+
+def test_a_ledger_that_was_emptied_and_given_another_configuration_is_found_by_the_mark(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    with closing(sqlite3.connect(place)) as connection:
+        spelled = connection.execute("SELECT configuration FROM temporaldp_releases").fetchone()[0]
+        other = spelled.replace('"alpha":1.0', '"alpha":0.999')
+        assert other != spelled
+        head = hashlib.sha256(f"{FORMAT}\n{other}".encode()).hexdigest()
+        for table in ("steps", "events"):
+            connection.execute(f"DELETE FROM temporaldp_{table}")
+        connection.execute("UPDATE temporaldp_releases SET n_steps = 0, head = ?, configuration = ?", (head, other))
+        connection.commit()
+    for act in (Ledger, opened):
+        with pytest.raises(LedgerError, match=r"has written 1 steps .* missing or were changed"):
+            act(place)
+
+
+def test_a_ledger_made_in_place_of_a_missing_one_warns(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        stream.release([70, 30], time=1)
+    place.unlink()
+    with (
+        pytest.warns(UserWarning, match="has written 2 steps to another ledger at this place"),
+        opened(place) as stream,
+    ):
+        stream.release([70, 30], time=0)
+    assert json.loads(mark_of(place).read_text())[0] == 1
+    with opened(place) as stream:
+        assert len(stream) == 1
 
 
 def test_a_ledger_that_was_written_anew_with_other_budgets_is_found_by_the_mark(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -304,6 +304,24 @@ def test_no_spender_ends_a_release_by_a_time_far_ahead(ask, own, store, step, fi
     require_refused(ask.post(path, {"time": far, "ahead": True}, token=spender, key="far"), 403)
     require_refused(ask.post(path, {"time": far}, token=own, key="far"), 422)
     assert ask.post(path, {"time": far, "ahead": True}, token=own, key="far").status == 200
+
+
+@pytest.mark.parametrize("step", [None, "86400 seconds"])
+def test_no_spender_gets_ahead_of_the_clock_step_by_step(ask, own, store, step):
+    made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
+    spender, today = token_for(store, made, Role.SPEND), datetime.now(UTC).date()
+    answers = [
+        ask.post(
+            f"/v1/releases/{made}/spend",
+            {"time": (today + timedelta(days=days)).isoformat(), "epsilon": 1e-9},
+            token=spender,
+            key=f"{days}",
+        )
+        for days in range(5)
+    ]
+    assert answers[0].status == 200
+    require_refused(answers[3], 422)  # tomorrow is today somewhere, and a step ahead of that is allowed
+    require_refused(answers[4], 422)
 
 
 @pytest.mark.parametrize(

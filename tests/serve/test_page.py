@@ -477,13 +477,17 @@ def bomb(n_rows, n_columns=3):
     return content.getvalue()
 
 
-@pytest.mark.parametrize("kind", ["rows", "columns", "csv columns", "csv entries", "parquet columns"])
+@pytest.mark.parametrize(
+    "kind", ["rows", "columns", "csv columns", "blank line", "quoted break", "csv entries", "parquet columns"]
+)
 def test_uploads_that_would_grow_are_refused_before_they_are_read(ask, kind):
     header = ",".join(f"c{k}" for k in range(20_000)).encode()
     content = {
         "rows": lambda: bomb(50_000_000),
         "columns": lambda: bomb(20_000, 1_500),
         "csv columns": lambda: b"\n".join([header] * 20),
+        "blank line": lambda: b"\n" + b"\n".join([header] * 20),
+        "quoted break": lambda: b'"a\n",' + b"\n".join([header] * 20),
         "csv entries": lambda: b",".join([b"a"] * 1_000) + b"\n" + b",\n" * 30_000,
         "parquet columns": lambda: bomb(2, 5_000),
     }[kind]()

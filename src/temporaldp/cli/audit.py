@@ -295,4 +295,4 @@ def _largest(inputs: Inputs, leakage: float, epsilon: float) -> str:
     """The leakage as a multiple of epsilon; where too little was observed, only the number under the prior."""
     if inputs.scarcity is not None:
         return f"not determined by so few transitions (under the prior, {number(leakage, up=True)})"
-    return f"{number(leakage, up=True)}, {leakage / epsilon:.1f} times epsilon"
+    return f"{number(leakage, up=True)}, {number(leakage / epsilon, up=True)} times epsilon"

@@ -12,10 +12,10 @@ import typer
 from temporaldp import ContinualRelease, InputError, save_released
 from temporaldp.cli import options as o
 from temporaldp.cli.operation import LedgerRun, logged, nearly_used, trial_place
-from temporaldp.cli.released import refuse_existing, say_forecast, say_release
+from temporaldp.cli.released import say_forecast, say_release
 from temporaldp.cli.render import warn, working
 from temporaldp.errors import InputDiffersWarning
-from temporaldp.project.publishing import publish, smoothed
+from temporaldp.project.publishing import publish, refuse_existing, smoothed
 from temporaldp.project.release import ReleaseSetup, checked_output, setup_of
 
 

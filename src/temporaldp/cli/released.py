@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from temporaldp import ContinualRelease, InputError, ReleasedHistograms, load_released
+from temporaldp import ContinualRelease, ReleasedHistograms
 from temporaldp.cli.operation import LedgerRun, of_tables
 from temporaldp.cli.render import MOST_ROWS, console, facts, learning_fact, listing, say_json, warn
 from temporaldp.correlation import Traces
-from temporaldp.counts import consistent_counts
-from temporaldp.errors import OutputError
 from temporaldp.planning.histogram_noise import mean_absolute_noise
 from temporaldp.project.inputs import absences
 from temporaldp.project.publishing import Smoothing
@@ -29,36 +25,6 @@ from temporaldp.report.sentences import (
     span,
     steps,
 )
-
-
-def refuse_existing(output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None, overwrite: bool) -> None:
-    """Raise `OutputError` if the file exists, unless it may be overwritten, or all of it is released again from the ledger."""
-    if not output.exists() or overwrite or (stream is not None and _is_earlier(output, stream, data)):
-        return
-    raise OutputError(
-        f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shared, "
-        "pass --overwrite; otherwise keep it"
-    )
-
-
-def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> bool:
-    """Whether a file contains only earlier counts of a ledger that are released again, so that replacing it loses nothing."""
-    try:
-        old = load_released(output)
-    except InputError:
-        return False
-    if not set(old.times) <= set(data.times) or set(old.states) != set(data.states):
-        return False
-    for time, counts in zip(old.times, old.reordered(data.states).counts, strict=True):
-        kept = stream.published(time)
-        if not isinstance(kept, np.ndarray):
-            return False
-        total = sum(counts.tolist())  # Python's: a foreign file may hold anything
-        if not np.array_equal(counts, kept) and (
-            total < 0 or not np.array_equal(counts, consistent_counts(kept, total=total))
-        ):
-            return False
-    return True
 
 
 def say_release(

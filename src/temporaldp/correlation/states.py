@@ -8,8 +8,13 @@ from typing import Any
 
 from temporaldp.errors import StateError
 
-CONTROL = r"[\x00-\x1f\x7f-\x9f" + "\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
-"""Control characters, line breaks, and marks that are invisible or reorder text; a pattern for Python, RE2 and Rust alike."""
+CONTROL = (
+    r"[\x00-\x1f\x7f-\x9f"
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""Control characters, line breaks, and marks that are invisible or reorder text, but not the joiners and variation selectors of
+words and emoji; a pattern for Python, RE2 and Java alike."""
 
 NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 """A name that is a number."""
@@ -74,7 +79,7 @@ def printable(name: object, what: str) -> str:
         Such a name comes from a damaged file, imitates another one, or could run as a command where it is pasted.
     """
     text = str(name)
-    if not text.isprintable() and re.search(rf"{CONTROL}|[\ud800-\udfff]", text):
+    if not (text.isascii() and text.isprintable()) and re.search(rf"{CONTROL}|[\ud800-\udfff]", text):
         raise StateError(
             f"{what} {text[:40]!r} holds line breaks or control characters, some of which are invisible; is a quote left "
             "open in the file?"

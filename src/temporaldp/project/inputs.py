@@ -27,6 +27,7 @@ from temporaldp.correlation.origin import together
 from temporaldp.correlation.states import in_order, listed
 from temporaldp.errors import InputError, StateError
 from temporaldp.files import load_correlation, load_matrix, read_counts, read_traces
+from temporaldp.files.places import trace_files
 from temporaldp.planning import Source
 from temporaldp.planning.clock import Clock
 from temporaldp.progress import progressed
@@ -222,6 +223,12 @@ def _estimated(past: Traces, settings: Settings, data: Traces | None, begun_at: 
         begun_at = data.times[0]
     if phase is None and begun_at is not None:
         phase = clock.phase_at(begun_at)
+        if phase is None:
+            raise InputError(
+                f"the phase of the first step cannot be computed: it is at {begun_at!r}, and the history begins at "
+                f"{past.times[0]!r}, which is another kind of time. Write the times of both tables with a time zone, or both "
+                "without one; or give the phase (--set correlation.phase=K)"
+            )
     made = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
     if known.directions != "both":
         made = Adversary(**{known.directions: getattr(made, known.directions)})
@@ -402,7 +409,7 @@ def _provenance(settings: Settings) -> Origin:
     traces, known, history = settings.traces, settings.correlation, settings.history.path
     learnt_from = history or traces.path or traces.transitions
     assert learnt_from is not None
-    if history is not None and not _is_same_file(traces.path, history):
+    if history is not None and not _overlap(traces.path, history):
         return estimated_from(f"other traces ({learnt_from.name})", known)
     states = "" if traces.states is not None else " So does the list of states, unless traces.states gives it."
     warning = (
@@ -433,5 +440,7 @@ def estimated_from(traces: str, known: CorrelationSettings) -> Origin:
     )
 
 
-def _is_same_file(one: Path | None, other: Path) -> bool:
-    return one is not None and one.exists() and other.exists() and one.samefile(other)
+def _overlap(traces: Path | None, history: Path) -> bool:
+    """Whether a file of the history is one of the protected traces."""
+    protected = set() if traces is None else {file.resolve() for file in trace_files(traces)}
+    return not protected.isdisjoint(file.resolve() for file in trace_files(history))

@@ -16,7 +16,7 @@ from temporaldp.counts import ReleasedHistograms, save_released
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
 from temporaldp.project.inputs import Inputs, gather, read_data
-from temporaldp.project.publishing import publish, smoothed
+from temporaldp.project.publishing import publish, refuse_existing, smoothed
 from temporaldp.project.release import checked_output, setup_of
 
 if TYPE_CHECKING:
@@ -123,11 +123,16 @@ class Project:
         verification = self.settings.verification
         return {"verify": verification.enabled} | verification.model_dump(exclude={"enabled"}, exclude_none=True)
 
-    def release(self) -> ReleasedHistograms:
+    def release(self, *, overwrite: bool = False) -> ReleasedHistograms:
         """Publish the histograms of the traces, and write them, and smoothed counts, to the files that are set.
 
         With a ledger, a step that was published before is returned as it was. Without one, every call draws new noise and
-        spends the budgets of the plan again.
+        spends the budgets of the plan again. The settings ``release.log`` and ``release.warn_at`` apply to the command only.
+
+        Parameters
+        ----------
+        overwrite : bool
+            Whether an existing output that is not from the ledger is replaced.
 
         Raises
         ------
@@ -135,11 +140,14 @@ class Project:
             There is neither a ledger with a level nor a plan, or the settings contradict each other.
         LedgerError
             The ledger cannot be read, written or trusted.
+        OutputError
+            The output exists, or cannot be written.
         """
         release = self.settings.release
         output = checked_output(self.settings, dry_run=release.output is None)
         setup = setup_of(self.settings)
         with nullcontext() if release.ledger is None else setup.opened(release.ledger) as stream:
+            refuse_existing(output, setup.data, stream, overwrite or release.output is None)
             released = publish(setup, stream)
             if release.output is not None:
                 save_released(released, output, **self.settings.traces.own_names)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from temporaldp.correlation import Traces
 from temporaldp.counts import (
     ReleasedHistograms,
     SmoothedHistograms,
+    consistent_counts,
+    load_released,
     save_smoothed,
     save_synthetic,
     smooth,
     synthetic_traces,
 )
+from temporaldp.errors import InputError, OutputError
 from temporaldp.project.release import ReleaseSetup
 from temporaldp.release import ContinualRelease, filtered_histograms, release_histograms
 from temporaldp.smoothing import PublicCorrelation
@@ -63,6 +68,36 @@ class Smoothing:
             "lower": self.found.lower,
             "upper": self.found.upper,
         }
+
+
+def refuse_existing(output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None, overwrite: bool) -> None:
+    """Raise `OutputError` if the file exists, unless it may be overwritten, or all of it is released again from the ledger."""
+    if not output.exists() or overwrite or (stream is not None and _is_earlier(output, stream, data)):
+        return
+    raise OutputError(
+        f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shared, "
+        "overwrite it (--overwrite); otherwise keep it"
+    )
+
+
+def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> bool:
+    """Whether a file contains only earlier counts of a ledger that are released again, so that replacing it loses nothing."""
+    try:
+        old = load_released(output)
+    except InputError:
+        return False
+    if not set(old.times) <= set(data.times) or set(old.states) != set(data.states):
+        return False
+    for time, counts in zip(old.times, old.reordered(data.states).counts, strict=True):
+        kept = stream.published(time)
+        if not isinstance(kept, np.ndarray):
+            return False
+        total = sum(counts.tolist())  # Python's: a foreign file may hold anything
+        if not np.array_equal(counts, kept) and (
+            total < 0 or not np.array_equal(counts, consistent_counts(kept, total=total))
+        ):
+            return False
+    return True
 
 
 def publish(setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None) -> ReleasedHistograms:

@@ -17,7 +17,7 @@ from temporaldp.accounting.exact.evidence import ExactLeakage, Observation
 from temporaldp.correlation import Adversary, Origin
 from temporaldp.counts import ReleasedHistograms
 from temporaldp.errors import InputError
-from temporaldp.planning import Plan
+from temporaldp.planning import Plan, Source
 from temporaldp.planning.histogram_noise import laplace_scales
 from temporaldp.release.renewal import Renewal
 from temporaldp.release.shared_account import TableSpent
@@ -225,6 +225,11 @@ class Evidence:
             spends.add((self.plan.source.provenance or "", self.plan.source.learning_epsilon))
         costs = [epsilon for _, epsilon in spends if epsilon]
         return costs[0] if len(costs) == 1 else math.fsum(costs) * (1.0 + ULP)
+
+    @property
+    def in_all(self) -> tuple[float, float]:
+        """The largest leakage at a delta, together with the cost of learning; see `Source.in_all`."""
+        return Source(learning_epsilon=self.learning_epsilon).in_all(self.leakage.worst, self.leakage.delta)
 
     @property
     def explained_step(self) -> int:

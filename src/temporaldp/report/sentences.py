@@ -179,11 +179,9 @@ def accounting_line(method: Accounting[Any, Any]) -> str:
 
 
 def learning_cost(spent: float, in_all: float, delta: float) -> str:
-    """The cost of a correlation that was learnt with differential privacy, and the total with the release."""
-    return (
-        f"{number(spent, up=True)} nats for all states of a person together; with the release, "
-        f"{number(in_all, up=True)} nats{at_delta(float(number(delta, up=True)))} in all"
-    )
+    """The cost of a correlation that was learned with differential privacy, and the total with the release."""
+    total = nats(in_all) + at_delta(float(number(delta, up=True)))
+    return f"{nats(spent)} for all states of a person together; with the release, {total} in all"
 
 
 def supremum(limits: LeakageSupremum) -> str:
@@ -223,7 +221,7 @@ class NoiseBesideCounts:
         """Sentence with the noise and the typical count."""
         return (
             f"{number(self.noise)} on a count, beside {number(self.n_people / self.n_states)} people a state on average "
-            f"({self.n_people} people, {self.n_states} states): {number(100.0 * self.share)} %"
+            f"({self.n_people} people, {self.n_states} states); the noise is {number(100.0 * self.share)} % of an average count"
         )
 
     @property

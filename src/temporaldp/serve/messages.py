@@ -36,8 +36,8 @@ class Spend(Question):
     )
     ahead: bool = Field(
         False,
-        description="The time may be more than one step ahead of the clock, or of the last step for labels without a clock. Only for a token that owns "
-        "the release.",
+        description="The time may be more than one step ahead of the clock, or of the last step for labels without a clock. "
+        "Only for a token that owns the release.",
     )
 
 
