@@ -243,6 +243,26 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
+LIMITS = {
+    ("accounting", "kernels"): 5_500,
+    ("release", "serve"): 2_600,
+    ("cli", "correlation", "deployment", "files", "report"): 4_800,
+    None: 19_000,
+}
+"""The most statements of groups of folders; None stands for all."""
+
+
+def test_the_package_stays_small():
+    code = "import sys; sys.path.insert(0, 'tools'); import size; print({row[0]: row[1] for row in size.rows(size.SOURCE)})"
+    printed = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    found = ast.literal_eval(printed.stdout)
+    for folders, most in LIMITS.items():
+        assert sum(found[folder] for folder in folders or found) <= most, folders
+    scripts = list((REPOSITORY / "src").rglob("static/*.js"))
+    assert len(scripts) > 10
+    assert sum(len(script.read_text().splitlines()) for script in scripts) <= 1_500
+
+
 @pytest.mark.parametrize("name", [*temporaldp.__all__, *temporaldp.studies.__all__])
 def test_every_public_name_is_documented(name):
     reference = (REPOSITORY / "docs" / "reference.md").read_text()

@@ -106,7 +106,8 @@ def _named(
     adversaries: Adversary | Iterable[Adversary] | Mapping[str, Adversary],
 ) -> Iterator[tuple[str | None, Adversary]]:
     """Each adversary with its name."""
-    given = adversaries if isinstance(adversaries, Iterable) else [adversaries]
+    is_table = hasattr(adversaries, "columns")  # a data frame, over whose columns an iteration would go
+    given = adversaries if isinstance(adversaries, Iterable) and not is_table else [adversaries]
     pairs = list(given.items() if isinstance(given, Mapping) else ((None, item) for item in given))
     if not pairs:
         raise InputError("expected at least one Adversary, got none")

@@ -132,9 +132,7 @@ def gather(settings: Settings, states: tuple[str, ...] | None = None, begun_at: 
     if known.backward is not None or known.forward is not None:
         adversary = _given(known, states)
         files = ", ".join(path.name for path in (known.backward, known.forward) if path is not None)
-        why = adversary.contradiction
-        provenance = replace(given_matrices(files), warning=f"{why[:1].upper()}{why[1:]}." if why else None)
-        return Inputs((adversary,), provenance, _optional(traces, adversary.states))
+        return Inputs((adversary,), _checked(given_matrices(files), adversary), _optional(traces, adversary.states))
     if traces.path is None and settings.history.path is None:
         raise InputError(
             "no correlation is given: expected TRACES or a history (--history FILE) to estimate it from, a file "
@@ -253,12 +251,18 @@ def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | Non
         names = states
         loaded = Adversary(*(one.mapped(lambda matrix: matrix.reordered(names)) for one in loaded.directions))
     origin = together(matrix.origin for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
-    return Inputs((loaded,), origin or given_matrices(path.name), _optional(traces, loaded.states))
+    return Inputs((loaded,), origin or _checked(given_matrices(path.name), loaded), _optional(traces, loaded.states))
 
 
 def given_matrices(name: str) -> Origin:
     """Return the origin of matrices that were given, by the name of their files."""
     return Origin("matrices", f"Given as transition matrices ({name}).")
+
+
+def _checked(origin: Origin, adversary: Adversary) -> Origin:
+    """The origin of given matrices, with a warning if they cannot be the two directions of one stationary chain."""
+    why = adversary.contradiction
+    return replace(origin, warning=f"{why[:1].upper()}{why[1:]}.") if why else origin
 
 
 def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageSeries) -> LeakageUncertainty | None:

@@ -116,7 +116,7 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
     if known.get("correlations") is None:
         raise InputError(
             f"{ledger.place} is the ledger of a plan alone, which has no accountant: what it may spend was fixed beforehand. "
-            "Make a plan with the new correlation, and a ledger for it"
+            "For a report, give the correlation (--history FILE); to adopt another one, make a plan and a ledger for it"
         )
     if "distances" in known["accounting"]:
         raise InputError(

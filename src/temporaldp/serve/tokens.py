@@ -32,8 +32,7 @@ class Role(StrEnum):
 
     def includes(self, other: Role) -> bool:
         """Whether a token of this role may do what one of the other may."""
-        order = list(Role)
-        return order.index(self) >= order.index(other)
+        return list(Role).index(self) >= list(Role).index(other)
 
 
 @dataclass(frozen=True, slots=True)

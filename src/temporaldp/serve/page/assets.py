@@ -58,9 +58,8 @@ def _page(inline: dict[str, str] | None) -> str:
 def _closed(module: str) -> str:
     """A module's text as an expression that gives what it exports, for a file in which all modules follow one another."""
     bare = re.sub(r"^import [^;]*;\n", "", module, flags=re.MULTILINE)
-    exported = re.findall(r"^export (?:async )?(?:const|function|class) (\w+)", bare, flags=re.MULTILINE)
+    names = ", ".join(re.findall(r"^export (?:async )?(?:const|function|class) (\w+)", bare, flags=re.MULTILINE))
     bare = re.sub(r"^export ", "", bare, flags=re.MULTILINE)
-    names = ", ".join(exported)
     return f"const {{ {names} }} = (() => {{\n{bare}return {{ {names} }};\n}})();"
 
 

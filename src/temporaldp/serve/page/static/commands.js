@@ -24,7 +24,7 @@ const SIDES = { past: "backward", future: "forward" };
 /** Lines of Python whose `series`, `paper` and `plan` are what the page shows. `tight`: which bound it shows at a delta. */
 export function python(setting, known, tight) {
   const { source, epsilon, horizon, alpha, noise, scale, delta, knows } = setting;
-  const sample = ["adversary = next(iter(tdp.estimate_adversaries(tdp.load_sample())))"];
+  const sample = ["adversary = tdp.estimate_adversary(tdp.load_sample())"];
   if (knows !== "both") sample.push(`adversary = tdp.Adversary(${SIDES[knows]}=adversary.${SIDES[knows]})`);
   const kind = noise === "gaussian" ? "DiscreteGaussianNoise" : "DiscreteLaplaceNoise";
   const width = noise === "gaussian" ? `${scale}.0`.replace(/(\.\d+)\.0$/, "$1") : `2.0 / ${epsilon}`;
@@ -42,8 +42,7 @@ export function python(setting, known, tight) {
         `plan = tdp.plan_budget(adversary, ${alpha}, ${horizon})`,
       ];
   const shown = "print(series.worst, series.worst_time + 1)  # nats, and the step (from 1) where it is reached";
-  const adversary = source === "sample" ? sample : matrixLines(known);
-  const lines = ["import temporaldp as tdp", "", ...adversary, "", ...computed, shown];
+  const lines = ["import temporaldp as tdp", "", ...(source === "sample" ? sample : matrixLines(known)), "", ...computed, shown];
   return `${lines.join("\n")}\n`;
 }
 

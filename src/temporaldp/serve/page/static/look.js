@@ -6,11 +6,10 @@ import { h } from "./dom.js";
 const COLOURS = ["text", "soft", "grid", "card", "low", "temporal", "backward", "forward", "promised", "paper", "alpha"];
 
 const known = new Map();
-const wanted = () => document.documentElement.dataset.theme;
 const system = matchMedia("(prefers-color-scheme: dark)");
 
 /** light or dark: as chosen, else as the system prefers. */
-export const theme = () => wanted() || (system.matches ? "dark" : "light");
+export const theme = () => document.documentElement.dataset.theme || (system.matches ? "dark" : "light");
 
 /** The colours of a theme. */
 export function colours(name = theme()) {

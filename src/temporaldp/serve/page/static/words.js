@@ -21,13 +21,12 @@ function rounded(value, round, decimals = 0) {
 
 // A decimal that has the wanted length, but for rounding, stays what it is.
 const ceil = (scaled) => Math.ceil(scaled - 1e-9);
-const floor = (scaled) => Math.floor(scaled + 1e-9);
 
 /** Four significant digits, upwards. */
 export const up = (value) => rounded(value, ceil);
 
 /** Four significant digits, downwards. */
-export const down = (value) => rounded(value, floor);
+export const down = (value) => rounded(value, (scaled) => Math.floor(scaled + 1e-9));
 
 /** A leakage: upwards in the fourth decimal, or the fourth significant digit where that is finer. */
 export const nats = (value) => rounded(value, ceil, 4);
