@@ -171,7 +171,7 @@ def _overview(folder: Path) -> list[str]:
         if line.misfit is not None:
             reasons.setdefault(line.remark, []).append(f"`{stem}`")
             continue
-        cells = " | ".join(map(upper, line.lasting))
+        cells = " | ".join(map(upper, line.over_time))
         lines.append(f"| {stem} | {unit} | {promise} | {cells} | {line.remark} |\n")
     without = [f"- {reason}: {', '.join(stems)}\n" for reason, stems in reasons.items()]
     return [OVERVIEW, *lines, "\nRecords without a number:\n\n", *without]

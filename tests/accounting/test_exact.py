@@ -305,7 +305,7 @@ def test_the_observation_of_a_long_release_attains_what_is_said(t):
 
 
 @pytest.mark.parametrize("direction", ["backward", "forward"])
-def test_what_is_said_of_each_direction_is_proved_in_rational_arithmetic(direction):
+def test_reported_bounds_of_each_direction_are_proved_in_rational_arithmetic(direction):
     """For every pair of values the sign rule's value at what is said is at most 0. No tolerance."""
     for case in proved_cases():
         upper = getattr(case.leakage(), direction)
@@ -319,7 +319,7 @@ def test_what_is_said_of_each_direction_is_proved_in_rational_arithmetic(directi
                     assert room >= 0, (t, i, j, case)
 
 
-def test_what_is_said_of_past_and_future_is_proved_in_rational_arithmetic():
+def test_reported_bounds_of_past_and_future_are_proved_in_rational_arithmetic():
     """A ratio that is proved for the past of a pair, times one for its future: never above what is said. No tolerance."""
     for case in itertools.islice(proved_cases(), 8):
         upper = case.leakage().temporal

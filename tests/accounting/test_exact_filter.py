@@ -67,7 +67,7 @@ def spend_at_random(standing, rng, steps, check):
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
-def test_whatever_is_admitted_holds_the_level_for_ever(seed):
+def test_admitted_budgets_satisfy_the_level_over_an_infinite_horizon(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
     adversary = mixing_adversary(rng, n, ("both", "both", "backward", "forward")[seed % 4])

@@ -85,7 +85,7 @@ NEVER = {
 
 
 @pytest.mark.parametrize(("matrix", "epsilon"), NEVER.values(), ids=NEVER)
-def test_what_adds_up_for_ever_has_no_supremum(matrix, epsilon):
+def test_leakage_that_grows_without_bound_has_no_supremum(matrix, epsilon):
     for adversary in (Adversary(matrix), Adversary(None, matrix), Adversary(matrix, matrix)):
         found = leakage_supremum(adversary, epsilon)
         assert found.certified

@@ -30,8 +30,8 @@ def run(*arguments, cwd):
 
 def test_json(folder):
     found = json.loads(run("r.yaml", "--states", "home,away", "--stays", "0.7:0.99", "--json", cwd=folder).stdout)
-    assert len(found["stays"]) == len(found["lasting"])
-    leaks = dict(zip(found["stays"], found["lasting"], strict=True))
+    assert len(found["stays"]) == len(found["over_time"])
+    leaks = dict(zip(found["stays"], found["over_time"], strict=True))
     assert {p: leaks[p] for p in PRINTED} == pytest.approx(PRINTED, abs=0.005)
     assert (found["promised"], found["horizon"], found["kind"]) == (1.0, 365, "exact")
     assert all(isinstance(sentence, str) for sentence in found["assumptions"])
@@ -66,7 +66,7 @@ def test_a_record_without_a_number_has_a_card_too(folder):
     assert "No number is given" in done.stdout
     assert "<b>Births</b>" not in (folder / "c.html").read_text()
     found = json.loads(run("r.yaml", "--json", cwd=folder).stdout)
-    assert (found["fits"], found["stays"], found["lasting"], found["promised"]) == (False, [], [], 1.0)
+    assert (found["fits"], found["stays"], found["over_time"], found["promised"]) == (False, [], [], 1.0)
     assert "there is none" in refused("deployment", "r.yaml", "--emit", cwd=folder)
 
 
@@ -86,7 +86,7 @@ def test_a_matrix(folder):
     save_matrix(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]], states=["home", "away"]), folder / "m.csv")
     found = json.loads(run("r.yaml", "--correlation", "m.csv", "--json", cwd=folder).stdout)
     assert found["stays"] == [0.9]
-    assert found["lasting"] == pytest.approx([4.4995], abs=1e-4)
+    assert found["over_time"] == pytest.approx([4.4995], abs=1e-4)
     assert found["states"] == ["home", "away"]
 
 
@@ -104,7 +104,7 @@ def test_tables_dates_and_units(folder):
     assert (found["horizon"], found["stays"]) == (31, [0.9])
     found = json.loads(run("r.yaml", "--unit", "category-histogram", "--stays", "0.5", "--json", cwd=folder).stdout)
     assert (found["promised"], found["alone"]) == (1.0, 2.0)
-    assert found["lasting"] == pytest.approx([2.0])
+    assert found["over_time"] == pytest.approx([2.0])
 
 
 def test_a_folder_goes_on(folder):
@@ -132,7 +132,7 @@ def test_the_registry(folder):
     found = json.loads(run(records, "--json", cwd=folder).stdout)
     assert len(found["records"]) >= 16
     assert [line["file"] for line in found["not_used"]] == ["schema.yaml"]
-    leaks = {line["file"]: dict(zip(line["stays"], line["lasting"], strict=True)) for line in found["records"]}
+    leaks = {line["file"]: dict(zip(line["stays"], line["over_time"], strict=True)) for line in found["records"]}
     assert leaks["wikimedia_historical_usage_data.yaml"][0.9] == pytest.approx(4.4995, abs=1e-4)
     assert all(line["fits"] or line["reason"] for line in found["records"])
 

@@ -95,7 +95,7 @@ def covered(n_people, repetitions, seed):
 
 
 @pytest.mark.parametrize("n_people", [20, 150, 2000])
-def test_the_guaranteed_number_is_above_the_truth_as_often_as_said(n_people):
+def test_the_guaranteed_number_is_above_the_truth_as_often_as_stated(n_people):
     assert covered(n_people, 40, n_people) >= 0.95
 
 

@@ -13,7 +13,7 @@ import pytest
 from registry_records import record, with_parameters
 from temporaldp import Adversary, BudgetError, InputError, TransitionMatrix, sticky
 from temporaldp.deployment import Deployment, PrivacyUnit, Question
-from temporaldp.deployment.lasting import LeakageOverTime
+from temporaldp.deployment.over_time import LeakageOverTime
 from temporaldp.errors import StateError
 from temporaldp.report.sentences import factor, percent, posterior
 
@@ -50,9 +50,9 @@ def fixed_point(first, second, epsilon):
 
 
 @pytest.mark.parametrize(("stays", "printed"), [(0.7, 2.05), (0.8, 2.96), (0.9, 4.50), (0.99, 9.27)])
-def test_epsilon_1_for_ever_is_the_solved_fixed_point(load, stays, printed):
+def test_the_supremum_at_epsilon_1_is_the_solved_fixed_point(load, stays, printed):
     card = load().card(stays=(0.7, 0.99))
-    leak = dict(zip(card.stays, card.lasting, strict=True))[stays]
+    leak = dict(zip(card.stays, card.over_time, strict=True))[stays]
     assert leak == pytest.approx(2.0 * fixed_point(stays, stays, 1.0) - 1.0, abs=1e-9)
     assert leak == pytest.approx(printed, abs=0.005)
 
@@ -61,25 +61,25 @@ def test_the_curve_has_round_numbers_and_both_ends(load):
     card = load().card(stays=(0.52, 0.99))
     assert card.stays[0] == 0.52
     assert {0.55, 0.7, 0.9, 0.95, 0.99} <= set(card.stays)
-    assert len(card.stays) == len(card.lasting)
-    assert list(card.lasting) == sorted(card.lasting)
+    assert len(card.stays) == len(card.over_time)
+    assert list(card.over_time) == sorted(card.over_time)
     assert len(load().card(stays=(0.91, 0.92)).stays) == 11
     assert load().card(stays=(0.9, 0.9)).stays == (0.9,)
 
 
 def test_no_two_valued_stationary_chain_in_the_range_leaks_more_than_its_worse_end(load, rng):
     card = load().card(stays=(0.3, 0.9))
-    worst = max(card.lasting)
+    worst = max(card.over_time)
     for first, second in rng.uniform(0.3, 0.9, (200, 2)):
         assert 2.0 * fixed_point(first, second, 1.0) - 1.0 <= worst + 1e-9
-    assert worst == card.lasting[-1]
+    assert worst == card.over_time[-1]
 
 
 def test_values_that_never_or_always_change_leak_without_bound(load):
     card = load().card(stays=(0.0, 1.0))
-    assert card.lasting[0] == card.lasting[-1] == math.inf
-    assert card.lasting[card.stays.index(0.5)] == pytest.approx(1.0, abs=1e-12)
-    assert card.to_dict()["lasting"][-1] == math.inf
+    assert card.over_time[0] == card.over_time[-1] == math.inf
+    assert card.over_time[card.stays.index(0.5)] == pytest.approx(1.0, abs=1e-12)
+    assert card.to_dict()["over_time"][-1] == math.inf
     only = load().card(stays=(1.0, 1.0))
     assert "grows without bound" in only.sentences[1]
     assert only.leakage.settles is None
@@ -194,7 +194,7 @@ def test_at_a_delta_never_below_an_enumerated_mechanism_with_the_promise(load, t
 
 def test_values_without_any_likeness_leak_what_a_step_tells(load):
     card = load(with_parameters("rho: 0.015", variant="Zero-concentrated DP")).card(stays=(0.5, 0.5))
-    assert card.lasting[0] == pytest.approx(card.leakage.alone, rel=1e-3)
+    assert card.over_time[0] == pytest.approx(card.leakage.alone, rel=1e-3)
     assert card.leakage.together < 365 * card.leakage.alone
 
 
@@ -216,13 +216,13 @@ def test_a_matrix_in_place_of_a_range(load):
     card = load().card(correlation=adversary, correlation_name="matrix.csv")
     assert card.question.states == ("home", "away")
     assert card.stays == pytest.approx((0.75 * 0.9 + 0.25 * 0.7,))
-    assert 1.0 < card.lasting[0] <= 2.0 * fixed_point(0.9, 0.7, 1.0) - 1.0 + 1e-9
+    assert 1.0 < card.over_time[0] <= 2.0 * fixed_point(0.9, 0.7, 1.0) - 1.0 + 1e-9
     assert "matrix.csv" in " ".join(card.assumptions)
     with pytest.raises(StateError, match="states of the matrix, home, away"):
         load().card(correlation=adversary, states=("a", "b"))
     both = Adversary(sticky(2, stays=(0.7, 0.9)), sticky(2, stays=(0.7, 0.9)))
     known = load().card(correlation=both)
-    assert known.lasting[0] >= 2.0 * fixed_point(0.9, 0.9, 1.0) - 1.0 - 1e-9
+    assert known.over_time[0] >= 2.0 * fixed_point(0.9, 0.9, 1.0) - 1.0 - 1e-9
     assert not known.leakage.is_exact
 
 

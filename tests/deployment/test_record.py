@@ -36,7 +36,7 @@ def test_what_is_read(load):
     )
     assert found.promise == EpsilonPromise(1.0)
     assert found.repeats
-    assert found.said_period == "day"
+    assert found.stated_period == "day"
     assert not found.about_replacing
     assert found.stated_unit.of_people
 
@@ -199,7 +199,7 @@ def test_why_there_is_no_number(load, text, brief, asked):
     assert misfit is not None
     assert misfit.brief == brief
     card = found.card()
-    assert (card.leakage, card.stays, card.lasting, card.assumptions) == (None, (), (), ())
+    assert (card.leakage, card.stays, card.over_time, card.assumptions) == (None, (), (), ())
     assert card.reason == misfit.sentence
     assert card.to_dict()["fits"] is False
     everything = {"every": "day", "fresh_noise": True, "contributions": 3}
@@ -207,7 +207,7 @@ def test_why_there_is_no_number(load, text, brief, asked):
         assert found.misfit(Question(**everything)) is not None
     else:
         assert found.misfit(Question(**asked)) is None
-        assert found.card(stays=(0.9, 0.9), **asked).lasting[0] > 1.0
+        assert found.card(stays=(0.9, 0.9), **asked).over_time[0] > 1.0
 
 
 def test_noise_of_an_unknown_kind_has_the_bound_by_quilts(load):
@@ -216,18 +216,18 @@ def test_noise_of_an_unknown_kind_has_the_bound_by_quilts(load):
     chain = tdp.TransitionMatrix([[0.9, 0.1], [0.1, 0.9]])
     alone = central.leakage.alone
     bound = tdp.leakage_supremum(tdp.Adversary(chain, chain), alone, accounting=tdp.MarkovQuilt()).temporal
-    assert local.lasting == pytest.approx((bound,))
+    assert local.over_time == pytest.approx((bound,))
     assert local.remark == "upper bound"
     assert local.leakage.any_noise == central.leakage.any_noise == pytest.approx(bound)
-    assert bound > central.lasting[0]
+    assert bound > central.over_time[0]
     assert any("Noise may be shared between days" in sentence for sentence in local.assumptions)
     assert any("does not state that noise is fresh" in sentence for sentence in central.sentences)
     assert not any("does not state that noise is fresh" in sentence for sentence in local.sentences)
-    assert local.leakage.within <= local.lasting[0]
+    assert local.leakage.within <= local.over_time[0]
     fresh = load(record(model_name="Local")).card(stays=(0.9, 0.9), fresh_noise=True)
-    assert fresh.lasting == central.lasting
+    assert fresh.over_time == central.over_time
     many = load(record(model_name="Local")).card(stays=(0.9, 0.9), states=("a", "b", "c"))
-    assert many.lasting[0] > 0.0
+    assert many.over_time[0] > 0.0
     assert many.leakage.held is not None
 
 

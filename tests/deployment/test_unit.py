@@ -10,7 +10,7 @@ import pytest
 
 from temporaldp import Adversary, InputError, TransitionMatrix
 from temporaldp.deployment import PrivacyUnit
-from temporaldp.deployment.lasting import LeakageOverTime
+from temporaldp.deployment.over_time import LeakageOverTime
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise
 
 

@@ -110,7 +110,7 @@ def test_a_general_solver_finds_nothing_better(seed, n, horizon, alpha, power):
     st.integers(1, 4),
     st.sampled_from(["both", "backward", "forward", "neither"]),
 )
-def test_alpha_is_held_and_no_plan_of_the_papers_is_better(matrix, alpha, horizon, known):
+def test_alpha_is_satisfied_and_no_plan_by_the_papers_bound_is_better(matrix, alpha, horizon, known):
     adversary = Adversary(
         matrix if known in ("both", "backward") else None, matrix if known in ("both", "forward") else None
     )
@@ -162,7 +162,7 @@ def test_a_budget_lasts_where_the_paper_has_none():
         assert np.mean(1 / with_horizon.epsilons) < 1 / plan.epsilons[0]
 
 
-def test_where_nothing_lasts_it_says_why_and_what_to_do():
+def test_without_a_sustainable_budget_the_error_states_why_and_what_to_do():
     adversary = Adversary(TransitionMatrix(np.eye(3)))
     with pytest.raises(PlanError, match=r"sustainable.*closed classes.*horizon"):
         plan_budget(adversary, alpha=1.0)

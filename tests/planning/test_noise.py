@@ -54,7 +54,7 @@ def leaks(plan, adversary, factor=1.0):
     ],
 )
 @pytest.mark.parametrize(("alpha", "delta"), [(1.0, 1e-3), pytest.param(0.3, 1e-6, marks=pytest.mark.slow)])
-def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kind):
+def test_the_level_is_satisfied_and_hardly_less_noise_suffices(alpha, delta, horizon, kind):
     adversary = Adversary(WALK, WALK)
     plan = plan_noise(adversary, alpha=alpha, horizon=horizon, noise=kind, accounting=ApproximateDP(delta))
     assert plan.leakage.worst <= alpha and plan.leakage.delta == delta
@@ -64,7 +64,7 @@ def test_the_level_is_held_and_hardly_less_noise_does(alpha, delta, horizon, kin
 
 
 @pytest.mark.long
-def test_no_small_change_of_the_scales_holds_with_less_noise_nor_does_a_constant():
+def test_neither_a_small_change_nor_a_constant_satisfies_the_level_with_less_noise():
     """Other shapes with a fifth of a percent less noise: none holds."""
     adversary, n_steps = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK), 5
     plan = plan_noise(adversary, alpha=1.0, horizon=n_steps, accounting=ApproximateDP(1e-3))
@@ -81,7 +81,7 @@ def test_no_small_change_of_the_scales_holds_with_less_noise_nor_does_a_constant
 
 
 @pytest.mark.long
-def test_no_noise_of_two_steps_holds_below_the_certified_bound():
+def test_no_noise_of_two_steps_below_the_certified_bound_satisfies_the_level():
     """Every pair of scales of a grid that holds, by brute force."""
     adversary = Adversary(WALK, TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]))
     plan = plan_noise(adversary, alpha=1.0, horizon=2, noise="laplace", accounting=ApproximateDP(1e-3))

@@ -16,7 +16,7 @@ def known(rows):
     return Adversary(TransitionMatrix(rows), TransitionMatrix(rows))
 
 
-def test_values_that_never_change_are_told_about_in_every_epoch():
+def test_states_that_never_change_leak_in_every_epoch():
     found = renewal_leakage(known(np.eye(2)), EPSILONS, n_epochs=4)
     assert (found.alone, found.together) == (pytest.approx(0.7, rel=1e-12), pytest.approx(2.8, rel=1e-12))
     assert (found.n_epochs, found.grows) == (4, True)

@@ -136,7 +136,7 @@ def test_the_auditor_finds_no_more_than_is_claimed_and_noise_that_is_too_small(n
 
 
 @pytest.mark.long
-def test_gaussian_noise_gives_away_no_more_than_its_accounting_says():
+def test_gaussian_noise_leaks_no_more_than_its_accounting_reports():
     def release(which, epsilon):
         return gaussian(which, epsilon, 16_000)
 
@@ -154,7 +154,7 @@ def test_gaussian_noise_gives_away_no_more_than_its_accounting_says():
         pytest.param("smoothed and synthetic", marks=pytest.mark.slow),
     ],
 )
-def test_what_is_made_of_noisy_counts_gives_away_no_more(name, tmp_path):
+def test_post_processing_of_noisy_counts_leaks_no_more(name, tmp_path):
     """It hides some of what the counts tell: noise of half the scale is found."""
 
     def release(which, epsilon):
@@ -169,7 +169,7 @@ def test_what_is_made_of_noisy_counts_gives_away_no_more(name, tmp_path):
 
 
 @pytest.mark.long
-def test_a_whole_release_gives_away_no_more_than_alpha():
+def test_a_whole_release_leaks_no_more_than_alpha():
     """Both steps of a person who moves as the adversary knows, about the value at one of them; twice the budgets are found."""
     alpha, draws, rng = 2.0, 5_000, np.random.default_rng(7)
     plan = plan_budget(BOTH, alpha=alpha, horizon=2)

@@ -64,7 +64,7 @@ def told(place, adversary=ADVERSARY):
         ]  # fmt: skip
 
 
-def test_a_release_goes_on_from_it_with_the_same_numbers(place):
+def test_a_release_continues_from_it_with_the_same_numbers(place):
     rng = np.random.default_rng(1)
     with opened(place) as found:
         for time in range(34):
@@ -127,7 +127,7 @@ def test_the_newest_two_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["garbage", "smaller", "another ledger's", "an older copy's", "another version's"])
-def test_one_that_is_wrong_is_not_believed(change, tmp_path, monkeypatch):
+def test_a_wrong_checkpoint_is_not_used(change, tmp_path, monkeypatch):
     place, other = tmp_path / "release.db", tmp_path / "other.db"
     release(place, range(11), epsilon=0.2)
     _, answers = told(place)

@@ -77,7 +77,7 @@ def test_each_step_has_its_own_noise_once_and_is_resumed(place):
     assert all(row.leakage is None for row in rows)
 
 
-def test_an_adaptive_choice_is_refused_and_the_message_says_why(place):
+def test_an_adaptive_choice_is_refused_and_the_message_states_why(place):
     with opened(place) as stream:
         for epsilon in (1e-9, 0.1, 100.0):
             with pytest.raises(BudgetError, match="do not compose along adaptive paths"):

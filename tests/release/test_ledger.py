@@ -85,7 +85,7 @@ TAMPERING = {
 
 
 @pytest.mark.parametrize("statement", TAMPERING)
-def test_tampering_is_found_by_whoever_opens_the_ledger(statement, filled):
+def test_tampering_is_detected_when_the_ledger_is_opened(statement, filled):
     execute(filled, statement)
     with pytest.raises(LedgerError, match=TAMPERING[statement]):
         Ledger(filled)

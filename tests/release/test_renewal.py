@@ -51,7 +51,7 @@ def days(first, n):
 
 @pytest.mark.parametrize("every", ["steps", "monthly"])
 @pytest.mark.parametrize("adopted", [1, 3, 4, 6])
-def test_every_epoch_holds_alpha_and_all_of_them_what_is_promised_anew(tmp_path, every, adopted, monkeypatch):
+def test_every_epoch_satisfies_alpha_and_all_of_them_the_new_promise(tmp_path, every, adopted, monkeypatch):
     monkeypatch.setattr(stream, "EVERY", 4)
     place = tmp_path / "release.db"
     with opened(place, BEFORE, every=every) as release:

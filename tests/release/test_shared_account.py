@@ -86,7 +86,7 @@ def test_two_jobs_share_an_account(place, tmp_path):
 
 
 @pytest.mark.long
-def test_what_both_tables_say_about_one_person_is_never_more_than_the_account(tmp_path):
+def test_leakage_of_both_tables_about_one_person_is_never_above_the_account(tmp_path):
     """Independent values: a person's leakage about both is the sum of each table's own, which the account is never below."""
     with opened(tmp_path / "account.db", "stages") as stages, opened(tmp_path / "account.db", "places") as places:
         for hour in range(8):

@@ -37,7 +37,7 @@ def test_the_reckoning_is_right():
         ("postgresql", HOURS, 200),
     ],
 )
-def test_a_release_that_lives_for_years(store, n_steps, n_kills, tmp_path, request):
+def test_a_release_that_runs_for_years(store, n_steps, n_kills, tmp_path, request):
     if store == "sqlite":
         place = str(tmp_path / "release.db")
     else:

@@ -29,7 +29,7 @@ EDITS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("edit", EDITS)
-def test_an_edited_release_is_not_gone_on_with(edit, tmp_path):
+def test_an_edited_release_is_not_continued(edit, tmp_path):
     store = str(tmp_path / "service.db")
     token = token_for(store)
     with served(store=store) as ask:

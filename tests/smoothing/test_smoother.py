@@ -138,7 +138,7 @@ def test_releases_that_the_chain_cannot_explain_leave_the_model_without_one():
     assert np.abs(found.found.counts - np.array([np.roll([1000.0, 0, 0], t) for t in range(12)])).max() < 12.0
 
 
-def test_what_was_learnt_from_protected_traces_is_no_public_correlation():
+def test_a_correlation_learned_from_protected_traces_is_not_public():
     bad = Source(None, None, "Learnt from the protected traces.", "depends on the protected data")
     with pytest.raises(InputError, match=r"`temporaldp learn`.*") as refusal:
         PublicCorrelation(TransitionMatrix(P), source=bad)

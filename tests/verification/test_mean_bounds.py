@@ -17,7 +17,7 @@ N = 400
 @pytest.mark.parametrize("chance", [0.001, 0.02, 0.3])
 @pytest.mark.parametrize("stake", [0.1, 0.5, 0.95])
 @pytest.mark.parametrize("failure", [0.3, 0.01])
-def test_each_side_fails_no_more_often_than_it_says(chance, stake, failure):
+def test_each_side_fails_no_more_often_than_stated(chance, stake, failure):
     ones = np.arange(N + 1)
     likely, log = stats.binom.pmf(ones, N, chance), math.log(1.0 / failure)
     high = mean_at_most(ones * math.log1p(-stake), N, stake, log)

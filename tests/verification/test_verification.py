@@ -45,7 +45,7 @@ def true_deltas(table, past, future, n_steps):
 
 
 @pytest.mark.parametrize(("failure", "repetitions"), [(0.2, 100), pytest.param(0.2, 10_000, marks=pytest.mark.slow)])
-def test_the_bounds_hold_as_often_as_they_say(failure, repetitions):
+def test_the_bounds_hold_as_often_as_stated(failure, repetitions):
     """Everything of a small case is bounded at once; few draws, so that the bounds are of another size than what they bound."""
     rng = np.random.default_rng(3)
     table, past, future = (rng.dirichlet(np.full(m, 4.0), 3) for m in (2, 3, 3))
@@ -137,7 +137,7 @@ def test_the_lower_bound_is_below_the_truth():
 
 
 @pytest.mark.parametrize(("failure", "repetitions"), [(0.3, 40), pytest.param(0.3, 2_000, marks=pytest.mark.slow)])
-def test_the_lower_bound_fails_no_more_often_than_it_says(failure, repetitions):
+def test_the_lower_bound_fails_no_more_often_than_stated(failure, repetitions):
     walk, truth = Adversary(TransitionMatrix(P)), true_delta(0.5, 0, 1)
     found = [
         verify_leakage(walk, NOISE, delta=0.4, epsilon=0.5, failure=failure, draws=4_000, seed=seed).lower[1, 0, 1]

@@ -133,7 +133,7 @@ def show_card(card: DeploymentCard, places: Iterable[Path] = ()) -> None:
     title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
     rows = [
         {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
-        for p, leakage in zip(card.stays, card.lasting, strict=True)
+        for p, leakage in zip(card.stays, card.over_time, strict=True)
     ]
     listing(rows, title, boxed=True, bold=None if found is None else card.stays.index(found.at))
     _sentences("Assumptions", explained(card, "assumptions"))

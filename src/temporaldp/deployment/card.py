@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from temporaldp.deployment.explanation import explained
-from temporaldp.deployment.lasting import LeakageOverTime
+from temporaldp.deployment.over_time import LeakageOverTime
 from temporaldp.deployment.promise import EpsilonPromise, Promise
 from temporaldp.deployment.question import Question, stay_probability
 from temporaldp.deployment.record import Deployment, Misfit
@@ -70,7 +70,7 @@ class DeploymentCard:
         return tuple(self.suprema)
 
     @property
-    def lasting(self) -> tuple[float, ...]:
+    def over_time(self) -> tuple[float, ...]:
         """The supremum of the leakage about one step at each of `stays`, in nats."""
         return tuple(one.limit.temporal for one in self.suprema.values())
 
@@ -122,7 +122,7 @@ class DeploymentCard:
             "states": list(self.question.states),
             "unit_of_change": self.unit.name,
             "stays": list(self.stays),
-            "lasting": list(self.lasting),
+            "over_time": list(self.over_time),
             "horizon": self.horizon or None,
             "kind": self.remark.partition(" at ")[0] if fits else None,
             "unit": "nats",
@@ -137,15 +137,15 @@ class DeploymentCard:
         return known | {
             "alone": found.alone,
             "at": found.at,
-            "lasting_at": found.limit.temporal,
+            "over_time_at": found.limit.temporal,
             "kind": found.kind,
             "settles": found.settles,
             "within_horizon": found.within,
             "user_level": found.together,
-            "holding_promise": None if found.held is None else found.held.sentence,
-            "lasting_if_both_values_contribute": found.doubled,
+            "sufficient_promise": None if found.held is None else found.held.sentence,
+            "over_time_if_both_values_contribute": found.doubled,
             "fresh_noise": found.fresh_noise,
-            "lasting_by_any_noise": found.any_noise,
+            "over_time_by_any_noise": found.any_noise,
             "sentences": list(self.sentences),
             "to_publisher": self.to_publisher,
         }
@@ -153,7 +153,7 @@ class DeploymentCard:
 
 def card_of(deployment: Deployment, question: Question, points: Iterable[float] | None = None) -> DeploymentCard:
     """Return the card, with suprema at given probabilities of staying; see `Deployment.card`."""
-    misfit, period = deployment.misfit(question), question.every or deployment.said_period
+    misfit, period = deployment.misfit(question), question.every or deployment.stated_period
     question = _with_states_of_the_matrix(question)
     unit = question.privacy_unit(deployment)
     promise, horizon = _promise_for(deployment, unit), 0 if period is None else question.steps(period)

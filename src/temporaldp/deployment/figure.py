@@ -55,7 +55,7 @@ def heading(card: DeploymentCard) -> str:
 def _draw_curve(axes: Axes, card: DeploymentCard) -> None:
     found, step = card.leakage, card.period
     assert found is not None
-    finite = {p: leakage for p, leakage in zip(card.stays, card.lasting, strict=True) if math.isfinite(leakage)}
+    finite = {p: leakage for p, leakage in zip(card.stays, card.over_time, strict=True) if math.isfinite(leakage)}
     unbounded = [f"{p:g}" for p in card.stays if p not in finite]
     beyond = f"\nwithout bound at {', '.join(unbounded)}" if unbounded else ""
     axes.axhline(found.alone, color=GREY, linestyle=":", linewidth=2, label=f"one {step} by itself")

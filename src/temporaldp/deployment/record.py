@@ -52,7 +52,7 @@ class Deployment:
     ...     "privacy_loss": {"privacy_unit": "User-day-level", "privacy_parameters": {"epsilon": 1.0}},
     ...     "deployment_model": {"model_name": "Central", "release_type": "Many releases"}}}
     >>> card = Deployment.from_record(record).card(stays=(0.7, 0.99))
-    >>> dict(zip(card.stays, [round(value, 2) for value in card.lasting]))[0.9]
+    >>> dict(zip(card.stays, [round(value, 2) for value in card.over_time]))[0.9]
     4.5
     """
 
@@ -127,7 +127,7 @@ class Deployment:
         return self.record.release_type == "Many releases"
 
     @property
-    def said_period(self) -> Period | None:
+    def stated_period(self) -> Period | None:
         """Length of a step by the unit or by the details of the release type; None if neither states it."""
         return self.stated_unit.period or period_in(self.record.release_details)
 
@@ -157,7 +157,7 @@ class Deployment:
 
     def misfit(self, question: Question) -> Misfit | None:
         """Return the first reason why there is no number; None if there is one."""
-        record, unit, period = self.record, self.stated_unit, self.said_period
+        record, unit, period = self.record, self.stated_unit, self.stated_period
         text = " ".join((record.mechanisms, record.release_details, record.parameter_details)).lower()
         on_device = record.model in ON_DEVICE
         unstated = not self.repeats and question.every is None

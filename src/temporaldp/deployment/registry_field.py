@@ -46,7 +46,7 @@ def registry_field(card: DeploymentCard) -> dict[str, Any]:
             "delta": found.delta,
             "one_step_alone": _rounded(found.alone),
             "infinite_horizon": [
-                {"stays": p, "at_most": _rounded(leak)} for p, leak in zip(card.stays, card.lasting, strict=True)
+                {"stays": p, "at_most": _rounded(leak)} for p, leak in zip(card.stays, card.over_time, strict=True)
             ],
             "kind": found.kind,
             "all_steps_together": _rounded(found.together),
