@@ -338,7 +338,7 @@ class Account:
     def _are_reserved(self, epsilons: Sequence[float]) -> bool:
         """Whether no step so far spent more than the reserve, nor do these: every step may spend it, and no filter is asked.
 
-        So a release that goes on after many such steps, which a ledger has, begins at once: its filters need not know them.
+        So a release that continues after many such steps, which a ledger has, begins at once: its filters need not know them.
         """
         if self.last_allowed is None or self._n_reserved is None:
             return False

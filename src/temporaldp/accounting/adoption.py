@@ -55,7 +55,7 @@ def require_adoptable(horizon: int | None, method: str) -> None:
         )
     if method != "exact":
         raise InputError(
-            f"expected an accountant by the exact leakage, got one by {method!r}: only that one goes on with another "
+            f"expected an accountant by the exact leakage, got one by {method!r}: only that one continues with another "
             "correlation; begin another release"
         )
 

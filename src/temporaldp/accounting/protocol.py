@@ -142,7 +142,7 @@ class Limits:
     worst : int
         Number of the user with the largest temporal one.
     certified : bool
-        Whether some horizon comes as close to them as one likes; of upper bounds: whether they are proved.
+        Whether finite horizons approach the suprema; for upper bounds, whether they are proved.
     evidence
         Lower sides or certificates of the accounting method, for a single user.
     """

@@ -1,7 +1,7 @@
-"""A temporal accountant around what runs already: OpenDP, Tumult Analytics, diffprivlib, and dp-accounting's interface.
+"""Adapters that guard OpenDP, Tumult Analytics, diffprivlib and dp-accounting with a temporal accountant.
 
-Every adapter keeps one order: the accountant is charged for a step, whole, before anything of it is answered, and refuses it
-where the level would break. Within the step the library's own budget holds.
+Every adapter charges the accountant for a whole step before it returns any answer of that step; a step that would exceed the
+level is refused. Within a step, the library enforces its own budget.
 """
 
 from temporaldp.adapters.diffprivlib_steps import diffprivlib

@@ -83,7 +83,7 @@ def deployment(
 ) -> None:
     """Compute what the guarantee of a published system is worth over time, from its record.
 
-    Options and the section [deployment] of the project file give what a record does not: the secret, the correlation, the
+    Options and the section `deployment` of the project file give what a record does not: the secret, the correlation, the
     number of steps, and how the unit of the guarantee maps to a change of state. The card lists every assumption.
     """
     given = o.given(context).settings.deployment

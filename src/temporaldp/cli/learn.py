@@ -35,7 +35,8 @@ def learn(
 ) -> None:
     """Estimate a correlation from protected traces with differential privacy, as intervals.
 
-    Plans made with it (--set correlation.file=FILE) are public; alpha and epsilon add up.
+    Plans made with it (--set correlation.file=FILE) may be published. The leakage of the release and the
+    epsilon of learning add up: a release with level alpha leaks at most alpha + epsilon about any step.
     """
     settings = o.given(context).settings
     asked = settings.learn
@@ -60,12 +61,12 @@ def learn(
             "the list of states was taken from the traces, outside of the guarantee: give the public list "
             "(--set traces.states=A,B,C)"
         )
-    show_learnt(adversary)
+    show_learned(adversary)
     say_written(correlation=asked.output)
 
 
-def show_learnt(adversary: Adversary) -> None:
-    """Print the learnt correlation."""
+def show_learned(adversary: Adversary) -> None:
+    """Print the learned correlation."""
     backward, forward = adversary.backward, adversary.forward
     assert isinstance(backward, IntervalMatrix)
     assert isinstance(forward, IntervalMatrix)
@@ -77,10 +78,10 @@ def show_learnt(adversary: Adversary) -> None:
         ("spent", f"{number(backward.origin.epsilon, up=True)} nats, for all states of a person together"),
         ("how", backward.origin.sentence),
     ]
-    facts("Correlation learnt with differential privacy", rows)
+    facts("Correlation learned with differential privacy", rows)
     if min(one.min() for one in widths) > 0.5:
         warn(
-            "no interval is narrower than 1/2: plans will spend little more than alpha / T a step. More people, a larger "
+            "no interval is narrower than 1/2: plans will spend little more than alpha / T per step. More people, a larger "
             "--epsilon, or more transitions of each (--set learn.contributed=L) narrow them; learning again "
             "spends again"
         )

@@ -39,7 +39,7 @@ from temporaldp.report.sentences import (
 )
 from temporaldp.values import REPLACE_PERSON
 
-app = typer.Typer(help="Look at the ledger of a release, check it, and keep it up.", no_args_is_help=True)
+app = typer.Typer(help="Inspect, verify and maintain the ledger of a release.", no_args_is_help=True)
 
 app.command("share")(share)
 
@@ -136,13 +136,13 @@ def adopt(
         o.option("--both", help="Satisfy the level whether the correlation changed or not (larger leakage counts)."),
     ] = False,
     adopted_by: Annotated[
-        str | None, o.option("--adopted-by", help="Who adopts it (default: the user of the system).", metavar="NAME")
+        str | None, o.option("--adopted-by", help="Name of the person who adopts it (default: the system user).", metavar="NAME")
     ] = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
 ) -> None:
-    """Account with another correlation from the next step on; earlier steps keep theirs, and the level holds for all."""
+    """Account with another correlation from the next step on; earlier steps keep theirs, and all steps satisfy the level."""
     settings = o.given(context).settings
     if not settings.has_correlation:
         raise InputError(
@@ -195,7 +195,7 @@ def backup(
     ],
     place: o.LedgerArgument = None,
 ) -> None:
-    """Copy an SQLite ledger as of one moment, while a release goes on, and check the copy."""
+    """Copy an SQLite ledger consistently while a release runs, and verify the copy."""
     with Ledger(o.place_of(place)) as ledger:
         ledger.back_up(output)
     with Ledger(output) as copy:
@@ -316,7 +316,7 @@ def _enforced_by(known: dict[str, Any]) -> str:
         parts.append(
             "a sustainable budget is reserved"
             if kept is None
-            else f"{number(kept, down=True)} nats a step are reserved over an infinite horizon"
+            else f"{number(kept, down=True)} nats per step are reserved over an infinite horizon"
         )
     return ", ".join(parts)
 

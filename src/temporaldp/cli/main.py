@@ -67,7 +67,7 @@ app = typer.Typer(
     name="temporaldp",
     cls=Commands,
     help="Differential privacy under temporal correlations: audit a release, plan its budgets, publish, report.",
-    epilog="Exit codes: 0 done; 2 bad input, nothing was written; 3 the level is not, or cannot be, held; "
+    epilog="Exit codes: 0 done; 2 bad input, nothing was written; 3 the level is not satisfied or cannot be; "
     "or the budget is used up; 4 a ledger cannot be read, written or trusted; 5 data came too late to be released.",
     no_args_is_help=True,
     add_completion=False,

@@ -133,7 +133,7 @@ def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str 
         parts.append(f"{number(stream.leakage, up=True)} of {guard.promise:.4g} nats leaked about some step")
     if guard.horizon is not None:
         parts.append(f"{len(stream)} of {steps(guard.horizon)} are over")
-    return f"{100.0 * used:.0f} % of what may be used is used, and --warn-at is {share:g}: {', and '.join(parts)}"
+    return f"{100.0 * used:.0f} % of what may be used is used, and release.warn_at is {share:g}: {', and '.join(parts)}"
 
 
 def used_share(stream: ContinualRelease[Any, Any]) -> float | None:

@@ -168,6 +168,6 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
 
 
 def learning_fact(source: Source, alpha: float, delta: float) -> tuple[str, str]:
-    """The cost of a correlation that was learnt with differential privacy; without a value for other correlations."""
+    """The cost of a correlation that was learned with differential privacy; without a value for other correlations."""
     spent = source.learning_epsilon
     return "cost of learning the correlation", learning_cost(spent, *source.in_all(alpha, delta)) if spent else ""

@@ -15,22 +15,22 @@ StoreOption: TypeAlias = Annotated[
         "--store",
         envvar="TEMPORALDP_STORE",
         metavar="STORE",
-        help="Releases: SQLite file or postgresql:// URL.",
+        help="Store of the releases: SQLite file or postgresql:// URL.",
         show_default=False,
     ),
 ]
 
 
 def serve(
-    port: Annotated[int, typer.Option("--port", help="Where to listen; 0 for any free one.", min=0, max=65535)] = 8477,
-    address: Annotated[str, typer.Option("--address", help="On which address to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any free port.", min=0, max=65535)] = 8477,
+    address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
     store: Annotated[
         str | None,
         typer.Option(
             "--store",
             envvar="TEMPORALDP_STORE",
             metavar="STORE",
-            help="Where releases are kept: SQLite file or postgresql:// URL. Without, there is the page alone.",
+            help="Store of the releases: SQLite file or postgresql:// URL. Without it, only the page is served.",
             show_default=False,
         ),
     ] = None,
@@ -39,12 +39,12 @@ def serve(
         typer.Option(
             "--allow-host",
             metavar="NAME",
-            help="A name by which others ask for this server; repeat.",
+            help="Host name under which clients reach this server; repeatable.",
             show_default=False,
         ),
     ] = None,
     page: Annotated[
-        bool, typer.Option("--page", help="Serve the page beside a --store too, to browsers that show a token.")
+        bool, typer.Option("--page", help="Also serve the page beside a --store, to browsers with a token.")
     ] = False,
     log: Annotated[bool, typer.Option("--log", help="A line of JSON on standard error for every request.")] = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,

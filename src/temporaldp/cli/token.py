@@ -1,4 +1,4 @@
-"""`temporaldp token`: who may do what with the releases of a service."""
+"""`temporaldp token`: tokens of a service and their roles."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from temporaldp.cli.serve import StoreOption
 from temporaldp.extras import needing
 from temporaldp.serve.tokens import Role, Tokens
 
-app = typer.Typer(help="Make, list and revoke the tokens of a service.", no_args_is_help=True)
+app = typer.Typer(help="Create, list and revoke the tokens of a service.", no_args_is_help=True)
 
 
 @app.command("create")
@@ -24,23 +24,26 @@ def create(
     store: StoreOption,
     role: Annotated[
         Role,
-        typer.Option("--role", help="What it allows; each what those before it do.", show_default=False),
+        typer.Option("--role", help="Role; each role includes those before it.", show_default=False),
     ],
     release: Annotated[
         str | None,
-        typer.Option("--release", metavar="ID", help="For this release alone. Without: for all.", show_default=False),
+        typer.Option("--release", metavar="ID", help="Restrict the token to this release; default: all releases.", show_default=False),
     ] = None,
-    days: Annotated[float, typer.Option("--days", help="How long it is good.", min=0.001, max=3650.0)] = 90.0,
-    note: Annotated[str, typer.Option("--note", help="Whom it is for.")] = "",
+    days: Annotated[float, typer.Option("--days", help="Days until the token expires.", min=0.001, max=3650.0)] = 90.0,
+    note: Annotated[str, typer.Option("--note", help="Note on the holder.")] = "",
 ) -> None:
-    """Print a new token, once: the database keeps only a hash of it. One that owns all releases may create some."""
+    """Create a token and print it once; the database stores only its hash.
+
+    An `own` token for all releases may create releases.
+    """
     with _tokens(store, make=True) as tokens:
         typer.echo(tokens.make(release=release, role=role, days=days, note=note))
 
 
 @app.command("list")
 def show(store: StoreOption, as_json: o.JsonOption = False) -> None:
-    """The names of all tokens, what they allow, and until when."""
+    """List all tokens with their roles and expiry dates."""
     with _tokens(store, make=False) as tokens:
         known = [asdict(one) | {"made": _moment(one.made), "expires": _moment(one.expires)} for one in tokens.known()]
     if as_json:
@@ -67,7 +70,7 @@ def revoke(
     store: StoreOption,
     token: Annotated[str, typer.Argument(metavar="NAME", help="The name, from the list.", show_default=False)],
 ) -> None:
-    """Take a token back, from the next request on."""
+    """Revoke a token with immediate effect."""
     with _tokens(store, make=False) as tokens:
         tokens.revoke(token)
     console.print(f"revoked: {token}", markup=False)

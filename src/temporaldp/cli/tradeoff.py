@@ -32,7 +32,7 @@ def tradeoff(
         str | None, o.option("--alpha", help="Levels to compare, in nats.", metavar="A,B,...")
     ] = None,
     study_epsilons: Annotated[
-        str | None, o.option("--epsilon", help="In place of --alpha: epsilons of a step, in nats.", metavar="E,F,...")
+        str | None, o.option("--epsilon", help="In place of --alpha: epsilons per step, in nats.", metavar="E,F,...")
     ] = None,
     study_scales: Annotated[
         str | None, o.option("--scale", help="In place of --alpha: scales of noise, in counts.", metavar="S,T,...")
@@ -138,5 +138,5 @@ def _smallest(point: TradeoffPoint | None, error: float, how: str) -> str:
         return f"No amount of noise in the searched range has an error of at most {error:g} people {how}."
     return (
         f"The smallest alpha with an error of at most {error:g} people {how}: {number(point.alpha, up=True)} "
-        f"({number(point.epsilon, up=True)} a step, noise of scale {number(point.scale)})."
+        f"({number(point.epsilon, up=True)} per step, noise of scale {number(point.scale)})."
     )

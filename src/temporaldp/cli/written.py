@@ -28,7 +28,7 @@ def require_places(
         if place is not None:
             require_writable(place, reads=reads)
             if place.exists() and not overwrite:
-                raise OutputError(f"{place} exists; say --overwrite to replace it")
+                raise OutputError(f"{place} exists; use --overwrite to replace it")
 
 
 def answer(

@@ -186,7 +186,7 @@ class MatrixMechanism(SequenceMechanism):
     def own_leakage(self, user: Adversary, n_steps: int, delta: float) -> Leakage:
         """Leakage of every step at a delta by couplings of paths: an upper bound.
 
-        Of independent noise, the leakage by privacy curves (`ApproximateDP`), if that is smaller at the worst step.
+        For independent noise, the bound by privacy curves (`ApproximateDP`) if it is smaller at the worst step.
 
         Raises
         ------

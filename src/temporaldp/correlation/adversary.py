@@ -191,7 +191,7 @@ class Adversary:
 
     @property
     def contradiction(self) -> str | None:
-        """Sentence about why both matrices cannot be from one stationary chain; None where they can, or where that is unknown.
+        """Reason why the two matrices cannot belong to one stationary chain; None if they can or if this is unknown.
 
         A process that is not stationary may have such matrices too. Matrices that were swapped do not contradict each other.
         """
@@ -231,7 +231,7 @@ class Adversary:
 
     @property
     def n_steps(self) -> int | None:
-        """Number of steps T that the sequences of matrices serve; None if every matrix is constant."""
+        """Number of steps T that the sequences of matrices cover; None if every matrix is constant."""
         return next((one.n_steps for one in self.directions if one.n_steps is not None), None)
 
     @property
@@ -267,7 +267,7 @@ class Adversary:
             if bool(before) != bool(now):
                 raise InputError(
                     f"expected the same directions as before, but the {side} correlation was "
-                    f"{'known' if before else 'unknown'} and is now {'known' if now else 'unknown'}; where nothing is learnt "
+                    f"{'known' if before else 'unknown'} and is now {'known' if now else 'unknown'}; where nothing is known "
                     "in a direction, give a matrix with equal rows"
                 )
         if self.states is not None and adversary.states is not None:

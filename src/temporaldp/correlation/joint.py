@@ -131,7 +131,7 @@ def _joint(adversaries: tuple[Adversary, ...], side: Literal["backward", "forwar
     if all(one is None for one in known):
         return None
     if any(one is None for one in known):
-        raise InputError(f"expected all {side} correlations or none of them; where nothing is learnt, give equal rows")
+        raise InputError(f"expected all {side} correlations or none of them; where nothing is known, give equal rows")
     n_joint = math.prod(one.n_states for one in known)
     _require_few(n_joint)
     names = _names_of(range(n_joint), [one.states for one in known])

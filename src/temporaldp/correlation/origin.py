@@ -20,13 +20,13 @@ class Origin:
     ----------
     source : {"stated", "matrices", "estimated", "history", "protected", "learnt"}
         A range stated by the user; given matrices; estimated from traces without privacy: from any, from others than the
-        protected ones, or from these themselves; learnt from protected traces with differential privacy.
+        protected ones, or from these themselves; learned from protected traces with differential privacy.
     sentence : str
         Description of the source, as printed in reports.
     epsilon : float
-        Privacy loss of learning it, for all states of a person together, in nats; 0 unless it was learnt.
+        Privacy loss of learning it, for all states of a person together, in nats; 0 unless it was learned.
     spend : str
-        Identifier of the spend; both directions learnt by one spend share it.
+        Identifier of the spend; both directions learned by one spend share it.
     warning : str or None
         Warning to print before anything that was computed from the correlation is published.
     prior : float
@@ -58,11 +58,11 @@ class Origin:
             )
         if not (math.isfinite(self.epsilon) and (self.epsilon > 0.0) == (self.source == "learnt")):
             raise InputError(
-                f"expected an epsilon > 0 for a correlation that was learnt, and 0 for others, got {self.epsilon}"
+                f"expected an epsilon > 0 for a correlation that was learned, and 0 for others, got {self.epsilon}"
             )
         if (self.source == "learnt") != bool(self.spend):  # else two spends could be taken for one
             raise InputError(
-                f"expected the name of a spend for a correlation that was learnt alone, got {self.spend!r}"
+                f"expected the name of a spend for a learned correlation alone, got {self.spend!r}"
             )
 
 

@@ -7,7 +7,7 @@ a matrix               itself: `TransitionMatrix`, or the set of an `IntervalMat
 `PerStep`              one of its own                                                  one more than matrices
 `Periodic`             that of its phase of the clock                                  any
 `Changing`             that of the last change                                         any
-`NoCorrelation`        none: nothing is learnt in this direction                       any
+`NoCorrelation`        none: nothing is learned in this direction                      any
 =====================  ==============================================================  ========================
 """
 
@@ -289,7 +289,7 @@ class Periodic(Several):
 
 @dataclass(frozen=True, slots=True)
 class Changing(Several):
-    """A constant correlation until another one is adopted: matrices with the first transition of each.
+    """Piecewise constant correlation: each matrix is valid from its first transition on.
 
     Parameters
     ----------

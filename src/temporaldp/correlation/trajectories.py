@@ -37,7 +37,7 @@ class Trajectories(Traces):
     consecutive : bool array, shape (n_times - 1,), optional
         Whether times k and k + 1 are one step apart. Where they are not, no transition is counted between them.
     step : str, optional
-        Length of one step, in words. A correlation learnt at one length of step does not apply to a release at another.
+        Length of one step, in words. A correlation estimated at one length of step does not apply to a release at another.
 
     Raises
     ------

@@ -121,7 +121,7 @@ def smooth(
     released : ReleasedHistograms
         As drawn, not post-processed.
     correlation : PublicCorrelation
-        Public correlation, or one learnt with differential privacy; no other is accepted.
+        Public correlation, or one learned with differential privacy; no other is accepted.
     total : int, or sequence of T of them
         Public number of people, of all steps or of each.
     times : sequence of T labels, optional
@@ -158,7 +158,7 @@ def smooth(
     if released.consistent:
         raise InputError(
             "expected counts as they were drawn, got counts that were clipped and rescaled: their noise is not known any more. "
-            "Release without consistent=True (--consistent); smoothed counts are consistent anyway"
+            "Release without consistent=True (release.consistent); smoothed counts are consistent anyway"
         )
     labels = released.times if times is None else tuple(times)
     position = {label: t for t, label in enumerate(released.times)}

@@ -84,7 +84,7 @@ def adversary_of(
     matrices = [noisy_intervals(table.astype(np.float64), scale, most, risk) for table in (noisy.T, noisy)]
     unsure = [trajectories.states[k] for low, high in matrices for k in np.flatnonzero((high - low).min(axis=1) > 0.5)]
     sentence = (
-        f"Learnt from the protected traces with {epsilon:g}-differential privacy for all states of a person together "
+        f"Learned from the protected traces with {epsilon:g}-differential privacy for all states of a person together "
         f"({mechanism.contributed} transitions each, discrete Laplace noise of scale {scale:.4g}), "
         f"all {2 * n * n} entries at {confidence:.4g} confidence."
     )

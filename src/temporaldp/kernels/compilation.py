@@ -81,7 +81,7 @@ class Kernel:
         before = [(one, one.copy()) for one in _arrays(arguments) if one.flags.writeable]
         try:
             return self.interpreted(*arguments)
-        # Python raises where machine code goes on with inf and nan.
+        # Python raises where machine code continues with inf and nan.
         except (_OutOfTime, ArithmeticError, ValueError):
             for one, content in before:  # digits must not depend on when the interpretation ended
                 one[...] = content

@@ -135,7 +135,7 @@ def sustainable_budget(adversary: Adversaries, alpha: float, *, accounting: Acco
     """Largest sustainable budget: temporal privacy leakage stays at or below alpha over an infinite horizon, in nats.
 
     The largest budget, to 1e-8, whose certified exact supremum is at most alpha. By the paper's bound: Algorithm 2, without its
-    loop. A lower bound by that and by rounding; 0 if there is none.
+    loop. The result is a lower bound, because of this tolerance and of rounding; 0 if no budget is sustainable.
 
     Parameters
     ----------

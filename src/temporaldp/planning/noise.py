@@ -109,7 +109,7 @@ def plan_noise(
     if not isinstance(accounting, ApproximateDP):
         raise InputError(
             f"expected accounting to be ApproximateDP(delta), got {accounting!r}: noise is planned for a delta. Use "
-            "plan_budget for a plan without a delta"
+            "plan_budget for pure differential privacy"
         )
     request = Request.checked(adversary, alpha, horizon)
     real_number(alpha, "alpha of a noise plan", le=LARGEST_LEVEL, error=BudgetError)

@@ -121,7 +121,7 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
     if "distances" in known["accounting"]:
         raise InputError(
             f"{ledger.place} is accounted for with distances between states: only a release by Exact() without distances "
-            "goes on with another correlation"
+            "continues with another correlation"
         )
     accountant = _resumed(unspent_accountant(ledger, known["correlations"]["users"]), ledger)
     take_in(accountant, ledger)

@@ -184,7 +184,7 @@ def changed(place: str, problem: str) -> LedgerChangedError:
     """The error of a ledger whose chain is broken."""
     return LedgerChangedError(
         place,
-        f"{problem}. Nothing vouches for it any more; restore it from a backup that holds every published step",
+        f"{problem}. It can no longer be trusted; restore it from a backup that contains every published step",
     )
 
 

@@ -180,7 +180,7 @@ UNCERTAIN = ". Nothing was published; a step that was stored all the same gives 
 
 ADVICE = {
     "SQLITE_FULL": "make room on the disk, then run again",
-    "SQLITE_IOERR": "the disk refused; look at it, then run again",
+    "SQLITE_IOERR": "the disk reported an error; check it, then run again",
     "SQLITE_READONLY": "the file or its folder may not be written to; change its permissions, then run again",
     "SQLITE_CANTOPEN": "the file or its folder may not be read or written to",
     "SQLITE_BUSY": f"another process has been writing for {SECONDS_TO_WAIT} seconds; run again when it is done",
@@ -193,5 +193,5 @@ def _reason(error: Exception) -> str:
     """The database's own words, and what to do."""
     original = getattr(error, "orig", None) or error
     code = str(getattr(original, "sqlite_errorname", ""))
-    advice = next((text for prefix, text in ADVICE.items() if code.startswith(prefix)), "mend that, then run again")
+    advice = next((text for prefix, text in ADVICE.items() if code.startswith(prefix)), "correct that, then run again")
     return f"{brief(original)}; {advice}"

@@ -59,7 +59,7 @@ def release_histograms(
         There is no plan, it was made for steps of another length or another phase of a clock, or a time comes before one that
         the ledger has. Nothing was drawn.
     LedgerError
-        The ledger cannot be read or written. Steps before the one that failed are stored: running again goes on after them.
+        The ledger cannot be read or written. Steps before the one that failed are stored: running again continues after them.
     """
     trajectories = as_traces(traces)
     if isinstance(plan, ContinualRelease):

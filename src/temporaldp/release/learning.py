@@ -1,4 +1,4 @@
-"""A correlation learnt from protected traces with differential privacy: one noisy histogram of transitions."""
+"""A correlation learned from protected traces with differential privacy: one noisy histogram of transitions."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ class Ledger(Closing):
 
     @classmethod
     def open(cls, place: str | os.PathLike[str] | Store, describe: Describe, definition: str | None = None) -> Self:
-        """The ledger at `place`, made if there is none, for the release that `describe` describes.
+        """Open the ledger at `place`, creating it if there is none, for the release that `describe` returns.
 
         A ledger without steps becomes that of the release, whatever its configuration was.
 
@@ -470,7 +470,7 @@ def _differs(key: str, kept: Any, asked: Any) -> str:
         return (
             f"correlations: {gone} of the ledger's {before.total()} are none of this release's {after.total()}, and {new} of "
             "those are new (other matrices, history, prior or order of states); if what the "
-            "adversary knows has changed, `temporaldp ledger adopt` goes on with the new one"
+            "adversary knows has changed, `temporaldp ledger adopt` continues with the new one"
         )
     if key in {"correlations", "plan"}:
         what = "an accountant" if key == "correlations" else "a plan"

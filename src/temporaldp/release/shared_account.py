@@ -74,7 +74,7 @@ def tables_of(ledger: Ledger) -> list[TableSpent]:
 
 
 class SharedRelease(ContinualRelease[Any, Any]):
-    """One table of several about the same people, each published by a job of its own, in one ledger.
+    """One of several tables about the same people, each published by its own job, in one ledger.
 
     Several tables may reveal the same state of a person. The accountant therefore counts leakage about the state in all tables
     together (`independent_adversary`, or a joint matrix), and the first job of a step charges it for all tables: each then has

@@ -42,7 +42,7 @@ class Recipe:
     provenance : Origin
         Origin of the correlation.
     learnt : Origin or None
-        Origin of the plan's correlation, where it was learnt and is another one.
+        Origin of the plan's correlation, where it was learned and is another one.
     version : str
         Of this package.
     """

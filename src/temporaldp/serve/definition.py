@@ -50,7 +50,7 @@ class Elsewhere(Strict):
     """Output that is drawn elsewhere: the service only checks and charges budgets."""
 
     kind: Literal["elsewhere"]
-    description: Text = Field(description="What, in words; part of what the release is for.")
+    description: Text = Field(description="Description of the output; part of the definition of the release.")
 
 
 Matrix = Rows | Bounds | None
@@ -59,7 +59,7 @@ Matrix = Rows | Bounds | None
 class Definition(Strict):
     """Parameters of a new release. An omitted direction is unknown to the adversary."""
 
-    name: Text | None = Field(None, description="For people; the service goes by the identifier that it gives.")
+    name: Text | None = Field(None, description="Name for people; the service uses the identifier that it returns.")
     backward: Matrix = Field(None, description="P(previous state | state), row: the state; or its bounds.")
     forward: Matrix = Field(None, description="P(next state | state), row: the state; or its bounds.")
     states: Annotated[list[Text], Field(max_length=MOST_STATES)] | None = Field(

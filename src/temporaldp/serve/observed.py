@@ -1,7 +1,7 @@
 """Middleware of every request: refusals, headers for browsers, log and metrics.
 
-There are no cookies, so that a browser adds no credentials to a request of another site. Such requests are refused all the
-same: a page on a user's own machine needs no token, and must not compute for others.
+There are no cookies, but a browser sends the token of a page (Basic authentication) with every request to it, and a page on a
+user's own machine needs no token. Requests of other sites are therefore refused.
 
 The log and the metrics never contain a body, a token, a label of a step or a message.
 """

@@ -80,7 +80,7 @@ class ServedGuard(AccountantGuard):
         self._largest_spent, self._rows_seen = 0.0, 0
 
     def begin(self, ledger: Ledger) -> None:
-        """Nothing to prepare: what others keep to go on from is in the definition, which is kept with the release."""
+        """Nothing to prepare: the definition, which is stored with the release, has what other guards keep."""
 
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]

@@ -1,4 +1,4 @@
-"""Correlations that a publication may depend on: public ones, and those learnt with differential privacy."""
+"""Correlations that a publication may depend on: public ones, and those learned with differential privacy."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ WHERE_FROM = (
 @compared_by_value
 @dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
 class PublicCorrelation:
-    """A correlation from a source that is declared public, or learnt with differential privacy.
+    """A correlation from a source that is declared public, or learned with differential privacy.
 
-    What is published with it is post-processing and costs no privacy. A correlation that was learnt from the protected traces
+    What is published with it is post-processing and costs no privacy. A correlation that was learned from the protected traces
     would publish something about them outside of the guarantee, and is refused unless its source is misstated.
 
     Parameters
@@ -96,10 +96,10 @@ class PublicCorrelation:
             Description of the traces.
         """
         added = 1.0 / history.n_states if prior is None else prior
-        learnt = estimate_transition_matrix(history, direction="forward", prior=added)
-        found = f"Learnt from {name}: {history.n_users} people, {history.n_times} steps, prior {added:g} per cell."
+        learned = estimate_transition_matrix(history, direction="forward", prior=added)
+        found = f"Learned from {name}: {history.n_users} people, {history.n_times} steps, prior {added:g} per cell."
         initial = history.histogram()[0] if same_start else None
-        return cls(learnt, source=Source(history.states, history.step, found), initial=initial)
+        return cls(learned, source=Source(history.states, history.step, found), initial=initial)
 
     @classmethod
     def of(cls, adversary: Adversary, source: str | Source, *, initial: ArrayLike | None = None) -> PublicCorrelation:
@@ -176,7 +176,7 @@ def _public(source: str | Source, states: tuple[str, ...]) -> Source:
         raise InputError(f"expected a source in words, or a Source, got {type(source).__name__}")
     if found.warning:
         raise InputError(
-            "expected a correlation that is public or learnt with differential privacy, got one that was learnt from the "
+            "expected a correlation that is public or learned with differential privacy, got one that was learned from the "
             "protected traces: counts "
             f"smoothed by it would publish something about them outside of the guarantee. Instead, {WHERE_FROM}"
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -177,7 +178,8 @@ def _memory(found: Diagnosis) -> list[str]:
     adds = " What a longer memory adds to the leakage is small, or not known."
     leaks_more = longer.attained > base.proved * (1.0 + CLEAR)
     if leaks_more:
-        adds = f" Under a longer memory ({longer.model}) at least {longer.attained / base.proved - 1.0:.0%} more leaks."
+        more = math.floor(100.0 * (longer.attained / base.proved - 1.0))
+        adds = f" Under a longer memory ({longer.model}), the leakage is at least {more} % larger."
     if order.preferred:
         sentences = [f"First order is not enough: the data prefer words of two states (BIC).{adds}"]
     elif order.p_value < REJECTED:

@@ -102,7 +102,8 @@ class ReleaseAttack:
     @property
     def sentences(self) -> list[str]:
         """The result in sentences."""
-        level = f"{math.ceil(1e4 * self.epsilon) / 1e4:g} nats" + (f" at delta {self.delta:g}" if self.delta else "")
+        nats = f"{math.ceil(1e4 * self.epsilon) / 1e4:g}"
+        level = f"{nats} nat{'' if nats == '1' else 's'}" + (f" at delta {self.delta:g}" if self.delta else "")
         at, found, most = 0.05, float(self.recognised(0.05)), float(self.allowed(0.05))
         sentences = [
             f"An attacker who knows the states of all other people, and asks which of two states a person had at a step, "
@@ -178,7 +179,7 @@ def attack_release(
     """
     if released.consistent:
         raise InputError(
-            "expected counts as they were drawn: of post-processed counts (--consistent) the likelihoods are not known"
+            "expected counts as they were drawn: of post-processed counts (release.consistent) the likelihoods are not known"
         )
     walks = as_traces(traces)
     codes, truth = codes_of(walks), walks.histogram()
