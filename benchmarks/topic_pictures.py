@@ -56,8 +56,8 @@ def stickiness():
     for stays, colour in zip(STAYS, COLOURS, strict=True):
         walk = tdp.TransitionMatrix([[stays, 1 - stays], [1 - stays, stays]])
         series = tdp.temporal_leakage(tdp.Adversary(walk, walk), [0.1] * 60)
-        axes.plot(np.arange(60), series.temporal, color=colour, linewidth=2)
-        axes.text(30, series.temporal[30] + 0.06, f"stays with {stays:g}", color=colour, fontsize=9, ha="center")
+        axes.plot(np.arange(1, 61), series.temporal, color=colour, linewidth=2)
+        axes.text(31, series.temporal[30] + 0.06, f"stays with {stays:g}", color=colour, fontsize=9, ha="center")
     axes.set_xlabel("step")
     axes.set_ylabel("temporal leakage (nats)")
     axes.set_ylim(0, 4.4)

@@ -1,16 +1,16 @@
-"""Small records by the registry's schema, made up, so that tests run where no registry lies."""
+"""Small synthetic records by the registry's schema, so that tests run without the registry."""
 
 from __future__ import annotations
 
 VISITS = """\
-url_slug: visits-nobody-2026
+url_slug: visits-example-2026
 status: Draft
 tier: 2
 deployment:
   basic:
     name: Counts of visits
     data_curators:
-      - Nobody
+      - Example Office
     intended_use: An example.
     data_product_type: Summary statistics
     data_product_region: Nowhere

@@ -91,7 +91,7 @@ INFINITE = "Noise of a histogram that satisfies alpha = 1 over an infinite horiz
 
 RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"(?<![\d.])(0\.66\d{2,})(?![\d.]*\d)", lambda: (leakage(),)),
-    (r"(?<![\d.])(1\.033\d*)(?!\d| on the page)", lambda: (paper_bound(),)),
+    (r"(?<![\d.])(1\.033\d*)(?!\d)", lambda: (paper_bound(),)),
     (r"(?:by|times|factor of) (1\.9\d*)", lambda: (math.exp(leakage()),)),
     (r"50 % (?:suspicion )?becomes (?:at most )?(6\d(?:\.\d+)?) %", lambda: (belief(leakage()),)),
     (r"(52\.\d) %", lambda: (belief(EPSILON),)),
@@ -105,7 +105,7 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"e\^0\.1 = (\d\.\d+)", lambda: (math.exp(EPSILON),)),
     (r"e\^6\.382 = (\d+)", lambda: (math.exp(6.382),)),
     (r"1 nat is a factor of (\d\.\d+)", lambda: (math.e,)),
-    (r"probability 0\.9, (?:they|all tables together) (?:tell|leak) up to (\d\.\d) nats", lambda: (sticky_supremum(0.9, 1.0),)),
+    (r"probability 0\.9, all (?:tables|days) together leak up to (\d\.\d) nats", lambda: (sticky_supremum(0.9, 1.0),)),
     (
         r"(\d\.\d+) times the (?:release's own leakage|leakage of the release itself)",
         lambda: (max(map(float, column("delta", "Bounds, and what a release itself leaks", "bound / own, at most").values())),),

@@ -30,9 +30,9 @@ def load(tmp_path):
 def test_what_is_read(load):
     found = load(VISITS)
     assert (found.record.slug, found.name, found.record.curators) == (
-        "visits-nobody-2026",
+        "visits-example-2026",
         "Counts of visits",
-        ("Nobody",),
+        ("Example Office",),
     )
     assert found.promise == EpsilonPromise(1.0)
     assert found.repeats
@@ -125,7 +125,7 @@ def test_words_that_an_older_yaml_takes_for_booleans_are_text(load):
             "expected delta to be a finite number >= 0 and < 1",
         ),
         (with_parameters("rho: 1e9", variant="Zero-concentrated DP"), "expected rho to be a finite number"),
-        (record(data_curators="3").replace("      - Nobody\n", ""), "deployment.basic.data_curators, got 3"),
+        (record(data_curators="3").replace("      - Example Office\n", ""), "deployment.basic.data_curators, got 3"),
     ],
 )
 def test_what_is_no_record_is_refused(load, text, says):

@@ -46,7 +46,9 @@ def error(epsilons):
 @pytest.mark.parametrize("bound", BOUNDS)
 @settings(max_examples=12)
 @given(matrices(), matrices(), st.sampled_from([0.1, 1.0, 5.0]), st.integers(2, 8), st.data())
-def test_a_new_plan_satisfies_the_level_is_admitted_and_no_worse_than_the_old_one(bound, one, two, alpha, horizon, data):
+def test_a_new_plan_satisfies_the_level_is_admitted_and_no_worse_than_the_old_one(
+    bound, one, two, alpha, horizon, data
+):
     adversary = Adversary(one, two) if one.states == two.states else Adversary(one, one)
     planned = plan_budget(adversary, alpha=alpha, horizon=horizon, accounting=method_of(bound))
     steps = data.draw(st.integers(1, horizon - 1))

@@ -136,7 +136,8 @@ def adopt(
         o.option("--both", help="Satisfy the level whether the correlation changed or not (larger leakage counts)."),
     ] = False,
     adopted_by: Annotated[
-        str | None, o.option("--adopted-by", help="Name of the person who adopts it (default: the system user).", metavar="NAME")
+        str | None,
+        o.option("--adopted-by", help="Name of the person who adopts it (default: the system user).", metavar="NAME"),
     ] = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,

@@ -22,7 +22,9 @@ StoreOption: TypeAlias = Annotated[
 
 
 def serve(
-    port: Annotated[int, typer.Option("--port", help="Port to listen on; 0 for any free port.", min=0, max=65535)] = 8477,
+    port: Annotated[
+        int, typer.Option("--port", help="Port to listen on; 0 for any free port.", min=0, max=65535)
+    ] = 8477,
     address: Annotated[str, typer.Option("--address", help="Address to listen on.")] = "127.0.0.1",
     store: Annotated[
         str | None,

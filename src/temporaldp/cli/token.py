@@ -28,7 +28,12 @@ def create(
     ],
     release: Annotated[
         str | None,
-        typer.Option("--release", metavar="ID", help="Restrict the token to this release; default: all releases.", show_default=False),
+        typer.Option(
+            "--release",
+            metavar="ID",
+            help="Restrict the token to this release; default: all releases.",
+            show_default=False,
+        ),
     ] = None,
     days: Annotated[float, typer.Option("--days", help="Days until the token expires.", min=0.001, max=3650.0)] = 90.0,
     note: Annotated[str, typer.Option("--note", help="Note on the holder.")] = "",

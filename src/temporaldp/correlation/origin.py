@@ -61,9 +61,7 @@ class Origin:
                 f"expected an epsilon > 0 for a correlation that was learned, and 0 for others, got {self.epsilon}"
             )
         if (self.source == "learnt") != bool(self.spend):  # else two spends could be taken for one
-            raise InputError(
-                f"expected the name of a spend for a learned correlation alone, got {self.spend!r}"
-            )
+            raise InputError(f"expected the name of a spend for a learned correlation alone, got {self.spend!r}")
 
 
 def together(origins: Iterable[Origin]) -> Origin | None:
