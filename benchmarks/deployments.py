@@ -186,7 +186,7 @@ def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
     doubled = "-" if found.doubled is None else upper(found.doubled)
     cells = [
         case.title,
-        f"{card.promise.sentence} a {step}",
+        f"{card.promise.sentence} per {step}",
         f"{upper(found.limit.temporal)}{at_delta(found.delta)}, {'exact' if found.is_exact else 'upper bound'}",
         factor(found.limit.temporal),
         doubled,

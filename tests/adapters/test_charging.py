@@ -131,7 +131,7 @@ def test_a_delta_goes_to_an_accountant_at_a_delta():
 
 def test_a_metric_that_counts_less_is_refused():
     accountant = TemporalAccountant(Adversary(WALK, WALK), accounting=MetricPrivacy([[0.0, 0.5], [0.5, 0.0]]))
-    with pytest.raises(InputError, match="may tell any two states apart"):
+    with pytest.raises(InputError, match="may distinguish any two states"):
         charge(accountant, 0.1)
     assert len(accountant) == 0
     with pytest.raises(InputError, match="expected a TemporalAccountant"):

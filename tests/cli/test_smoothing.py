@@ -137,7 +137,7 @@ def test_a_release_that_is_mostly_noise_does_not_pass_without_a_word(folder):
         ("release now.csv --plan plan.json -o x.csv --set release.smoothed=s.csv", "temporaldp learn"),
         (
             "release now.csv --plan plan.json --history now.csv -o x.csv --set release.smoothed=s.csv",
-            "learnt from the protected",
+            "learned from the protected",
         ),
         (
             "release now.csv --plan plan.json --history past.csv -o x.csv --set release.smoothed=s.csv --set "
@@ -152,7 +152,7 @@ def test_a_release_that_is_mostly_noise_does_not_pass_without_a_word(folder):
             "correlation.per_user",
         ),
         ("release now.csv --plan plan.json -o x.csv --set release.same_start=true", "release.smoothed"),
-        ("tradeoff now.csv", "learnt from the protected"),
+        ("tradeoff now.csv", "learned from the protected"),
         (
             "tradeoff --set correlation.forward=chain.csv --horizon 5 --set release.population=76 --set "
             "release.same_start=true",
