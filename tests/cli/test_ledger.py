@@ -329,7 +329,9 @@ def test_another_correlation_is_refused_and_says_so(days):
     other[other.index("correlation.prior=0.1")] = "correlation.prior=0.2"
     message = refused("release", "noon.csv", *other, "-o", "b.csv", cwd=days, code=4)
     assert "correlations: " in message
-    assert "alpha: " in refused("release", "noon.csv", "--alpha", "2", *KNOWN[2:], "-o", "b.csv", cwd=days, code=4)
+    assert "alpha (privacy.alpha " in refused(
+        "release", "noon.csv", "--alpha", "2", *KNOWN[2:], "-o", "b.csv", cwd=days, code=4
+    )
 
 
 @pytest.mark.long
@@ -383,7 +385,10 @@ def test_the_leakage_that_the_ledger_tells_is_the_accountings(bound, days):
         }
     other = () if bound == "paper" else ("--set", "privacy.bound=paper")
     message = refused("release", "one.csv", *EXACT, *other, "-o", "x.csv", cwd=days, code=4)
-    assert f"accounting: the ledger has method {bound}, this release" in " ".join(message.split())
+    assert (
+        f"accounting (privacy.bound in a project file, or --set): the ledger has method {bound}, this release"
+        in " ".join(message.split())
+    )
 
 
 def test_the_exact_leakage_leaves_more_to_spend_than_the_paper_s_bound(days):
