@@ -12,6 +12,7 @@ import pytest
 import temporaldp as tdp
 from command import SAMPLE, refused, temporaldp
 from temporaldp.project.document import json_schema, read_settings
+from temporaldp.project.inputs import gather
 from temporaldp.release import SharedRelease
 
 
@@ -159,6 +160,33 @@ time = "t"
     history = read_settings(written(tmp_path, text)).history_table
     assert (history.user, history.time, history.states) == ("id", "t", ("x", "y"))
     assert (history.delimiter, history.where) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("keys", "every"), [("", "1h"), ('layout = "wide"', None), ('layout = "sequences"', None), ('every = "2h"', "2h")]
+)
+def test_a_history_that_is_no_events_has_no_grid_of_events(tmp_path, keys, every):
+    text = f'[traces]\nevery = "1h"\nfill = "last"\n[history]\npath = "p.csv"\n{keys}\n'
+    history = read_settings(written(tmp_path, text)).history_table
+    assert (history.every, history.fill) == (every, every and "last")
+
+
+@pytest.mark.parametrize(
+    ("keys", "states"),
+    [
+        ('absent = "away"', ("a", "b", "away")),
+        ('absent = "away"\nstates = ["a", "b"]', ("a", "b", "away")),
+        ('absent = "away"\nstates = ["away", "b", "a"]', ("b", "a", "away")),
+        ('every = "1"\nfill = "absent"\nstates = ["a", "b"]', ("a", "b", "absent")),
+    ],
+)
+def test_absence_is_a_state_whether_it_is_listed_or_not(tmp_path, keys, states):
+    rows = "user,time,state\n1,0,a\n1,1,b\n1,3,a\n2,0,b\n2,2,a\n2,3,b\n"
+    (tmp_path / "t.csv").write_text(rows)
+    (tmp_path / "past.csv").write_text(rows)
+    text = f'[traces]\npath = "t.csv"\n{keys}\n[history]\npath = "past.csv"\n'
+    found = gather(read_settings(written(tmp_path, text)))
+    assert found.states == found.trajectories.states == states
 
 
 def test_the_command_line_overrides_assignments_which_override_the_file(tmp_path):

@@ -342,7 +342,8 @@ def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
 
 def _domain(table: TableSettings, states: Sequence[str] | None) -> Sequence[str] | None:
     """The public list of states: that of the settings, or of a correlation or plan, which must be the same."""
-    if table.states is not None and states is not None and set(table.states) != set(states):
+    away = {table.absent or ("absent" if table.fill == "absent" else None)}  # is a state, listed or not
+    if table.states is not None and states is not None and {*table.states} - away != {*states} - away:
         raise StateError(
             f"traces.states lists {', '.join(table.states)}, but the correlation or plan has {', '.join(states)}"
         )

@@ -348,8 +348,14 @@ class Settings(Section):
 
     @property
     def history_table(self) -> TableSettings:
-        """Settings of the history table: keys that [history] omits are those of [traces], except its rows and its format."""
-        own = {"path", "where", "delimiter", *self.history.model_fields_set}
+        """Settings of the history table: keys that [history] omits are those of [traces], except its rows and its format.
+
+        The grid of events is not that of a history in layout wide or sequences, which are states already.
+        """
+        grid = (
+            () if self.history.layout in {"auto", "long"} else ("every", "fill", "timezone")
+        )  # of events, which are long
+        own = {"path", "where", "delimiter", *grid, *self.history.model_fields_set}
         shared = {key: getattr(self.traces, key) for key in TableSettings.model_fields if key not in own}
         return self.history.model_copy(update=shared)
 
