@@ -37,7 +37,7 @@ def init(
 
     require_places(output, reads=(table, history), overwrite=overwrite)
     with working("looking at the table"):
-        proposal = propose(table, history, output.parent)
+        proposal = propose(table, history, output)
     beside = output.with_suffix(".schema.json")
     text = f"#:schema ./{beside.name}\n{proposal.text}" if schema else proposal.text
     if schema:

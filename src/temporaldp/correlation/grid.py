@@ -103,17 +103,19 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
     return followed.then(kept), lambda raw: Times(steps, raw.astype(np.intp), linked, step)
 
 
+def moments(traces: Rows) -> tuple[Rows, bool, bool]:
+    """A column `moment`: microseconds since 1970, or numbers; whether it is known in UTC, and whether the times are dates."""
+    kind = traces.kinds["time"]
+    if kind in {CLOCK_TIMES, INSTANTS}:
+        return traces.then(f"SELECT *, {traces.microseconds('time')} AS moment FROM rows"), kind == INSTANTS, True
+    if kind == FRACTIONS or kind.startswith(WHOLE):
+        return traces.then("SELECT *, time AS moment FROM rows"), False, False
+    return _spelled(traces)
+
+
 def _instants(traces: Rows, length: float, unit: str | None, zone: str | None) -> tuple[Rows, bool]:
     """A column `moment`: microseconds since 1970 in UTC (by the clock, if no zone is given), or numbers; is one known?"""
-    kind = traces.kinds["time"]
-    is_date = kind in {CLOCK_TIMES, INSTANTS}
-    has_zone = kind == INSTANTS
-    if is_date:
-        made = traces.then(f"SELECT *, {traces.microseconds('time')} AS moment FROM rows")
-    elif kind == FRACTIONS or kind.startswith(WHOLE):
-        made = traces.then("SELECT *, time AS moment FROM rows")
-    else:
-        made, has_zone, is_date = _spelled(traces)
+    made, has_zone, is_date = moments(traces)
     if is_date and unit is None:
         raise InputError(f"the times are dates: give the step with its unit, such as {length:g}min, got {length:g}")
     if unit is not None and not is_date:

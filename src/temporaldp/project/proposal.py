@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temporaldp.errors import TraceError
-from temporaldp.extras import needing
-from temporaldp.files.places import is_parquet, kind_of, separator_of, trace_files
-from temporaldp.project.settings import Settings
+from temporaldp.correlation import Traces
+from temporaldp.correlation.encoding import refuse_missing
+from temporaldp.correlation.grid import moments
+from temporaldp.correlation.layouts import long_traces, require_columns
+from temporaldp.correlation.moments import WORD, moment
+from temporaldp.correlation.states import in_order, listed
+from temporaldp.errors import InputError, TraceError
+from temporaldp.files.traces import any_table, named, source_name
+from temporaldp.project.document import DEFAULT_FILE
+from temporaldp.project.inputs import read
+from temporaldp.project.settings import Settings, TableSettings
 
 if TYPE_CHECKING:
-    import duckdb
+    from temporaldp.correlation.relations import Rows, Table
+    from temporaldp.files.traces import Layout
 
 ROLES = {
     "user": (
@@ -52,7 +63,7 @@ MAX_STATES = 200
 """A column with more distinct entries is not proposed as states."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Looked:
     """Properties of an inspected table.
 
@@ -60,15 +71,21 @@ class Looked:
     ----------
     settings : dict
         Keys of the section of the table.
+    left_out : dict, optional
+        Keys that its owner must complete or confirm: they stand in comments.
     facts : list of str
         Comments for the file.
     questions : list of str
         What only the owner of the table can decide.
+    traces : Traces, optional
+        The table as the other commands read it by these settings; None where they refuse it.
     """
 
     settings: dict[str, Any]
+    left_out: dict[str, Any] = field(default_factory=dict)
     facts: list[str] = field(default_factory=list)
     questions: list[str] = field(default_factory=list)
+    traces: Traces | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,165 +97,209 @@ class Proposal:
     next_step: str
 
 
-def propose(table: Path, history: Path | None, folder: Path) -> Proposal:
+def propose(table: Path, history: Path | None, output: Path = DEFAULT_FILE) -> Proposal:
     """Propose a project file for a table.
 
     Parameters
     ----------
     table, history : path
-    folder : path
+    output : path
         Where the file will be: paths in it are relative to its folder.
 
     Raises
     ------
-    MissingFileError, TraceError
-        The table cannot be read.
+    MissingFileError, TraceError, StateError
+        The table cannot be read, or its columns have names that are repeated or not printable.
     """
     traces = look(table)
-    traces = replace(traces, settings={"path": os.path.relpath(table, folder), **traces.settings})
-    past = None
-    if history is not None:
-        found = look(history)
-        own = {
-            key: value for key, value in found.settings.items() if key != "states" and traces.settings.get(key) != value
-        }
-        past = replace(found, settings={"path": os.path.relpath(history, folder), **own})
+    past = None if history is None else look(history, every=traces.settings.get("every"))
+    if traces.traces is not None and traces.traces.n_states <= MAX_STATES:
+        _ask_about_states(traces, traces.traces, history)
+    if past is not None and past.traces is not None and traces.traces is not None:
+        _compare(traces, traces.traces, past.traces)
     questions = [f"{table.name}: {one}" for one in traces.questions]
-    questions += [] if past is None or history is None else [f"{history.name}: {one}" for one in past.questions]
-    release = (
-        "temporaldp release"
-        if past is not None
-        else "temporaldp init TABLE --history TABLE (a release needs a history)"
-    )
-    return Proposal(_text(traces, past), questions, f"temporaldp audit, then {release}, then temporaldp report")
+    traces.settings = {"path": os.path.relpath(table, output.parent), **traces.settings}
+    where = "" if output == DEFAULT_FILE else f" --project {shlex.quote(str(output))}"
+    if past is None or history is None:
+        again = "" if output == DEFAULT_FILE else f" --output {shlex.quote(str(output))}"
+        later = f"temporaldp init {shlex.quote(str(table))} --history OTHER_TABLE --overwrite{again}"
+        return Proposal(_text(traces, None), questions, f"temporaldp audit{where}; before a release, {later}")
+    questions += [f"{history.name}: {one}" for one in past.questions]
+    own = {key: value for key, value in past.settings.items() if traces.settings.get(key) != value}
+    past.settings = {"path": os.path.relpath(history, output.parent), **own}
+    steps = ", then ".join(f"temporaldp {command}{where}" for command in ("audit", "release", "report"))
+    return Proposal(_text(traces, past), questions, steps)
 
 
-def look(table: Path) -> Looked:
-    """Look at one table: its layout, columns, states and steps."""
-    with needing("tables"):
-        import duckdb
-
-    paths = trace_files(table)
-    if not all(kind_of(path) or is_parquet(path) for path in paths):
-        return Looked({"layout": "sequences"}, ["Text with one user's sequence of states a line."])
-    names = [str(path) for path in paths]
-    connection = duckdb.connect()
-    try:
-        relation = (
-            connection.read_parquet(names)
-            if is_parquet(paths[0])
-            else connection.read_csv(names, header=True, sep=separator_of(paths[0]))  # type: ignore[arg-type]
-        )
-        roles = _roles(relation)
-        if "time" not in roles or "state" not in roles:
-            return _looked_wide(relation, roles)
-        return _looked_long(connection, relation, roles)
-    except duckdb.Error as error:
-        kind = str(error).partition(":")[0]  # the rest of the message may have entries of the table
-        raise TraceError(
-            f"{table}: expected a table, which DuckDB cannot read ({kind}): check its separator, its quotes and its end"
-        ) from None
-
-
-def _roles(relation: duckdb.DuckDBPyRelation) -> dict[str, str]:
-    """The columns of user, time and state: by the type of times and by usual names, each column once."""
-    kinds = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
-    found: dict[str, str] = {}
-    dated = [name for name, kind in kinds.items() if kind.startswith(("TIMESTAMP", "DATE"))]
-    if len(dated) == 1:
-        found["time"] = dated[0]
-    for role, parts in ROLES.items():
-        free = [name for name in kinds if name not in found.values()]
-        close = [name for part in parts for name in free if part in name.lower()]
-        if role not in found and close:
-            found[role] = close[0]
-    return found
-
-
-def _looked_wide(relation: duckdb.DuckDBPyRelation, roles: dict[str, str]) -> Looked:
-    user = roles.get("user", relation.columns[0])
-    steps = [name for name in relation.columns if name != user]
-    entries = ", ".join(f"CAST({_name(step)} AS VARCHAR) AS {_name(step)}" for step in steps)
-    cells = relation.select(entries)
-    found: Any = cells.query("cells", "SELECT DISTINCT state FROM (UNPIVOT cells ON * INTO NAME t VALUE state)")
-    states = sorted(str(one) for (one,) in found.fetchall())
-    facts = [f"Wide: one row per user, {len(steps)} steps ({steps[0]} to {steps[-1]})."]
-    looked = Looked({"layout": "wide", "user": user}, facts)
-    return _with_states(looked, states)
-
-
-def _looked_long(
-    connection: duckdb.DuckDBPyConnection, relation: duckdb.DuckDBPyRelation, roles: dict[str, str]
-) -> Looked:
-    kind = str(relation.types[relation.columns.index(roles["time"])])
-    has_clock = kind.startswith(("TIMESTAMP", "DATE"))
-    moment = f"epoch({_name(roles['time'])})" if has_clock else f"TRY_CAST({_name(roles['time'])} || '' AS DOUBLE)"
-    user = _name(roles["user"]) if "user" in roles else "1"
-    relation.select(*(f"{_name(column)}" for column in roles.values())).create("source")  # typed before it is cast
-    connection.execute(
-        f"CREATE TEMP TABLE rows AS SELECT {user} AS u, {moment} AS t, {_name(roles['state'])} AS s FROM source"
-    )
-    n, users, times, unread, first, last, twice, step = connection.execute(
-        "SELECT count(*), count(DISTINCT u), count(DISTINCT t), count(*) FILTER (t IS NULL), min(t), max(t), "
-        "(SELECT count(*) FROM (SELECT u, t FROM rows GROUP BY u, t HAVING count(DISTINCT s) > 1)), "
-        "(SELECT mode(d) FROM (SELECT t - lag(t) OVER (PARTITION BY u ORDER BY t) AS d FROM rows) WHERE d > 0) "
-        "FROM rows"
-    ).fetchall()[0]
-    states = sorted(
-        str(one) for (one,) in connection.execute("SELECT DISTINCT s FROM rows WHERE s IS NOT NULL").fetchall()
-    )
-    settings: dict[str, Any] = {"layout": "long", **roles}
-    looked = _with_states(Looked(settings, [f"Long: {n} rows, {users} users, {times} different times."]), states)
-    if "user" not in roles:
-        looked.questions.append("no column names the user; set traces.user, or the table is about one user")
-    if unread or not step:
-        looked.questions.append("its times are neither dates nor numbers; check traces.time")
-        return looked
-    (on_grid,) = connection.execute(
-        "SELECT avg(CASE WHEN abs((t - ?) / ? - round((t - ?) / ?)) < 1e-6 THEN 1.0 ELSE 0.0 END) FROM rows",
-        [first, step, first, step],
-    ).fetchall()[0]
-    if on_grid < 1.0 or twice:
-        return _events(looked, step, twice, has_clock=has_clock)
-    looked.facts.append(f"One state per user and step of {_length(step, has_clock)}.")
-    steps = round((last - first) / step) + 1
-    if n < users * steps:
-        looked.questions.append(
-            f"users have a row at {100.0 * n / (users * steps):.0f} % of {steps} steps. If rows are changes of state, set "
-            "traces.every and traces.fill; if a missing row means absence that is to be protected, set traces.absent"
-        )
-    return looked
-
-
-def _events(looked: Looked, step: float, twice: int, *, has_clock: bool) -> Looked:
-    """Rows at odd times, or several at one time: the nearest usual grid, with the last state."""
-    every = min(GRIDS, key=lambda one: abs(GRIDS[one] - step)) if has_clock else f"{step:g}"
-    looked.settings["every"], looked.settings["fill"] = every, "last"
-    looked.facts.append("Rows are events: a step has the last state until then.")
-    why = f"{twice} pairs of user and time have several states" if twice else "rows are at odd times"
+def _ask_about_states(looked: Looked, traces: Traces, history: Path | None) -> None:
+    """The list of states in a comment: states that were read from a protected table are not public because of that."""
+    looked.left_out["states"] = list(traces.states)
+    looked.facts.append("The states below were read from this protected table: remove the # if they are public.")
+    until = "taken from the protected table, outside of the guarantee" if history is None else f"that of {history.name}"
     looked.questions.append(
-        f"{why}, so that they are read as events on a grid of {every}: check traces.every, and traces.fill (last: the state "
-        "stays until the next event; absent: it does not)"
+        f"are its states public, that is, known without looking at the table ({listed(traces.states)})? If so, complete the "
+        f"list and remove the # before states; until then the list is {until}"
     )
+
+
+def _compare(looked: Looked, traces: Traces, past: Traces) -> None:
+    """Ask about states and steps of the protected traces that a history does not have."""
+    if lacking := in_order(set(traces.states) - set(past.states)):
+        looked.questions.append(
+            f"the history is never in {listed(lacking)}: give a longer one, or list all states (traces.states) with a prior "
+            "(correlation.prior = 1)"
+        )
+    if None not in (traces.step, past.step) and traces.step != past.step:
+        looked.questions.append(
+            f"one step is {traces.step}, but {past.step} in the history: a correlation needs steps of one length"
+        )
+
+
+def look(path: Path, every: str | None = None) -> Looked:
+    """Look at one table: its layout and columns; and read it by them. Events are put on the grid `every` of other traces."""
+    with named(source_name(path, None)):
+        table, layout = _opened(path)
+        require_columns(table, {})
+    if layout == "sequences":
+        return _tried(path, Looked({"layout": layout}, facts=["Text with one user's sequence of states a line."]))
+    roles, rivals = _roles(table)
+    user = roles.get("user", table.header[0])
+    steps = [name for name in table.header if name != user]
+    if not _are_numbered(steps) and {"time", "state"} <= roles.keys():
+        return _looked_long(path, table, Looked({"layout": "long", **roles}, questions=rivals), every)
+    return _looked_wide(path, table, user, steps)
+
+
+def _opened(path: Path) -> tuple[Table, Layout]:
+    """The table and its layout, as far as it is known; text that is no sequences may be a table whatever its name is."""
+    try:
+        return any_table(path, "auto")
+    except TraceError:
+        return any_table(path, "long")[0], "auto"
+
+
+def _roles(table: Table) -> tuple[dict[str, str], list[str]]:
+    """The columns of user, time and state: by dates and by usual names, each column once; and questions about others."""
+    columns = [f"CAST(c{k} AS STRING) AS c{k}" for k in range(len(table.header))]
+    first = table.rows.asked(f"SELECT {', '.join(columns)} FROM rows LIMIT 1").to_pylist()
+    entries = [str(entry) for row in first for entry in row.values()]
+    dated = [name for name, entry in zip(table.header, entries, strict=False) if moment(entry).clock is not None]
+    close = {
+        role: [name for part in parts for name in table.header if part in name.lower() and name not in dated]
+        for role, parts in ROLES.items()
+    }
+    close["time"] = [*dated, *close["time"]]
+    found: dict[str, str] = {}
+    for role, names in close.items():
+        if free := [name for name in names if name not in found.values()]:
+            found[role] = free[0]
+    rivals = {role: in_order(set(close[role]) - set(found.values())) for role in found}
+    asked = [
+        f"the {role} is read from column {found[role]!r}, but may also be in {listed(names)}: check traces.{role}"
+        for role, names in rivals.items()
+        if names
+    ]
+    return found, asked
+
+
+def _are_numbered(steps: Sequence[str]) -> bool:
+    """Whether most of several names are dates, numbers, or one word with numbers, as those of the steps of a wide table."""
+    kinds = Counter(moment(step).kind for step in steps).most_common(1)
+    return any(kind != WORD and n >= 2 and 2 * n > len(steps) for kind, n in kinds)
+
+
+def _tried(path: Path, looked: Looked) -> Looked:
+    """With the table as it is read by these settings; where it is refused, that is asked about."""
+    try:
+        looked.traces = read(TableSettings(path=path, **looked.settings))
+    except InputError as error:
+        looked.questions.append(f"as the file stands it is refused: {str(error).removeprefix(f'{path}: ')}")
+        return looked
+    if looked.traces.n_states > MAX_STATES:
+        looked.questions.append(f"it has {looked.traces.n_states} different states; check traces.state")
     return looked
 
 
-def _with_states(looked: Looked, states: list[str]) -> Looked:
-    if 2 <= len(states) <= MAX_STATES:
-        looked.settings["states"] = states
-    else:
-        looked.questions.append(f"its state column has {len(states)} different entries; check traces.state")
+def _looked_wide(path: Path, table: Table, user: str, steps: Sequence[str]) -> Looked:
+    column = f"c{table.header.index(user)}"
+    (size,) = table.rows.asked(f"SELECT count(*) AS n, count(DISTINCT {column}) AS people FROM rows").to_pylist()
+    if size["n"] > size["people"] and not _are_numbered(steps):
+        question = f"which of its columns are time and state ({listed(steps)})? Complete traces.time and traces.state"
+        return Looked({"layout": "long", "user": user}, {"time": "", "state": ""}, questions=[question])
+    looked = _tried(path, Looked({"layout": "wide", "user": user}))
+    looked.facts.append(
+        f"Wide: one row per user, {len(steps)} steps{f' ({steps[0]} to {steps[-1]})' if steps else ''}."
+    )
+    if not _are_numbered(steps):
+        looked.questions.append(
+            f"is every column but {user!r} a step ({listed(steps)})? If a row is a user at a time, set traces.layout to long, "
+            "and traces.time and traces.state to their columns"
+        )
     return looked
 
 
-def _length(step: float, has_clock: bool) -> str:
-    named = {seconds: name for name, seconds in GRIDS.items()}
-    return named.get(int(step), f"{step:g} s") if has_clock else f"{step:g}"
+def _looked_long(path: Path, table: Table, looked: Looked, every: str | None) -> Looked:
+    roles = {role: looked.settings[role] for role in ROLES if role in looked.settings}
+    if every is not None:
+        looked.settings |= {"every": every, "fill": "last"}
+    elif "user" in roles:
+        with suppress(InputError):  # what cannot be read is asked about below
+            _ask_about_events(looked, long_traces(table, **roles))
+    traces = _tried(path, looked).traces
+    if traces is None:
+        return looked
+    n, observed, everyone = (
+        table.rows.asked("SELECT count(*) AS n FROM rows").to_pylist()[0]["n"],
+        int(traces.histogram().sum()),
+        traces.n_users * traces.n_times,
+    )
+    looked.facts.insert(
+        0, f"Long: {_of(n, 'row')}, {_of(traces.n_users, 'user')}, {_of(traces.n_times, 'different time')}."
+    )
+    if "every" in looked.settings:
+        return looked
+    names = {f"{seconds} seconds": name for name, seconds in GRIDS.items()}
+    looked.facts.append(f"One state per user and step of {names.get(str(traces.step), traces.step)}.")
+    if observed < everyone:
+        looked.questions.append(
+            f"users have a row at {100.0 * observed / everyone:.0f} % of {traces.n_times} steps. If rows are changes of state, "
+            "set traces.every and traces.fill; if a missing row means absence that is to be protected, set traces.absent"
+        )
+    return looked
 
 
-def _name(column: str) -> str:
-    escaped = column.replace('"', '""')
-    return f'"{escaped}"'
+def _ask_about_events(looked: Looked, traces: Rows) -> None:
+    """Rows at odd times, or several at one time, are put on the nearest usual grid, with the last state."""
+    refuse_missing(traces, "time")
+    rows, _, has_clock = moments(traces)
+    (found,) = rows.asked(
+        "SELECT min(moment) AS first, "
+        "(SELECT count(*) FROM (SELECT user FROM rows GROUP BY user, moment HAVING count(DISTINCT state) > 1)) AS twice, "
+        "(SELECT mode(d) FROM (SELECT moment - lag(moment) OVER (PARTITION BY user ORDER BY moment) AS d FROM rows) "
+        "WHERE d > 0) AS step FROM rows"
+    ).to_pylist()
+    first, twice, step = found.values()
+    if not step:
+        return
+    distance = f"CAST(moment - ({first}) AS DOUBLE) / ({step})"
+    begins_month = "date_trunc('month', make_timestamp(moment)) = make_timestamp(moment)" if has_clock else "false"
+    (regular,) = rows.asked(
+        f"SELECT bool_and(abs({distance} - round({distance})) < 1e-6) OR bool_and({begins_month}) AS all FROM rows"
+    ).to_pylist()
+    if regular["all"] and not twice:
+        return
+    every = min(GRIDS, key=lambda one: abs(GRIDS[one] - step / 1e6)) if has_clock else f"{step:g}"
+    looked.settings |= {"every": every, "fill": "last"}
+    looked.facts.append("Rows are events: a step has the last state until then.")
+    pairs = "1 pair of user and time has" if twice == 1 else f"{twice} pairs of user and time have"
+    looked.questions.append(
+        f"{f'{pairs} several states' if twice else 'rows are at odd times'}, so that they are read as events on a grid of "
+        f"{every}: check traces.every, and traces.fill (last: the state stays until the next event; absent: it does not)"
+    )
+
+
+def _of(n: int, what: str) -> str:
+    return f"{n} {what}" + ("" if n == 1 else "s")
 
 
 def _text(traces: Looked, past: Looked | None) -> str:
@@ -253,8 +314,12 @@ def _text(traces: Looked, past: Looked | None) -> str:
         [
             "# The settings of this release; docs/project-file.md lists every key.",
             "",
-            *_section("traces", traces.settings, facts=traces.facts),
-            *(history if past is None else _section("history", past.settings, facts=past.facts)),
+            *_section("traces", traces.settings, facts=traces.facts, left_out=traces.left_out),
+            *(
+                history
+                if past is None
+                else _section("history", past.settings, facts=past.facts, left_out=past.left_out)
+            ),
             *_section("privacy", {"alpha": 1.0, "epsilon": 0.1}, left_out={"horizon": 96}),
             *_section(
                 "release", {"ledger": "release.db", "output": "published.csv"}, left_out={"smoothed": "smoothed.csv"}
