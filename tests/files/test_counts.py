@@ -134,9 +134,9 @@ def test_a_condition_on_the_rows_of_a_file(suffix, tmp_path):
     part = read_traces(place, where='"time" >= 2' if suffix == ".parquet" else 'CAST("time" AS INT) >= 2')
     assert (part.times, part.histogram().tolist()) == (("2", "3"), [[0, 2], [1, 1]])
     assert part.transition_counts().tolist() == [[0, 0], [1, 1]]
-    with pytest.raises(InputError, match=r"expected where to be an SQL condition .* got 'age > 7'"):
+    with pytest.raises(InputError, match=r"expected where to be an SQL condition .*'age'|expected where .*\"age\""):
         read_traces(place, where="age > 7")
-    with pytest.raises(TraceError, match=r"where \"time\" > '7': the file has a header but no rows"):
+    with pytest.raises(TraceError, match=r"\(rows chosen by where\): the file has a header but no rows"):
         read_traces(place, where="\"time\" > '7'")
     with pytest.raises(InputError, match="filter other tables before passing them"):
         read_traces(table, where='"time" > 7')

@@ -17,8 +17,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from temporaldp import read_traces
-from temporaldp.errors import MissingFileError, OutputError, TraceError
+from temporaldp import InputError, read_traces
+from temporaldp.errors import MissingFileError, OutputError, StateError, TraceError
 from temporaldp.files.embedded import Embedded
 from temporaldp.files.spilled import remove_folder, temporary_folder
 
@@ -110,7 +110,7 @@ def test_columns_of_one_name_hold_the_same_in_all_files(tmp_path):
 
 def test_lines_that_end_as_on_windows_are_quoted_too(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"user,time,state\r\na,1,x\r\na,2,y\r\nb,1,x,9\r\n")
-    with pytest.raises(TraceError, match=r"record 4 of t\.csv has 4 columns, .* has 3: 'b,1,x,9'"):
+    with pytest.raises(TraceError, match=r"record 4 of t\.csv has 4 columns, .* has 3; mend it"):
         read_traces(tmp_path / "t.csv")
 
 
@@ -190,14 +190,68 @@ def test_times_with_and_without_a_zone_in_two_files(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("a,0,x\na,1\n", r"record 3 of t\.csv has 2 columns, .* record 1, has 3: 'a,1'; .*traces.delimiter"),
-        ("a,0,x\na,1,y,z\n", r"record 3 of t\.csv has 4 columns, .* has 3: 'a,1,y,z'"),
-        ('a,0,"x\na,1,y\n', r"a quote is opened in record 2 of t\.csv and not closed, or .*: 'a,0,\"x'"),
+        ("a,0,x\na,1\n", r"record 3 of t\.csv has 2 columns, .* record 1, has 3; .*traces.delimiter"),
+        ("a,0,x\na,1,y,z\n", r"record 3 of t\.csv has 4 columns, .* has 3; mend it"),
+        ('a,0,"x\na,1,y\n', r"a quote is opened in record 2 of t\.csv and not closed, or .* separator$"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(tmp_path, content, message):
     (tmp_path / "t.csv").write_text(LONG + content)
     with pytest.raises(TraceError, match=message):
+        read_traces(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize(
+    "line", ["b,2,SECRETZONE,extra", "b,2", 'b,2,"SECRETZONE" x', 'b,2,"SECRETZONE', f"b,2,{'SECRETZONE' * 250_000}"]
+)
+def test_what_a_record_contains_is_protected_and_never_in_a_message(tmp_path, line):
+    (tmp_path / "t.csv").write_text(f"{LONG}{line}\n")
+    with pytest.raises(TraceError, match=r"record 2 of t\.csv") as refusal:
+        read_traces(tmp_path / "t.csv")
+    assert "SECRET" not in str(refusal.value) and "b,2" not in str(refusal.value)
+
+
+def test_a_condition_may_name_people_and_is_not_in_messages(tmp_path):
+    (tmp_path / "t.csv").write_text(LONG + "a,0,x\na,1,y\n")
+    with pytest.raises(
+        TraceError, match=r"t\.csv \(rows chosen by where\): the file has a header but no rows"
+    ) as refusal:
+        read_traces(tmp_path / "t.csv", where="\"user\" = 'Alice'")
+    assert "Alice" not in str(refusal.value)
+    with pytest.raises(InputError, match=r'where to be an SQL condition .*column "usr" not found') as refusal:
+        read_traces(tmp_path / "t.csv", where="usr = 'Alice'")
+    assert "Alice" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+@pytest.mark.parametrize("n", [1, 100_000])  # the first lines are read by Python, the others by DuckDB
+def test_a_file_in_another_encoding_is_refused_in_words(tmp_path, encoding, n):
+    lines = "".join(f"u,{k},a\n" for k in range(n))
+    (tmp_path / "t.csv").write_text(f"{LONG}{lines}u,{n},München\n", encoding=encoding)
+    with pytest.raises(TraceError, match=r'is not encoded in UTF-8; save it again, in a spreadsheet as "CSV UTF-8"$'):
+        read_traces(tmp_path / "t.csv")
+
+
+def test_the_line_that_names_the_separator_for_excel_is_refused_in_words(tmp_path):
+    (tmp_path / "t.csv").write_text("sep=;\nuser;time;state\na;0;x\na;1;y\n")
+    with pytest.raises(TraceError, match=r'its first line, "sep=", is for Excel only: remove the line'):
+        read_traces(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("start", ["", "\ufeff"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_separators_in_names_that_are_in_quotes_do_not_count(tmp_path, separator, start):
+    odd = "state, zone; or place| roughly,,;;||"
+    header = separator.join(f'"{name}"' for name in ("user", "time", odd))
+    rows = "".join(f"{separator.join(row)}\n" for row in ("a0x", "a1y", "b0y", "b1x"))
+    (tmp_path / "t.csv").write_text(f"{start}{header}\n{rows}")
+    assert read_traces(tmp_path / "t.csv", time="time", state=odd).histogram().tolist() == [[1, 1], [1, 1]]
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "mirrored\u202e", "\x7f"])
+def test_a_column_whose_name_holds_control_characters_is_refused(tmp_path, name):
+    (tmp_path / "t.csv").write_text(f'user,time,state,"{name}"\na,0,x,1\na,1,y,1\n')
+    with pytest.raises(StateError, match=r"name of column .* control characters"):
         read_traces(tmp_path / "t.csv")
 
 

@@ -121,7 +121,7 @@ def test_what_is_out_of_order_or_repeated_is_named_by_its_rows(kind, tmp_path):
 @pytest.mark.parametrize("kind", EVERY)
 def test_every_table_refuses_the_same(kind, tmp_path):
     rows = [("1", 0, "a"), ("1", 1, "b"), ("2", 0, "c"), ("2", 1, "")]
-    with pytest.raises(TraceError, match=r"'state' has no value in .* \(got ''; 1 such cells\)"):
+    with pytest.raises(TraceError, match=r"'state' has no value in .* \(got ''; 1 such cell\)"):
         read_traces(as_frame(rows, kind, tmp_path))
     with pytest.raises(StateError, match="state 'c' is not among the expected states 'a', 'b'"):
         read_traces(as_frame(rows[:3], kind, tmp_path), states=["a", "b"])

@@ -165,7 +165,9 @@ def encoded(
 
 
 def _no_value(label: str, place: str, entry: object, n: int, advice: str) -> TraceError:
-    return TraceError(f"column {label!r} has no value in {place} (got {entry!r}; {n} such cells); {advice}")
+    return TraceError(
+        f"column {label!r} has no value in {place} (got {entry!r}; {n} such cell{'' if n == 1 else 's'}); {advice}"
+    )
 
 
 def refuse_missing(traces: Rows, role: str) -> None:

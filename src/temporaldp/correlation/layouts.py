@@ -10,7 +10,7 @@ import numpy as np
 
 from temporaldp.correlation.encoding import refuse_missing
 from temporaldp.correlation.relations import FRACTIONS, KINDS, TEXT, WHOLE, Rows, Table
-from temporaldp.correlation.states import listed
+from temporaldp.correlation.states import listed, printable
 from temporaldp.correlation.times import Times, TimesOf, ordered_labels, unlike_the_others
 from temporaldp.errors import InputError, TraceError
 
@@ -37,11 +37,12 @@ def _option(role: str) -> str:
 
 
 def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = False) -> None:
-    """Raise an error where columns are repeated, have two roles, or are missing."""
+    """Raise an error where columns are repeated, have two roles, are missing, or have names with control characters."""
+    names = [printable(name, "name of column") for name in table.header]
     if len(set(roles.values())) < len(roles):
         named = ", ".join(f"{role} {name!r}" for role, name in roles.items())
         raise InputError(f"expected different columns for {', '.join(roles)}, got {named}")
-    if repeated := sorted({name for name in table.header if table.header.count(name) > 1}):
+    if repeated := sorted({name for name in names if names.count(name) > 1}):
         raise TraceError(f"column names are repeated: {listed(repeated)}")
     if lacking := [role for role, name in roles.items() if name not in table.header]:
         options = (_option("by" if role == "group" else role) for role in lacking)
@@ -131,7 +132,8 @@ def _refuse_two_rows(rows: Rows) -> None:
         options = " and ".join(_option(role) for role in ("time", "state"))
         raise TraceError(
             f"user {found['name'].strip()!r} has {found['n']} rows, where a table with a column for each step has one; if a "
-            f"row is a person at a time, name the columns of time and state with {options}"
+            f"row is a person at a time, the table is long (--set traces.layout=long): name the columns of time and state with "
+            f"{options}"
         )
 
 

@@ -139,7 +139,7 @@ def _repetition(found: Encoded, n: int) -> TraceError:
         where = f"{_joined(rows.place(first['row_before']), rows.place(first['row']))}: {where}"
     return TraceError(
         f"user {first['name'].strip()!r} has two states at time {found.label(first['t'])!r} ({where}); "
-        f"{n} such repetitions; keep one row per user and time"
+        f"{n} such repetition{'' if n == 1 else 's'}; keep one row per user and time"
     )
 
 

@@ -23,6 +23,7 @@ from temporaldp.correlation.relations import READING, Rows, Table
 from temporaldp.errors import InputError, OutputError, TraceError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
+from temporaldp.files.places import NOT_UTF_8
 from temporaldp.files.row_groups import cuts
 from temporaldp.files.spilled import remove_folder, temporary_folder
 from temporaldp.kernels.threads import n_threads
@@ -164,8 +165,8 @@ class Embedded:
             return self._connection.sql(f"{query} WHERE ({where})")
         except duckdb.Error as error:
             raise InputError(
-                f"expected where to be an SQL condition on the columns, such as zone <> 'depot', got {where!r}: "
-                f"{brief(error)}"
+                f"expected where to be an SQL condition on the columns, such as zone <> 'depot': "
+                f"{str(error).splitlines()[0]}"
             ) from None
 
     def _table(self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], place: Callable[[int], str]) -> Table:
@@ -235,20 +236,20 @@ def _translated(error: BaseException) -> BaseException:
 
 
 def _bad_record(said: str) -> str | None:
-    """Return the error in a record of a CSV file (of one line or several), if the message of DuckDB is about one."""
-    found = re.search(r"CSV Error on Line: (\d+)\nOriginal Line:\s*(.*)", said)
-    file = re.search(r"^  file = (.*)$", said, re.MULTILINE)
-    if found is None or file is None:
+    """The error in a record of a CSV file, if DuckDB's message is about one, without the record, which may be protected."""
+    found = re.search(r"CSV Error on Line: (\d+)\n", said)
+    if found is None:
         return None
-    where, begins = f"record {found[1]} of {Path(file[1]).name}", found[2][:60]
+    file = re.search(r"^  file = (.*)$", said, re.MULTILINE)
+    where = f"record {found[1]}" + ("" if file is None else f" of {Path(file[1]).name}")
     if columns := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said):
         return (
-            f"{where} has {columns[2]} columns, where the header, which is record 1, has {columns[1]}: {begins!r}; mend it, or "
-            "name the separator (--set traces.delimiter=X)"
+            f"{where} has {columns[2]} columns, where the header, which is record 1, has {columns[1]}; mend it, or name the "
+            "separator (--set traces.delimiter=X)"
         )
     if "unterminated quote" in said:
-        return f"a quote is opened in {where} and not closed, or is followed by more than the separator: {begins!r}"
-    return None
+        return f"a quote is opened in {where} and not closed, or is followed by more than the separator"
+    return f"{where} cannot be read" + (f": {NOT_UTF_8}" if "utf-8" in said else ", or is too long; write it again")
 
 
 def _close(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

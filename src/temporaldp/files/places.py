@@ -6,9 +6,9 @@ import csv
 import glob
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from temporaldp.correlation.states import listed
@@ -17,6 +17,8 @@ from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file
 
 TABLES = (".parquet", ".csv", ".tsv")
+
+NOT_UTF_8 = 'it is not encoded in UTF-8; save it again, in a spreadsheet as "CSV UTF-8"'
 
 
 def trace_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
@@ -77,16 +79,8 @@ def same_header(paths: Sequence[Path], headers: Sequence[Sequence[str]]) -> tupl
     return first
 
 
-def separator_of(path: Path) -> str:
-    """Return the most frequent of the usual separators in the first line of a CSV file; a comma if it has none."""
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
-    with suppress(UnicodeDecodeError, OSError, EOFError, zlib.error), opener(path, "rt", encoding="utf-8-sig") as file:
-        return max(",;\t|", key=file.readline().count)
-    return ","
-
-
-def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
-    """The names in the first line of a CSV file.
+def csv_header(path: Path, separator: str | None = None) -> tuple[tuple[str, ...], str]:
+    """The names in the first line of a CSV file, and the separator: by default the most frequent of the usual ones there.
 
     Raises
     ------
@@ -96,12 +90,15 @@ def csv_header(path: Path, delimiter: str) -> tuple[str, ...]:
     opener = gzip.open if path.suffix.lower() == ".gz" else open
     try:
         with opener(path, "rt", encoding="utf-8-sig", newline="") as file:
-            names = next(csv.reader(file, delimiter=delimiter), None)
+            bare = re.sub('"[^"]*("|$)', "", file.readline())  # names in quotes may contain separators
+            file.seek(0)
+            known = separator or max(",;\t|", key=bare.count)
+            names = next(csv.reader(file, delimiter=known), None)
     except (UnicodeDecodeError, OSError, EOFError, zlib.error, csv.Error) as error:
-        raise _no_table(brief(error)) from None
-    if not names:
-        raise _no_table("it is empty")
-    return tuple(name.strip() for name in names)
+        raise _no_table(NOT_UTF_8 if isinstance(error, UnicodeDecodeError) else brief(error)) from None
+    if not names or names[0].startswith("sep="):
+        raise _no_table('its first line, "sep=", is for Excel only: remove the line' if names else "it is empty")
+    return tuple(name.strip() for name in names), known
 
 
 def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:

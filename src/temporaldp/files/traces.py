@@ -17,7 +17,6 @@ from temporaldp.files.places import (
     mixed_columns,
     parquet_columns,
     same_header,
-    separator_of,
     trace_files,
 )
 
@@ -73,8 +72,8 @@ def read_traces(
     step : str, optional
         Required length of one step, as in `.step` ("300 seconds", "1"); any other length is an error.
     delimiter : str, optional
-        Of CSV files (default: the most frequent of comma, semicolon, tab and bar in the first line) and of sequences (default:
-        blanks).
+        Of CSV files (default: the most frequent of comma, semicolon, tab and bar outside of quotes in the first line) and of
+        sequences (default: blanks).
     gaps : bool
         Whether a user may be missing at a time: an empty cell in the wide layout. (A missing row in the long layout, or a
         shorter line of a sequence, always means that the user was not observed.) Gaps are not bridged.
@@ -136,10 +135,10 @@ def _separator(delimiter: str | None) -> str | None:
 
 
 def source_name(source: Any, where: str | None) -> str:
-    """Name of a source in messages."""
+    """Name of a source in messages; a condition may name people, and is not shown."""
     if not isinstance(source, str | os.PathLike):
         return type(source).__name__
-    return os.fspath(source) if where is None else f"{os.fspath(source)} where {where}"
+    return os.fspath(source) if where is None else f"{os.fspath(source)} (rows chosen by where)"
 
 
 @contextmanager
@@ -181,7 +180,10 @@ def _laid_out(
         how["between"] = Between.LAST if fill == "last" else Between.ABSENT
         return TraceTable(gridded, sort=True, times=times, **how)
     if every is not None:
-        raise InputError("every= and fill= are for events: one row each, with a column for the time (layout long)")
+        raise TraceError(
+            "every and fill are for events, one row each with a column for the time (layout long), but this table has a column "
+            "for each step (layout wide): leave out traces.every and traces.fill, or history.every and history.fill"
+        )
     cells, times = wide_traces(table, user, sort=sort, group=by)
     how |= {"gaps": gaps or absent is not None, "wide": True, "in_order_of_rows": table.rows.has_order}
     return TraceTable(cells, sort=True, times=times, **how)
@@ -237,6 +239,6 @@ def any_table(
         # Names as written: DuckDB identifies a column of several files by its name.
         header = tuple(name.strip() for name in same_header(paths, [[name for name, _ in each] for each in columns]))
         return replace(Embedded(memory).parquet(paths, header, where), mixed=mixed_columns(paths, columns)), layout
-    separator = separator or separator_of(paths[0])
-    header = same_header(paths, [csv_header(path, separator) for path in paths])
+    _, separator = csv_header(paths[0], separator)
+    header = same_header(paths, [csv_header(path, separator)[0] for path in paths])
     return Embedded(memory).csv(paths, header, separator, where), layout
