@@ -185,7 +185,7 @@ def test_consistent_counts_are_the_nearest_integers_with_that_total(noisy, total
 
 
 def test_consistent_counts_refuse_what_is_no_count():
-    with pytest.raises(InputError, match="whole noisy counts"):
+    with pytest.raises(InputError, match="noisy counts that are integers"):
         consistent_counts([0.5, 1.0], total=1)
     with pytest.raises(InputError, match="total >= 0"):
         consistent_counts([1, 2], total=-1)

@@ -120,7 +120,7 @@ class Couplings:
 
     @cached_property
     def nothing(self) -> CoupledSide:
-        """The side without steps, or with an unknown correlation."""
+        """Neutral side: one without steps, or whose correlation is unknown to the adversary."""
         P = len(self.first)
         return CoupledSide(np.ones((P, 1, 1)), np.zeros((P, 1)), np.zeros(1, np.int64))
 

@@ -141,9 +141,9 @@ class MatrixMechanism(SequenceMechanism):
 
     @property
     def sensitivity(self) -> float:
-        """Most that C x moves when one number of x moves by 1, in L2 norm: the largest norm of a column.
+        """Largest change of C x in L2 norm when one entry of x changes by 1: the largest norm of a column.
 
-        Replacing one person's state at one step moves two counts, and C x by sqrt(2) times as much.
+        Replacing one person's state at one step changes two counts, and C x by sqrt(2) times as much.
         """
         return float(np.linalg.norm(self.matrix, axis=0).max())
 

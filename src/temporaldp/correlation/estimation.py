@@ -198,7 +198,7 @@ def intervals(
 
 
 def all_transitions(traces: Traces, user: str | None = None) -> IntArray:
-    """The transitions of a user, or of all; shape (n_states, n_states). `EstimationError` if there are none of all users."""
+    """Return the transitions of a user, or of all users, shape (n_states, n_states); `EstimationError` if no user has any."""
     require_countable(traces)
     counts = traces.transition_counts(user)
     if user is None and not counts.any():

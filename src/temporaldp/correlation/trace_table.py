@@ -38,8 +38,8 @@ class TraceTable(Traces):
         The public domain, in this order; by default the states that occur, sorted.
     sort : bool
         Whether rows may be in any order of time. Rows of a table without an order always may.
-    times : function, optional
-        Returns the times and their order from the distinct entries of the column.
+    times : callable, optional
+        Given the distinct entries of the column of times, returns the times and their order.
     gaps : bool
         Whether rows without a state are skipped.
     wide : bool

@@ -37,7 +37,9 @@ def consistent_counts(noisy: ArrayLike, *, total: int) -> IntArray:
     """
     counts = np.asarray(noisy)
     if counts.ndim != 1 or counts.size == 0 or not np.issubdtype(counts.dtype, np.integer):
-        raise InputError(f"expected a vector of whole noisy counts, got {counts.dtype} of shape {counts.shape}")
+        raise InputError(
+            f"expected a vector of noisy counts that are integers, got {counts.dtype} of shape {counts.shape}"
+        )
     if total < 0:
         raise InputError(f"expected a public total >= 0, got {total}")
     order = sorted(range(counts.size), key=lambda k: -int(counts[k]))

@@ -87,7 +87,7 @@ class Chain(NamedTuple):
     into : int array, shape (T,)
         Number of the matrix of the transition into each step; that of the first is not used.
     factors : array, shape (T, 2, n), or (T, 2, 1) where all states are alike
-        The largest factor of each state at each step less 1 (`up`), and the smallest less 1 (`down`); both >= 0.
+        For each state at each step, the largest factor minus 1 (`up`), and the smallest minus 1 (`down`); both >= 0.
     spreads : array, shape (T, 3)
         a of each step, e^a and e^a - 1; see `set_spread`.
     infinite : bool

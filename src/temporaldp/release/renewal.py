@@ -63,7 +63,7 @@ def renewal_of(ledger: Ledger) -> Renewal | None:
         return None
     noted = [event.details for event in ledger.events if event.kind in {RENEWAL, ADOPT}]
     if not noted:
-        raise LedgerError(f"{ledger.place} was made, but no release has begun: run the release once")
+        raise LedgerError(f"{ledger.place} was created, but its release has no steps yet: run the release once")
     return Renewal(
         STEPS if isinstance(every, int) else checked_every(every),
         int(noted[0]["steps"]),

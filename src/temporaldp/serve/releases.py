@@ -67,7 +67,7 @@ async def read(
         bool, Query(description="Also compute the leakage so far; each new step takes milliseconds.")
     ] = False,
 ) -> State:
-    """Return the definition of a release, the budgets spent, and the budget of the next step."""
+    """Return the definition of a release, the sum of the budgets spent, and the largest budget of the next step, in nats."""
     return await caller.of(release, Role.READ, lambda found: found.state(leakage=leakage), is_long=True)
 
 

@@ -103,7 +103,7 @@ class LeakageDistribution(Table):
         return float(self.leakage[int(np.flatnonzero(left >= math.ceil(share * self.n_people - 1e-9))[-1])])
 
     def share_above(self, level: float) -> float:
-        """Return the share of people with leakage above a level."""
+        """Return the share of people whose leakage exceeds a level, given in nats."""
         return float(self.people[self.leakage > level].sum() / self.n_people)
 
     def plot(self, *, level: float | None = None, groups: bool = False, ax: Axes | None = None) -> Any:

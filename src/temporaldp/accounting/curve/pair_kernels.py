@@ -267,7 +267,7 @@ def at_vertex(X, rhs, p, q, t, y_p, y_q):
 
 @kernel
 def values_of_pair(p, q, h, lines, current, out):
-    """Fill ``out[k] >= max (p - e^(k h) q) t`` for one pair of rows, from the last k to the first."""
+    """Fill `out[k]` with an upper bound of ``max_t (p - e^(k h) q) t`` for one pair of rows, from the last k to the first."""
     n, n_points = p.size, out.size
     basis = (
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n), np.empty(n)

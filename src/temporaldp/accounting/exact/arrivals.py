@@ -344,7 +344,7 @@ def ordered_matrices(correlation: Correlation, n_steps: int, *, turned: bool) ->
 
 
 def rows_of(matrix: TransitionMatrix) -> Any:
-    """The probabilities with rows divided by their sums, which tolerate an error in the last digits; sums have one rounding."""
+    """The probabilities with each row divided by its sum, which may differ from 1 by rounding; a sum is rounded once."""
     rows = matrix.probabilities
     if isinstance(rows, np.ndarray):
         sums = np.array([math.fsum(row) for row in rows.tolist()])

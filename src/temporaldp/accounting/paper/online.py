@@ -72,7 +72,7 @@ class PaperSteps:
         return past + release * self.distance + future
 
     def never_more(self, one: float, other: float) -> bool:
-        """Whether one number is at most the other."""
+        """Whether one incoming leakage is at most the other, so that it leads to no more later on."""
         return one <= other
 
     def raised(self, arrived: float) -> float:
