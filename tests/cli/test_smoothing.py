@@ -38,7 +38,7 @@ def folder(tmp_path_factory):
         "plan", "now.csv", "--history", "past.csv", "--alpha", "1", "--bound", "paper", "-o", "plan.json", cwd=place
     )
     assert made.returncode == 0, made.stderr
-    assert "15.2 people a state" in made.stdout
+    assert "15.2 people per state" in made.stdout
     assert "warning" in made.stderr
     assert "more than an average count" in made.stderr
     (place / "chain.csv").write_text("state,a,b\na,0.9,0.1\nb,0.2,0.8\n")

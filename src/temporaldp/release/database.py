@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from temporaldp.errors import InputError, LedgerError
-from temporaldp.extras import needing
 from temporaldp.files.atomic import brief
+from temporaldp.release.tables import sqlalchemy
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -106,12 +106,9 @@ class Database(ABC):
     @contextmanager
     def _translated(self) -> Iterator[None]:
         """The database's errors as ours; those of a mechanism in the block pass."""
-        with needing("ledger"):
-            from sqlalchemy import exc
-
         try:
             yield
-        except (exc.SQLAlchemyError, sqlite3.Error) as error:
+        except (sqlalchemy().exc.SQLAlchemyError, sqlite3.Error) as error:
             # Not "from error": its parameters may hold noise that was drawn and not stored.
             what, became = ("database", "") if self.served else ("ledger", UNCERTAIN)
             raise LedgerError(f"cannot use the {what} {self.place}: {_reason(error)}{became}") from None
@@ -164,13 +161,10 @@ def file_of(place: str | os.PathLike[str]) -> Path | None:
 
 
 def _url(text: str) -> Any:
-    with needing("ledger"):
-        from sqlalchemy import exc
-        from sqlalchemy.engine import make_url
-
+    sa = sqlalchemy()
     try:
-        return make_url(re.sub(r"^postgres://", "postgresql://", text))
-    except (exc.ArgumentError, ValueError):  # the text may hold a password: it is not repeated
+        return sa.engine.make_url(re.sub(r"^postgres://", "postgresql://", text))
+    except (sa.exc.ArgumentError, ValueError):  # the text may hold a password: it is not repeated
         raise InputError(
             "expected a ledger's URL like postgresql://user@host:5432/database, got one that cannot be read"
         ) from None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from temporaldp.extras import needing
 from temporaldp.release.database import SECONDS_TO_WAIT, Database
-from temporaldp.release.tables import tables
+from temporaldp.release.tables import sqlalchemy, tables
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -61,11 +61,8 @@ class PostgresDatabase(Database):
 
     def exists(self) -> bool:
         """Whether the tables are there."""
-        with needing("ledger"):
-            import sqlalchemy as sa
-
         with self.writing() as connection:
-            return bool(sa.inspect(connection).has_table(tables().releases.name))
+            return bool(sqlalchemy().inspect(connection).has_table(tables().releases.name))
 
     def make(self, fill: Callable[[sa.Connection], None]) -> None:
         """Make the tables with what `fill` writes, whole or not at all."""
@@ -91,9 +88,6 @@ class PostgresDatabase(Database):
         self._engine, self._closed = None, True
 
     def _connected(self) -> Any:
-        with needing("ledger"):
-            import sqlalchemy as sa
-
         self.require_open()
         if self._pid != os.getpid():  # a connection is not to be used on both sides of a fork
             if self._engine is not None:
@@ -106,10 +100,10 @@ class PostgresDatabase(Database):
                 else {"pool_pre_ping": True}
             )
             with needing("postgresql"):
-                self._engine = sa.create_engine(
+                self._engine = sqlalchemy().create_engine(
                     self._url, isolation_level="READ COMMITTED", hide_parameters=True, **pool
                 )
-            sa.event.listen(self._engine, "connect", self._begin_session)
+            sqlalchemy().event.listen(self._engine, "connect", self._begin_session)
         return self._engine
 
     def _begin_session(self, connection: Any, _: Any) -> None:

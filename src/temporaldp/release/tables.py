@@ -32,69 +32,75 @@ class Tables(NamedTuple):
     tokens: sa.Table
 
 
+def sqlalchemy() -> Any:
+    """The library, which is loaded on first use; `MissingExtraError` without it."""
+    with needing("ledger"):
+        import sqlalchemy
+
+    return sqlalchemy
+
+
 @cache
 def tables() -> Tables:
     """The tables; columns of steps and events are in the order of the fields of `LedgerRow` and `LedgerEvent`."""
-    with needing("ledger"):
-        import sqlalchemy as sa
+    sql = sqlalchemy()
+    metadata = sql.MetaData()
 
-    metadata = sa.MetaData()
-
-    def column(name: str, kind: Any = sa.Text, *, nullable: bool = False, **options: Any) -> sa.Column[Any]:
-        return sa.Column(name, kind, autoincrement=False, nullable=nullable, **options)
+    def column(name: str, kind: Any = sql.Text, *, nullable: bool = False, **options: Any) -> Any:
+        return sql.Column(name, kind, autoincrement=False, nullable=nullable, **options)
 
     return Tables(
-        releases=sa.Table(
+        releases=sql.Table(
             "temporaldp_releases",
             metadata,
             column("release", primary_key=True),
             column("configuration"),
-            column("n_steps", sa.Integer),
+            column("n_steps", sql.Integer),
             column("head"),
             column("definition", nullable=True),
         ),
-        steps=sa.Table(
+        steps=sql.Table(
             "temporaldp_steps",
             metadata,
             column("release", primary_key=True),
-            column("step", sa.Integer, primary_key=True),
+            column("step", sql.Integer, primary_key=True),
             column("time"),
-            column("parameter", sa.Double),
-            column("epsilon", sa.Double),
-            column("leakage", sa.Double, nullable=True),
-            column("last", sa.Boolean),
+            column("parameter", sql.Double),
+            column("epsilon", sql.Double),
+            column("leakage", sql.Double, nullable=True),
+            column("last", sql.Boolean),
             column("output", nullable=True),
             column("digest", nullable=True),
             column("request_key", nullable=True),
             column("hash"),
-            sa.UniqueConstraint("release", "time"),
-            sa.UniqueConstraint("release", "request_key"),
+            sql.UniqueConstraint("release", "time"),
+            sql.UniqueConstraint("release", "request_key"),
         ),
-        events=sa.Table(
+        events=sql.Table(
             "temporaldp_events",
             metadata,
             column("release", primary_key=True),
-            column("number", sa.Integer, primary_key=True),
-            column("step", sa.Integer),
+            column("number", sql.Integer, primary_key=True),
+            column("step", sql.Integer),
             *map(column, ("kind", "at", "by", "content", "hash")),
         ),
-        kept=sa.Table(
+        kept=sql.Table(
             "temporaldp_kept",
             metadata,
             column("release", primary_key=True),
             column("name", primary_key=True),
             column("content"),
         ),
-        tokens=sa.Table(
+        tokens=sql.Table(
             "temporaldp_tokens",
             metadata,
             column("token", primary_key=True),
             column("release", nullable=True),
             column("role"),
             column("hash"),
-            column("made", sa.Double),
-            column("expires", sa.Double),
-            column("revoked", sa.Boolean),
+            column("made", sql.Double),
+            column("expires", sql.Double),
+            column("revoked", sql.Boolean),
             column("note"),
         ),
     )
@@ -103,20 +109,16 @@ def tables() -> Tables:
 @cache
 def selection(table: sa.Table, *names: str) -> sa.Select[Any]:
     """Selection of the rows with given values of these columns. Built once: building takes as long as running it."""
-    import sqlalchemy as sa
-
-    return table.select().where(*(table.c[name] == sa.bindparam(name) for name in names))
+    return table.select().where(*(table.c[name] == sqlalchemy().bindparam(name) for name in names))
 
 
 @cache
 def addition(table: sa.Table) -> tuple[sa.Insert, sa.Update]:
     """Insertion of an entry that returns its stored values, and the update that moves the head of its release to it."""
-    import sqlalchemy as sa
-
-    releases = tables().releases
+    releases, named = tables().releases, sqlalchemy().bindparam
     return (
         table.insert().returning(*list(table.c)[1:]),
-        releases.update().where(releases.c.release == sa.bindparam("of"), releases.c.head == sa.bindparam("after")),
+        releases.update().where(releases.c.release == named("of"), releases.c.head == named("after")),
     )
 
 

@@ -220,7 +220,7 @@ class NoiseBesideCounts:
     def sentence(self) -> str:
         """Sentence with the noise and the typical count."""
         return (
-            f"{number(self.noise)} on a count, beside {number(self.n_people / self.n_states)} people a state on average "
+            f"{number(self.noise)} on a count, beside {number(self.n_people / self.n_states)} people per state on average "
             f"({self.n_people} people, {self.n_states} states); the noise is {number(100.0 * self.share)} % of an average count"
         )
 

@@ -53,7 +53,7 @@ def create_app(
     service = None if store is None else Service(store)
     app = FastAPI(
         title="temporaldp",
-        summary="Measure and bound what a continual release gives away, and keep releases below a level.",
+        summary="Bound what a continual release leaks, and keep releases at or below a level.",
         version="1",
         docs_url=None,
         redoc_url=None,
