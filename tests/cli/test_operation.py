@@ -112,7 +112,7 @@ def test_the_life_of_a_release(days):
     assert "the data of 4 steps" in words_of(warned) and "carries little information" not in words_of(
         warned
     )  # said once
-    assert "may be used" not in words_of(warned)  # it spends what lasts for ever
+    assert "release.warn_at" not in words_of(warned)  # it spends what lasts for ever
     assert (days / "again.csv").read_text() == first
     head = json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["head"]
     assert "from step 5 on" in words_of(

@@ -22,7 +22,7 @@ from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.postgres import PostgresDatabase
 from temporaldp.release.renewal import renewal_of
 from temporaldp.release.store import Store
-from temporaldp.report.sentences import nats, number, renewed_line, steps
+from temporaldp.report.sentences import nats, renewed_line, steps
 
 MOST_NAMED = 3
 """Times that a warning names."""
@@ -130,10 +130,10 @@ def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str 
         return None
     parts = []
     if stream.leakage is not None:
-        parts.append(f"{number(stream.leakage, up=True)} of {guard.promise:.4g} nats leaked about some step")
+        parts.append(f"the leakage about some step is {nats(stream.leakage)} of {nats(guard.promise)}")
     if guard.horizon is not None:
-        parts.append(f"{len(stream)} of {steps(guard.horizon)} are over")
-    return f"{100.0 * used:.0f} % of what may be used is used, and release.warn_at is {share:g}: {', and '.join(parts)}"
+        parts.append(f"{len(stream)} of {steps(guard.horizon)} have been taken")
+    return f"{100.0 * used:.0f} % of the level or horizon is used (release.warn_at = {share:g}): {', and '.join(parts)}"
 
 
 def used_share(stream: ContinualRelease[Any, Any]) -> float | None:

@@ -96,22 +96,29 @@ def _show(found: Tradeoff, public: PublicCorrelation) -> None:
     n_states = len(public.states)
     at = f", all at delta {found.delta:g}" if found.delta else ""
     title = f"{found.n_people} people, {n_states} states, {found.horizon} steps; leakage in nats{at}, errors in people"
-    rows = []
-    for k, point in enumerate(found.points):
-        row = {
+    event = f"{found.window}-event"
+    rows = [
+        {
             "alpha": number(point.alpha, up=True),
-            "epsilon of a step": number(point.epsilon, up=True),
-            "noise scale": number(point.scale),
+            "epsilon": number(point.epsilon, up=True),
+            "scale": number(point.scale),
             "error": number(point.error),
             "smoothed": number(point.smoothed_error),
-            f"{found.window}-event": number(point.window_level, up=True),
+            event: number(point.window_level, up=True),
             "user level": number(point.user_level, up=True),
         }
-        if found.user_points:
-            row[f"smoothed, {found.window}-event at alpha"] = number(found.window_points[k].smoothed_error)
-            row["smoothed, user level at alpha"] = number(found.user_points[k].smoothed_error)
-        rows.append(row)
+        for point in found.points
+    ]
     listing(rows, title, boxed=True)
+    at_alpha = [
+        {
+            "alpha": number(point.alpha, up=True),
+            event: number(within_window.smoothed_error),
+            "user level": number(within_user.smoothed_error),
+        }
+        for point, within_window, within_user in zip(found.points, found.window_points, found.user_points, strict=False)
+    ]
+    listing(at_alpha, f"Errors of smoothed counts where alpha bounds the {event} level or the user level", boxed=True)
     say(*_conclusions(found))
     middle = found.points[len(found.points) // 2]
     warn(NoiseBesideCounts(middle.error, found.n_people, n_states).warning)
@@ -137,6 +144,6 @@ def _smallest(point: TradeoffPoint | None, error: float, how: str) -> str:
     if point is None:
         return f"No amount of noise in the searched range has an error of at most {error:g} people {how}."
     return (
-        f"The smallest alpha with an error of at most {error:g} people {how}: {number(point.alpha, up=True)} "
-        f"({number(point.epsilon, up=True)} per step, noise of scale {number(point.scale)})."
+        f"The smallest alpha with an error of at most {error:g} people {how}: about {point.alpha:.2g} "
+        f"({point.epsilon:.3g} per step, noise of scale {point.scale:.3g}), because errors are simulated."
     )
