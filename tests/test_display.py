@@ -201,5 +201,5 @@ def test_every_data_frame_of_a_result_has_its_columns(result):
 def test_a_data_frame_of_a_library_that_is_not_installed_names_its_extra(monkeypatch, library, method):
     monkeypatch.setitem(sys.modules, library, None)
     monkeypatch.setitem(sys.modules, "pyarrow.pandas_compat", None)
-    with pytest.raises(tdp.errors.MissingExtraError, match=rf"temporaldp\[{library}\]"):
+    with pytest.raises(tdp.errors.MissingExtraError, match=rf"'\.\[{library}\]'"):
         getattr(SERIES, method)()

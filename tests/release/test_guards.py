@@ -116,9 +116,9 @@ def test_a_ledger_of_other_noise_is_refused_and_says_what_differs(what, place):
     with opened(place) as stream:
         stream.release([70, 30], time=0)
     other = OTHERS[what]
-    with pytest.raises(LedgerMismatchError, match=f"{what}: "):
+    with pytest.raises(LedgerMismatchError, match=rf"{what}( \(\w+\.\w+ in a project file, or --set\))?: "):
         opened(place, other, NoisyHistogram(n_states=2, noise=other.noise))
-    with pytest.raises(LedgerMismatchError, match="delta: the ledger has 1e-06, this release none"):
+    with pytest.raises(LedgerMismatchError, match="delta: the ledger has 1e-06, this release has none"):
         ContinualRelease(MECHANISM, ledger=place, plan=plan_budget(ADVERSARY, alpha=1.0), description="noisy histogram")
     with opened(place) as stream:
         assert len(stream) == 1
