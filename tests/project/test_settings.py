@@ -13,6 +13,7 @@ import temporaldp as tdp
 from command import SAMPLE, refused, temporaldp
 from temporaldp.project.document import json_schema, read_settings
 from temporaldp.project.inputs import gather
+from temporaldp.project.release import without_traces
 from temporaldp.release import SharedRelease
 
 
@@ -313,3 +314,25 @@ def test_a_phase_that_cannot_be_computed_is_asked_for(tmp_path):
     assert tdp.Project.load(file, ["correlation.phase=14"]).inputs().clock.phase == 14
     (tmp_path / "past.csv").write_text((tmp_path / "past.csv").read_text().replace(":00,", ":00Z,"))
     assert tdp.Project.load(file).inputs().clock.phase == 14
+
+
+def test_a_state_that_the_correlation_does_not_cover_is_refused(tmp_path):
+    """Absence that the matrices know nothing about was published under their level."""
+    rows = [f"{user},{t},{'ab'[(t + user) % 2]}" for user in range(8) for t in range(6) if t < user]
+    (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows, *(f"8,{t},a" for t in range(6))]) + "\n")
+    (tmp_path / "even.csv").write_text(",a,b\na,0.5,0.5\nb,0.5,0.5\n")
+    text = '[traces]\npath = "now.csv"\nabsent = "gone"\n[correlation]\nbackward = "even.csv"\nforward = "even.csv"\n'
+    file = written(tmp_path, f'{text}[privacy]\nalpha = 1\n[release]\nledger = "r.db"\n')
+    for states in ([], ["traces.states=a,b,gone"]):
+        with pytest.raises(tdp.TemporaldpError, match="gone"):
+            tdp.Project.load(file, states).release()
+
+
+def test_a_hard_link_to_the_traces_and_settings_without_them_are_protected_too(tmp_path):
+    rows = [f"{user},{t},{'ab'[(t * user) % 2]}" for user in range(20) for t in range(6)]
+    (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    (tmp_path / "link.csv").hardlink_to(tmp_path / "now.csv")
+    file = written(tmp_path, '[traces]\npath = "now.csv"\n[history]\npath = "link.csv"\n')
+    project = tdp.Project.load(file)
+    assert project.inputs().provenance.source == "protected"
+    assert gather(without_traces(project.settings)).provenance.source == "protected"

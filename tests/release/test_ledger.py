@@ -36,6 +36,8 @@ from temporaldp.release.chain import FORMAT
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.high_water import mark_file
 from temporaldp.release.outputs import as_text, from_text
+from temporaldp.serve.definition import Definition
+from temporaldp.serve.service import Service
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 MECHANISM = DiscreteLaplaceHistogram(n_states=2)
@@ -175,6 +177,20 @@ def test_a_ledger_made_in_place_of_a_missing_one_warns(tmp_path):
     assert json.loads(mark_of(place).read_text())[0] == 1
     with opened(place) as stream:
         assert len(stream) == 1
+
+
+def test_a_mark_of_a_ledger_is_not_that_of_a_service_at_its_place(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    place.unlink()
+    even = [[0.5, 0.5], [0.5, 0.5]]
+    made = {"alpha": 1.0, "backward": even, "forward": even, "mechanism": {"kind": "histogram", "n_states": 2}}
+    for _ in range(2):
+        service = Service(str(place))
+        created = service.create(Definition.model_validate(made), "key")
+        assert service.find(created.release).reserve == created.reserve
+        service.database.close()
 
 
 def test_a_ledger_that_was_written_anew_with_other_budgets_is_found_by_the_mark(tmp_path):

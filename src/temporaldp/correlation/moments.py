@@ -171,7 +171,8 @@ def is_near(step: str | None, before: str | None, label: str, now: datetime) -> 
     elif before is None:
         return float(when.value) <= float(chosen) * (1.0 + JITTER)
     length = steps_between(chosen, before, label)
-    return length is not None and length <= 1.0 + JITTER
+    longest = 31.0 / 28.0 if "months" in chosen else 1.0  # a month counts as 28 days
+    return length is not None and length <= longest + JITTER
 
 
 def in_words(before: str, label: str) -> str:

@@ -222,12 +222,14 @@ def _translated(error: BaseException) -> BaseException:
             f"traces.memory=4GiB), or room for "
             "temporary files in another folder (TMPDIR)"
         )
-    converted = isinstance(error, duckdb.ConversionException)  # DuckDB's message has the entry, which may be protected
+    # DuckDB's message has the entry, which may be protected.
+    has_entry = isinstance(error, duckdb.ConversionException | duckdb.InvalidInputException)
     reason = (
         _bad_record(said)
         or (
-            "an entry cannot be converted as a condition asks (where): use TRY_CAST(column AS type)"
-            if converted
+            "an entry cannot be converted as a condition asks (where): use TRY_CAST(column AS type) or try_strptime; without a "
+            "condition the file is damaged, write it again"
+            if has_entry
             else None
         )
         or f"the table cannot be read: {brief(error)}; if a file was cut off or damaged, write it again"
@@ -249,7 +251,8 @@ def _bad_record(said: str) -> str | None:
         )
     if "unterminated quote" in said:
         return f"a quote is opened in {where} and not closed, or is followed by more than the separator"
-    return f"{where} cannot be read" + (f": {NOT_UTF_8}" if "utf-8" in said else ", or is too long; write it again")
+    is_encoded = re.search("utf-8 encoded|[Ii]nvalid unicode", said) is None
+    return f"{where} cannot be read" + (", or is too long; write it again" if is_encoded else f": {NOT_UTF_8}")
 
 
 def _close(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:

@@ -166,6 +166,7 @@ def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: 
     if (
         traces.absent is not None
         and not can_be_absent
+        and traces.absent in past.states
         and not past.histogram()[:, past.states.index(traces.absent)].any()
     ):
         raise InputError(
@@ -223,9 +224,9 @@ def _estimated(past: Traces, settings: Settings, data: Traces | None, begun_at: 
         phase = clock.phase_at(begun_at)
         if phase is None:
             raise InputError(
-                f"the phase of the first step cannot be computed: it is at {begun_at!r}, and the history begins at "
-                f"{past.times[0]!r}, which is another kind of time. Write the times of both tables with a time zone, or both "
-                "without one; or give the phase (--set correlation.phase=K)"
+                f"the phase of the first step cannot be computed: the distance of {begun_at!r} from the history's first time, "
+                f"{past.times[0]!r}, is unknown. Write the times of both tables as dates or numbers of one kind (both with a "
+                "time zone, or both without one), or give the phase (--set correlation.phase=K)"
             )
     made = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
     if known.directions != "both":
@@ -275,8 +276,14 @@ def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageS
 
 
 def read(table: TableSettings, states: Sequence[str] | None = None) -> Traces:
-    """Read traces by their settings; `states` are those of a correlation or plan, unless the settings list the same."""
-    return read_traces(
+    """Read traces by their settings; `states` are those of a correlation or plan, unless the settings list the same.
+
+    Raises
+    ------
+    StateError
+        The traces have another state, such as an absence, which the correlation or plan does not cover.
+    """
+    found = read_traces(
         table.path,
         layout=table.layout,
         user=table.user,
@@ -294,6 +301,12 @@ def read(table: TableSettings, states: Sequence[str] | None = None) -> Traces:
         where=table.where,
         memory=table.memory,
     )
+    if states is not None and set(found.states) != set(states):
+        raise StateError(
+            f"the traces have the states {listed(found.states)}, but the correlation or plan has {listed(states)}: it says "
+            "nothing about the others. Estimate it from a history with these states, or leave out traces.absent"
+        )
+    return found
 
 
 def read_data(traces: TracesSettings, states: Sequence[str] | None = None, *, correlation: bool = False) -> Traces:
@@ -414,7 +427,7 @@ def _provenance(settings: Settings) -> Origin:
     traces, known, history = settings.traces, settings.correlation, settings.history.path
     learnt_from = history or traces.path or traces.transitions
     assert learnt_from is not None
-    if history is not None and not _overlap(traces.path, history):
+    if history is not None and not _overlap(traces.protected, history):
         return estimated_from(f"other traces ({learnt_from.name})", known)
     states = "" if traces.states is not None else " So does the list of states, unless traces.states gives it."
     warning = (
@@ -447,5 +460,5 @@ def estimated_from(traces: str, known: CorrelationSettings) -> Origin:
 
 def _overlap(traces: Path | None, history: Path) -> bool:
     """Whether a file of the history is one of the protected traces."""
-    protected = set() if traces is None else {file.resolve() for file in trace_files(traces)}
-    return not protected.isdisjoint(file.resolve() for file in trace_files(history))
+    protected = set() if traces is None else {file.stat()[1:3] for file in trace_files(traces)}  # inode and device
+    return not protected.isdisjoint(file.stat()[1:3] for file in trace_files(history))

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from temporaldp.correlation import Traces
 from temporaldp.correlation.encoding import refuse_missing
 from temporaldp.correlation.grid import moments
@@ -240,11 +242,11 @@ def _looked_wide(path: Path, table: Table, user: str, steps: Sequence[str]) -> L
 
 def _looked_long(path: Path, table: Table, looked: Looked, every: str | None) -> Looked:
     roles = {role: looked.settings[role] for role in ROLES if role in looked.settings}
-    if every is not None:
-        looked.settings |= {"every": every, "fill": "last"}
-    elif "user" in roles:
+    if "user" in roles:
         with suppress(InputError):  # what cannot be read is asked about below
             _ask_about_events(looked, long_traces(table, **roles))
+    if every is not None and "every" in looked.settings:
+        looked.settings["every"] = every
     traces = _tried(path, looked).traces
     if traces is None:
         return looked
@@ -288,7 +290,11 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
     ).to_pylist()
     if regular["all"] and not twice:
         return
-    every = min(GRIDS, key=lambda one: abs(GRIDS[one] - step / 1e6)) if has_clock else f"{step:g}"
+    every = (
+        min(GRIDS, key=lambda one: abs(GRIDS[one] - step / 1e6))
+        if has_clock
+        else np.format_float_positional(step, trim="-")
+    )
     looked.settings |= {"every": every, "fill": "last"}
     looked.facts.append("Rows are events: a step has the last state until then.")
     pairs = "1 pair of user and time has" if twice == 1 else f"{twice} pairs of user and time have"

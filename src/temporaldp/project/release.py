@@ -332,5 +332,4 @@ def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
 
 def without_traces(settings: Settings) -> Settings:
     """Return the settings without the protected traces: what post-processing may read."""
-    kept = settings.traces.model_copy(update={"path": None, "transitions": None, "counts": None})
-    return settings.model_copy(update={"traces": kept})
+    return settings.model_copy(update={"traces": settings.traces.without_data()})

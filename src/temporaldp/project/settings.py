@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
@@ -107,6 +107,19 @@ class TracesSettings(TableSettings):
 
     transitions: Path | None = Field(None, description="In place of path: table with the columns from, to, count.")
     counts: Path | None = Field(None, description="In place of path: table with the columns time, state, count.")
+
+    _left_out: Path | None = PrivateAttr(None)
+
+    @property
+    def protected(self) -> Path | None:
+        """Path of the protected traces, also where they were left out."""
+        return self.path or self._left_out
+
+    def without_data(self) -> Self:
+        """The settings without the protected data: what post-processing may read."""
+        kept = self.model_copy(update={"path": None, "transitions": None, "counts": None})
+        kept._left_out = self.protected
+        return kept
 
     @property
     def own_names(self) -> dict[str, str]:

@@ -50,21 +50,20 @@ def require_mark(ledger: Ledger, *, is_new: bool) -> None:
     mark = None
     with suppress(OSError, ValueError, RuntimeError, TypeError):
         mark = End(*json.loads(mark_file(ledger).read_text(encoding="ascii")))
-    if mark is None or not mark.n_steps or contains(ledger, ledger.events, mark):
-        return
-    if is_new:
-        warnings.warn(
-            f"{ledger.place}: this machine has written {mark.n_steps} steps to another ledger at this place, which is missing. "
-            "The new one does not count what they spent; if the other was moved or deleted by mistake, put it back",
-            stacklevel=2,
-        )
-        keep_mark(ledger)
+    if mark is None or not mark.n_steps or ledger.store.release != LEDGER or contains(ledger, ledger.events, mark):
         return
     ledger.refresh()  # another process may have written since the ledger was read
-    if not contains(ledger, ledger.events, mark):
+    if contains(ledger, ledger.events, mark):
+        return
+    if not is_new:
         raise LedgerChangedError(
             ledger.place,
             f"this machine has written {mark.n_steps} steps to it, the last of which are missing or were changed: it is an "
-            "older copy, or was edited. Restore one that holds every published step; if what they spent is to be forgotten, "
-            f"remove {mark_file(ledger)}",
+            "older copy, was edited, or another ledger was used at this place. Restore one that holds every published step; "
+            f"if what they spent is to be forgotten, remove {mark_file(ledger)}",
         )
+    warnings.warn(
+        f"{ledger.place}: this machine has written {mark.n_steps} steps to another ledger at this place, which is missing. The "
+        "new one does not count what they spent. If the other was moved or deleted by mistake, put it back before a step",
+        stacklevel=2,
+    )
