@@ -135,7 +135,7 @@ def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
     report = ("report", SAMPLE, "--plan", plan, "--released", counts)
     words_of(temporaldp(*report, "-o", page))
     text = " ".join(page.read_text().split())
-    assert "The plan satisfies 1-DP_T: at most <strong>1 nat</strong>" in text
+    assert "The plan satisfies 1-DP_T: the releases leak at most <strong>1 nat</strong>" in text
     assert "(nats, exact)</th><td>1</td>" in text
     message = refused(*report, "--bound", "paper", "-o", "q.html", cwd=tmp_path)
     assert "of which the paper's bound is not evidence: leave out --bound paper" in " ".join(message.split())
@@ -155,7 +155,9 @@ def test_a_plan_by_the_paper_s_bound_says_so_and_is_held(tmp_path):
         words_of(temporaldp("report", SAMPLE, "--plan", plan, "--bound", bound, "-o", page))
         text = " ".join(page.read_text().split())
         worst[bound] = float(
-            re.search(r"The plan satisfies 1-DP_T: at most <strong>(\S+) nats?</strong>", text).group(1)
+            re.search(r"The plan satisfies 1-DP_T: the releases leak at most <strong>(\S+) nats?</strong>", text).group(
+                1
+            )
         )
     assert worst["exact"] < 0.8
     assert worst["paper"] == 1.0

@@ -429,7 +429,7 @@ def test_a_noise_plan_goes_on_in_a_ledger_and_is_shown(days):
         plan_noise(adversary, alpha=1.0, horizon=2, accounting=ApproximateDP(1e-5, pairwise=False)), days / "other.json"
     )
     message = refused("release", "noon.csv", "--plan", "other.json", *ledger[2:], "-o", "x.csv", cwd=days, code=4)
-    assert "delta: the ledger has 1e-06, this release 1e-05" in " ".join(message.split())
+    assert "delta: the ledger has 1e-06, this release has 1e-05" in " ".join(message.split())
     assert "has room for 0 more" in refused("release", "noon.csv", *ledger, "-o", "x.csv", cwd=days, code=3)
     report = ("report", "morning.csv", *known, "--plan", "noise.json", "--released", "all.parquet", "-o", "page.html")
     run(days, *report)

@@ -227,8 +227,8 @@ def _translated(error: BaseException) -> BaseException:
     reason = (
         _bad_record(said)
         or (
-            "an entry cannot be converted as a condition asks (where): use TRY_CAST(column AS type) or try_strptime; without a "
-            "condition the file is damaged, write it again"
+            "the table cannot be read: an entry cannot be converted as a condition asks (where; use TRY_CAST(column AS type) "
+            "or try_strptime), or a file was cut off or damaged, write it again"
             if has_entry
             else None
         )

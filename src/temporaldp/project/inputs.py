@@ -303,8 +303,8 @@ def read(table: TableSettings, states: Sequence[str] | None = None) -> Traces:
     )
     if states is not None and set(found.states) != set(states):
         raise StateError(
-            f"the traces have the states {listed(found.states)}, but the correlation or plan has {listed(states)}: it says "
-            "nothing about the others. Estimate it from a history with these states, or leave out traces.absent"
+            f"the traces have the states {listed(found.states)}, but the correlation or plan has {listed(states)}, "
+            "which does not cover the others. Estimate it from a history with these states, or leave out traces.absent"
         )
     return found
 
