@@ -117,11 +117,15 @@ def test_another_correlation_is_another_recipe(days):
     with Ledger(days / "release.db") as ledger:
         (first, before), (then, after) = recipes_of(ledger)
         found = evidence_of(ledger, None, None, name_users=False)
-    assert (first, before.inputs, before.command) == (0, {"past.csv": sha256(days / "past.csv")}, "temporaldp release")
+    assert (first, before.inputs, before.command) == (
+        0,
+        {"past.csv": sha256(days / "past.csv")},
+        "temporaldp release TRACES",
+    )
     assert (then, after.inputs, after.command) == (
         10,
         {"second.csv": sha256(days / "second.csv")},
-        "temporaldp ledger adopt",
+        "temporaldp ledger adopt LEDGER",
     )
     assert found.recipes == ((first, before), (then, after))
     sentence = found.provenance.sentence

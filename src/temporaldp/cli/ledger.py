@@ -161,7 +161,7 @@ def adopt(
         with working("what the level allows now"):
             adopted = None if plan is None else load_plan(plan)
             event = adopt_correlation(ledger, found.everyone, both=both, by=adopted_by, plan=adopted)
-            note_recipe(ledger, recipe_of("temporaldp ledger adopt", settings, found.provenance))
+            note_recipe(ledger, recipe_of("temporaldp ledger adopt LEDGER", settings, found.provenance))
         if as_json:
             say_json({"ledger": ledger.place, "from_step": event.step, "by": event.by, "at": event.at, **event.details})
             return

@@ -72,7 +72,9 @@ def share(
         first, mechanism, shares=parts, ledger=place, accountant=accountant, step=step, states=states
     ) as made:
         origin = estimated_from(f"other traces ({', '.join(histories.values())})", CorrelationSettings(prior=prior))
-        note_recipe(made.ledger, recipe_of("temporaldp ledger share", settings, origin, *map(Path, histories.values())))
+        note_recipe(
+            made.ledger, recipe_of("temporaldp ledger share LEDGER", settings, origin, *map(Path, histories.values()))
+        )
         head, where = made.ledger.head, made.ledger.place
     if kept == 0.0:
         warn(NOT_SUSTAINABLE)

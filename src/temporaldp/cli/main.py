@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Annotated, Any, NoReturn
@@ -31,7 +32,7 @@ from temporaldp.cli import (
     tradeoff,
 )
 from temporaldp.cli.interruption import Interrupted, handle_signals, leave
-from temporaldp.cli.render import drop_output, errors
+from temporaldp.cli.render import drop_output, errors, warn
 from temporaldp.errors import LateDataError, SpentError
 
 BAD_INPUT = 2
@@ -111,6 +112,7 @@ def options(
 def main() -> None:
     """Run the command; an error that we expect is one message on standard error and an exit code, never a traceback."""
     handle_signals()
+    warnings.showwarning = lambda message, *_, **__: warn(str(message))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that cannot show a name still gets the numbers

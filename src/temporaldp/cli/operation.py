@@ -125,8 +125,10 @@ def of_tables(stream: ContinualRelease[Any, Any]) -> str:
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
     """Warning once a share of the steps, or of a level that is not spent as planned, is used; None before."""
-    used, guard = None if share is None else used_share(stream), stream.guard
-    if share is None or used is None or used < share:
+    if share is None:
+        return None
+    used, guard = used_share(stream), stream.guard
+    if used is None or used < share:
         return None
     parts = []
     if stream.leakage is not None:

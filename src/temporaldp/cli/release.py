@@ -57,7 +57,7 @@ def release(
             setup = setup_of(settings)
         if dry_run:
             assert ledger is not None
-            with trial_place(ledger) as place, setup.opened(place, is_trial=True) as stream:
+            with trial_place(ledger) as place, setup.opened(place) as stream:
                 say_forecast(stream, setup.data, as_json)
             return
         with nullcontext() if ledger is None else setup.opened(ledger) as opened:

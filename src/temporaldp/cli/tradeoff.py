@@ -144,6 +144,7 @@ def _smallest(point: TradeoffPoint | None, error: float, how: str) -> str:
     if point is None:
         return f"No amount of noise in the searched range has an error of at most {error:g} people {how}."
     return (
-        f"The smallest alpha with an error of at most {error:g} people {how}: about {point.alpha:.2g} "
-        f"({point.epsilon:.3g} per step, noise of scale {point.scale:.3g}), because errors are simulated."
+        f"The smallest alpha with an error of at most {error:g} people {how}: about {number(point.alpha, up=True, digits=2)} "
+        f"({number(point.epsilon, up=True, digits=2)} per step, noise of scale {number(point.scale, digits=3)}), because errors "
+        "are simulated."
     )

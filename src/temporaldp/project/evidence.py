@@ -111,7 +111,7 @@ def reported(settings: Settings) -> tuple[Evidence, Inputs | None]:
         "true_counts": data.histogram() if asked.true_counts and data is not None else None,
         "n_users": None if data is None else data.n_users,
         "name_users": asked.name_users,
-        "recipes": ((0, recipe_of("temporaldp report", settings, inputs.provenance)),),
+        "recipes": ((0, recipe_of("temporaldp report TRACES", settings, inputs.provenance)),),
     }
     if shown is not None:
         content["times"] = shown.times

@@ -20,6 +20,7 @@ from temporaldp.counts import (
     synthetic_traces,
 )
 from temporaldp.errors import InputError, OutputError
+from temporaldp.project.recipe import note_recipe
 from temporaldp.project.release import ReleaseSetup
 from temporaldp.release import ContinualRelease, filtered_histograms, release_histograms
 from temporaldp.smoothing import PublicCorrelation
@@ -101,7 +102,9 @@ def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Traces) 
 
 
 def publish(setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None) -> ReleasedHistograms:
-    """Draw the counts of a plan, or those that a ledger lacks."""
+    """Draw the counts of a plan, or those that a ledger lacks, which first notes from what they are computed."""
+    if stream is not None and setup.recipe is not None:
+        note_recipe(stream.ledger, setup.recipe)
     drawn_by = setup.plan if stream is None else stream
     assert drawn_by is not None
     return release_histograms(setup.data, drawn_by, consistent=setup.settings.release.consistent)

@@ -20,7 +20,7 @@ from temporaldp.files import load_plan
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
 from temporaldp.project.inputs import Inputs, gather, read_data
-from temporaldp.project.recipe import note_recipe, recipe_of
+from temporaldp.project.recipe import recipe_of
 from temporaldp.release import ContinualRelease, Ledger, SharedRelease
 from temporaldp.release.database import file_of
 from temporaldp.release.ledger import configuration_at
@@ -67,16 +67,11 @@ class ReleaseSetup:
     public: PublicCorrelation | None
 
     @contextmanager
-    def opened(self, ledger: str | Store, *, is_trial: bool = False) -> Iterator[ContinualRelease[Any, Any]]:
-        """Open the release on a ledger, which has the noted head; it notes from what its next steps are computed.
-
-        A trial notes nothing: it takes no steps, and what it wrote would be undone.
-        """
+    def opened(self, ledger: str | Store) -> Iterator[ContinualRelease[Any, Any]]:
+        """Open the release on a ledger, and check that it contains the noted head. Nothing is written."""
         with self._stream(ledger) as stream:
             if self.settings.release.head is not None:
                 stream.ledger.verify(head=self.settings.release.head)
-            if self.recipe is not None and not is_trial:
-                note_recipe(stream.ledger, self.recipe)
             yield stream
 
     def _stream(self, ledger: str | Store) -> ContinualRelease[Any, Any]:
@@ -144,7 +139,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if planned is not None:
         source = source.with_learning_of(planned.source)
         source = replace(source, warning=planned.source.warning or source.warning)
-    recipe = recipe_of("temporaldp release", settings, found.provenance, plan=planned)
+    recipe = recipe_of("temporaldp release TRACES", settings, found.provenance, plan=planned)
     same_start, is_smoothed = settings.release.same_start, settings.release.smoothed is not None
     public = public_part(found, same_start=same_start) if is_smoothed else None
     return ReleaseSetup(settings, planned, accountant, found.trajectories, source, recipe, public)
@@ -241,7 +236,7 @@ def loaded_plan(settings: Settings) -> Plan | None:
 
 def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     """Return the setup of a plan that satisfies the level by itself."""
-    recipe, source = recipe_of("temporaldp release", settings, plan.source), plan.source
+    recipe, source = recipe_of("temporaldp release TRACES", settings, plan.source), plan.source
     data, clock = read_data(settings.traces, source.states), source.clock
     if plan.has_phases and (clock is None or clock.phase_at(data.times[0]) is None):
         source = replace(source, warning=f"{source.warning}; {PHASES}" if source.warning else PHASES)

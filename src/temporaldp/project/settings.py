@@ -365,9 +365,7 @@ class Settings(Section):
 
         The grid of events is not that of a history in layout wide or sequences, which are states already.
         """
-        grid = (
-            () if self.history.layout in {"auto", "long"} else ("every", "fill", "timezone")
-        )  # of events, which are long
+        grid = () if self.history.layout in {"auto", "long"} else ("every", "fill", "timezone")
         own = {"path", "where", "delimiter", *grid, *self.history.model_fields_set}
         shared = {key: getattr(self.traces, key) for key in TableSettings.model_fields if key not in own}
         return self.history.model_copy(update=shared)

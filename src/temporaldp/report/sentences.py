@@ -55,15 +55,15 @@ UNKNOWN_FIT = (
 )
 
 
-def number(value: float, *, up: bool = False, down: bool = False) -> str:
-    """Four digits: rounded up for an upper bound, down for what may be spent, to the nearest otherwise."""
+def number(value: float, *, up: bool = False, down: bool = False, digits: int = 4) -> str:
+    """So many digits: rounded up for an upper bound, down for what may be spent, to the nearest otherwise."""
     if not math.isfinite(value) or value == 0.0:
         return f"{value:g}"
-    digits = 3 - math.floor(math.log10(abs(value)))
-    scaled = value * 10.0**digits
-    # A value that is a four-digit decimal but for rounding stays what it is.
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    scaled = value * 10.0**decimals
+    # A value that is a decimal of so many digits but for rounding stays what it is.
     rounded = math.ceil(scaled - 1e-9) if up else math.floor(scaled + 1e-9) if down else round(scaled)
-    return f"{rounded / 10.0**digits:.4g}"
+    return f"{rounded / 10.0**decimals:.{digits}g}"
 
 
 def upper(leakage: float) -> str:
