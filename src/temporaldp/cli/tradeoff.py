@@ -145,6 +145,6 @@ def _smallest(point: TradeoffPoint | None, error: float, how: str) -> str:
         return f"No amount of noise in the searched range has an error of at most {error:g} people {how}."
     return (
         f"The smallest alpha with an error of at most {error:g} people {how}: about {number(point.alpha, up=True, digits=2)} "
-        f"({number(point.epsilon, up=True, digits=2)} per step, noise of scale {number(point.scale, digits=3)}), because errors "
-        "are simulated."
+        f"({number(point.epsilon, up=True, digits=2)} per step, noise of scale {number(point.scale, digits=3)}), because "
+        "errors are simulated."
     )
