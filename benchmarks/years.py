@@ -31,6 +31,7 @@ from temporaldp import (
 from temporaldp.accounting.accountant import account_of
 from temporaldp.release.chain import LedgerEvent, LedgerRow, sealed
 from temporaldp.release.checkpoints import CHECKPOINT, EVERY, keep_checkpoint
+from temporaldp.release.keyed_digest import keyed_digest
 from temporaldp.release.outputs import as_text
 from temporaldp.release.tables import LEDGER, tables
 
@@ -88,7 +89,8 @@ def build(place: Path, n_steps: int) -> float:
                 for table, entries in ((tables().steps, rows), (tables().events, events)):
                     values = [{"release": LEDGER, **one._asdict()} for one in entries]
                     transaction.connection.execute(table.insert(), values)
-                transaction.connection.execute(tables().releases.update().values(n_steps=len(rows) + start, head=head))
+                end = {"n_steps": len(rows) + start, "head": head, "mac": keyed_digest("head", [LEDGER, head])}
+                transaction.connection.execute(tables().releases.update().values(end))
         ledger.refresh()
         state = account_of(counting).kept_state()
         assert state is not None

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from temporaldp.serve.application import create_app
-from temporaldp.serve.server import configuration
+from temporaldp.serve.server import SETTINGS
 
 
 class Answer(NamedTuple):
@@ -68,7 +68,7 @@ class Asking:
 def served(store: str | None = None, **options: Any) -> Iterator[Asking]:
     """A server that answers, on a port that was free."""
     app = create_app(store, **options)
-    server, listener = uvicorn.Server(configuration(app)), socket.create_server(("127.0.0.1", 0))
+    server, listener = uvicorn.Server(uvicorn.Config(app, **SETTINGS)), socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 30

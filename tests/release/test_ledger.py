@@ -13,6 +13,7 @@ import stat
 import sys
 import threading
 import traceback
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -77,7 +78,8 @@ TAMPERING = {
     "DELETE FROM temporaldp_steps WHERE step = 9": "10 steps, but has 9",
     "DELETE FROM temporaldp_steps": "10 steps, but has 0",
     "UPDATE temporaldp_releases SET n_steps = 9": "9 steps, but has 10",
-    "UPDATE temporaldp_releases SET head = 'ab'": "head is not the hash of its last step",
+    "UPDATE temporaldp_releases SET head = 'ab'": "head was not written with the key",
+    "UPDATE temporaldp_releases SET head = 'ab', mac = NULL": "head is not the hash of its last step",
     "UPDATE temporaldp_releases SET configuration = replace(configuration, '\"alpha\":1.0', '\"alpha\":9.0')": "step 0",
     "UPDATE temporaldp_releases SET configuration = '{}'": "row with the configuration was changed",
     "UPDATE temporaldp_steps SET step = -1 WHERE step = 9": "step 0 is missing: the next row is step -1",
@@ -119,7 +121,7 @@ def test_a_chain_that_was_cut_off_is_found_by_the_mark_of_this_machine(filled, l
         head = ledger[left - 1].hash if left else ledger.began
     mark = mark_of(filled)
     execute(filled, f"DELETE FROM temporaldp_steps WHERE step >= {left}")
-    execute(filled, f"UPDATE temporaldp_releases SET n_steps = {left}, head = '{head}'")
+    execute(filled, f"UPDATE temporaldp_releases SET n_steps = {left}, head = '{head}', mac = NULL")
     for act in (Ledger, opened):
         with pytest.raises(LedgerError, match=f"has written 10 steps .* missing or were changed.* remove {mark}"):
             act(filled)
@@ -129,7 +131,7 @@ def test_a_chain_that_was_cut_off_is_found_by_the_mark_of_this_machine(filled, l
     mark.unlink()
     monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(mark.parent / "no" / "folder"))
     mark.parent.joinpath("no").write_text("where no folder can be made, a step needs no mark")
-    with opened(filled) as stream:
+    with pytest.warns(UserWarning, match="without the key of this machine"), opened(filled) as stream:
         stream.release([70, 30], time=10)
 
 
@@ -156,7 +158,9 @@ def test_a_ledger_that_was_emptied_and_given_another_configuration_is_found_by_t
         head = hashlib.sha256(f"{FORMAT}\n{other}".encode()).hexdigest()
         for table in ("steps", "events"):
             connection.execute(f"DELETE FROM temporaldp_{table}")
-        connection.execute("UPDATE temporaldp_releases SET n_steps = 0, head = ?, configuration = ?", (head, other))
+        connection.execute(
+            "UPDATE temporaldp_releases SET n_steps = 0, head = ?, mac = NULL, configuration = ?", (head, other)
+        )
         connection.commit()
     for act in (Ledger, opened):
         with pytest.raises(LedgerError, match=r"has written 1 steps .* missing or were changed"):
@@ -205,7 +209,7 @@ def test_a_ledger_that_was_written_anew_with_other_budgets_is_found_by_the_mark(
 
 def mark_of(place):
     with Ledger(place) as ledger:
-        return mark_file(ledger)
+        return mark_file(ledger.store)
 
 
 def written_anew(place):
@@ -221,7 +225,7 @@ def written_anew(place):
         head = hashlib.sha256(f"{head}\n{text}".encode()).hexdigest()
         change = "UPDATE temporaldp_steps SET parameter = 0.001, epsilon = 0.001, hash = ? WHERE step = ?"
         connection.execute(change, (head, row[0]))
-    connection.execute("UPDATE temporaldp_releases SET head = ?", (head,))
+    connection.execute("UPDATE temporaldp_releases SET head = ?, mac = NULL", (head,))
     connection.commit()
     connection.close()
     return rows
@@ -232,7 +236,7 @@ def test_a_chain_made_anew_is_found_by_a_noted_head(filled):
         head, fifth = ledger.head, ledger[4].hash
     mark_of(filled).unlink()
     execute(filled, "DELETE FROM temporaldp_steps WHERE step > 4")
-    execute(filled, f"UPDATE temporaldp_releases SET n_steps = 5, head = '{fifth}'")
+    execute(filled, f"UPDATE temporaldp_releases SET n_steps = 5, head = '{fifth}', mac = NULL")
     with Ledger(filled) as ledger:  # a perfect forgery of an earlier ledger
         ledger.verify()
         ledger.verify(head=fifth[:12])
@@ -241,6 +245,49 @@ def test_a_chain_made_anew_is_found_by_a_noted_head(filled):
         for short in ("ab", fifth[:11], "", "x" * 12):
             with pytest.raises(InputError, match="12 hexadecimal digits"):
                 ledger.verify(head=short)
+
+
+@pytest.mark.parametrize("left", [0, 5])
+def test_a_chain_cut_off_by_someone_without_the_key_is_found_on_every_machine_with_it(filled, left):
+    with Ledger(filled) as ledger:
+        head = ledger[left - 1].hash if left else ledger.began
+        assert ledger.is_authentic
+    mark_of(filled).unlink()  # as on another machine with this key
+    execute(filled, f"DELETE FROM temporaldp_steps WHERE step >= {left}")
+    execute(filled, f"UPDATE temporaldp_releases SET n_steps = {left}, head = '{head}'")
+    for act in (Ledger, opened):
+        with pytest.raises(LedgerError, match="head was not written with the key"):
+            act(filled)
+
+
+def test_a_chain_made_anew_without_the_key_is_found_or_reported_as_not_authentic(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        for step in range(3):
+            stream.release([70, 30], time=step)
+        mac = stream.ledger.store.heading().mac
+    mark_of(place).unlink()
+    written_anew(place)  # without a MAC
+    with Ledger(place) as ledger:
+        ledger.verify()
+        assert ledger.is_authentic is None
+    with pytest.warns(UserWarning, match="written without the key of this machine"), opened(place) as stream:
+        assert len(stream) == 3
+    execute(str(place), f"UPDATE temporaldp_releases SET mac = '{mac}'")  # that of the head before
+    with pytest.raises(LedgerError, match="head was not written with the key"):
+        Ledger(place)
+
+
+@pytest.mark.parametrize("mac", ["", "x", "::", "0123", "00000000:11:22"])
+def test_a_mac_of_no_known_key_authenticates_nothing(tmp_path, mac):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    execute(str(place), f"UPDATE temporaldp_releases SET mac = '{mac}'")
+    with pytest.warns(UserWarning, match="written without the key of this machine"), opened(place) as stream:
+        stream.release([70, 30], time=1)
+    with Ledger(place) as ledger:
+        assert ledger.is_authentic
 
 
 def test_neither_true_counts_nor_names_enter_the_ledger(tmp_path):
@@ -367,6 +414,7 @@ def test_a_file_that_may_not_be_written_spends_nothing(tmp_path):
                     path.chmod(0o755)
             os.chown(place, 65534, 65534)
             os.setuid(65534)
+        warnings.simplefilter("ignore")  # the key is not this user's
         try:
             opened(place).release([70, 30], time=1)
         except LedgerError as error:
@@ -514,7 +562,7 @@ def test_verifying_an_open_release_finds_a_rolled_back_chain_and_changes_nothing
     with opened(filled) as stream:
         fifth = stream.ledger[4].hash
         execute(filled, "DELETE FROM temporaldp_steps WHERE step > 4")
-        execute(filled, f"UPDATE temporaldp_releases SET n_steps = 5, head = '{fifth}'")
+        execute(filled, f"UPDATE temporaldp_releases SET n_steps = 5, head = '{fifth}', mac = NULL")
         with pytest.raises(LedgerError, match="missing or were changed"):
             stream.ledger.verify()
         assert len(stream.ledger) == len(stream.accountant) == 10
@@ -597,7 +645,7 @@ def test_a_ledger_that_another_process_makes_and_uses_meanwhile_is_opened(tmp_pa
             assert len(stream) == 1
 
 
-@pytest.mark.parametrize("name", ["temporaldp ledger 6", "temporaldp ledger 8", "other", 5])
+@pytest.mark.parametrize("name", ["temporaldp ledger 7", "temporaldp ledger 9", "other", 5])
 def test_a_ledger_of_another_format_is_refused_and_left_alone(name, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
@@ -609,7 +657,7 @@ def test_a_ledger_of_another_format_is_refused_and_left_alone(name, tmp_path):
     connection.close()
     before = place.read_bytes()
     for act in (Ledger, opened):
-        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 7', got '{name}'"):
+        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 8', got '{name}'"):
             act(place)
     assert place.read_bytes() == before
 

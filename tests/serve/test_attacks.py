@@ -55,8 +55,8 @@ DEEP = b'{"epsilon":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
 BODIES = {
     "deep": (DEEP, {400, 422}),
-    "nan": (b'{"epsilon": NaN}', {400}),
-    "infinity": (b'{"epsilon": Infinity}', {400}),
+    "nan": (b'{"epsilon": NaN}', {422}),
+    "infinity": (b'{"epsilon": Infinity}', {422}),
     "overflow": (b'{"epsilon": 1e999}', {422}),
     "negative": (b'{"epsilon": -0.1}', {422}),
     "zero": (b'{"epsilon": 0}', {422}),
@@ -171,9 +171,6 @@ def test_paths_lead_nowhere_else(ask, own, path):
         ({"Origin": "http://127.0.0.1:1"}, 403),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
         ({"Sec-Fetch-Site": "same-site"}, 403),
-        ({"Host": "evil.example"}, 421),
-        ({"Host": "127.0.0.1.evil.example"}, 421),
-        ({"Host": "[::1"}, 421),
         ({"Content-Type": "text/plain"}, 422),
         ({"Content-Type": "application/x-www-form-urlencoded"}, 422),
     ],
@@ -183,6 +180,13 @@ def test_requests_of_other_sites(ask, own, release, headers, status):
     answer = ask("POST", f"/v1/releases/{release}/spend", body=body, token=own, key="k", **headers)
     require_refused(answer, status)
     assert "access-control-allow-origin" not in answer.headers and "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "[::1", "", "127.0.0.1:x"])
+def test_requests_for_other_hosts_are_refused(ask, own, release, host):
+    answer = ask("POST", f"/v1/releases/{release}/spend", body=b'{"epsilon": 0.1}', token=own, key="k", Host=host)
+    assert (answer.status, answer.text) == (400, "Invalid host header")
+    assert answer.headers["content-security-policy"]
 
 
 def test_a_preflight_is_not_answered_kindly(ask, release):

@@ -16,6 +16,7 @@ EDITS = {
     "a budget": "UPDATE temporaldp_steps SET epsilon = 0.001, parameter = 0.001 WHERE step = 1",
     "a step less": "DELETE FROM temporaldp_steps WHERE step = 2",
     "the last steps forgotten": "UPDATE temporaldp_releases SET n_steps = 1",
+    "the head, by someone without the server's key": "UPDATE temporaldp_releases SET n_steps = 0, head = 'ab'",
     "what was published": "UPDATE temporaldp_steps SET output = '{\"value\":[0,0,0]}' WHERE step = 0",
     "alpha": f"UPDATE temporaldp_releases SET definition = {HIGHER.format('definition')}",
     "the definition": "UPDATE temporaldp_releases SET definition = '{}'",

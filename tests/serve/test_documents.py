@@ -122,7 +122,9 @@ def test_what_the_containers_run_is_what_there_is():
         assert temporaldp(*server["command"], "--help").returncode == 0
         assert "TEMPORALDP_STORE" in server["environment"]
         assert "/ready" in server["healthcheck"]["test"][-1]
+        assert server["volumes"] == ["key:/key"]
     container = (EXAMPLES / "Containerfile").read_text()
+    assert "ENV TEMPORALDP_KEY_FILE=/key/" in container
     for name in re.search(r"COPY (pyproject.*) \./", container)[1].split():
         assert (REPOSITORY / name).is_file()
     command = re.search(r"CMD (\[.*\])", container)[1]
@@ -137,4 +139,5 @@ def test_what_systemd_runs_is_what_there_is():
     assert program.endswith("/temporaldp") and command[0] == "serve"
     assert temporaldp(*command, "--help").returncode == 0
     assert "TEMPORALDP_STORE=/var/lib/temporaldp/" in (EXAMPLES / "temporaldp.service").read_text()
-    assert unit["Service"]["StateDirectory"] == "temporaldp"
+    assert unit["Service"]["StateDirectory"] == "temporaldp temporaldp-key"
+    assert "TEMPORALDP_KEY_FILE=/var/lib/temporaldp-key/" in (EXAMPLES / "temporaldp.service").read_text()

@@ -239,7 +239,7 @@ def require_chained(store, release, rows):
         asked = sa.text("SELECT configuration, n_steps, head FROM temporaldp_releases WHERE release = :release")
         configuration, n_steps, head = connection.execute(asked, {"release": release}).one()
     engine.dispose()
-    previous = hashlib.sha256(f"temporaldp ledger 7\n{configuration}".encode()).hexdigest()
+    previous = hashlib.sha256(f"temporaldp ledger 8\n{configuration}".encode()).hexdigest()
     for row in rows:
         names = ("step", "time", "parameter", "epsilon", "leakage", "last", "output", "digest", "request_key")
         content = [bool(row[name]) if name == "last" else row[name] for name in names]

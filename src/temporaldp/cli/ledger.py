@@ -26,6 +26,8 @@ from temporaldp.release.renewal import renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.release.tables import LEDGER
 from temporaldp.report.sentences import (
+    AUTHENTIC,
+    NOT_AUTHENTIC,
     NOT_SUSTAINABLE,
     accounting_line,
     discrete_noise,
@@ -91,15 +93,17 @@ def verify(
     release: ReleaseOption = LEDGER,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Check every row against the chain of hashes; exit code 4 if one was edited, deleted or cut off."""
+    """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if one was changed or cut off."""
     with Ledger(o.place_of(place), release) as ledger:
         ledger.verify(head=head)
         if as_json:
             terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
-            say_json({"ledger": ledger.place, "steps": len(ledger), "head": ledger.head, "intact": True, **terms})
+            state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}
+            say_json({"ledger": ledger.place, **state, **terms})
             return
         found = "" if head is None else f", and contains {head}"
         console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
+        console.print(f"authentic: {AUTHENTIC if ledger.is_authentic else NOT_AUTHENTIC}")
         for name, value in _terms(ledger):
             if value:
                 console.print(f"{name}: {value}")

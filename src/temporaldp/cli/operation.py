@@ -95,8 +95,8 @@ class LedgerRun:
     def other_data(self) -> str | None:
         """Warning about published times whose data differ from those that were released, or for which that is unknown."""
         truth = dict(zip(self.data.times, self.data.histogram(), strict=True))
-        differs = {time: self.stream.input_differs(truth[time], time=time) for time in self.stored}
-        changed, unknown = (_named([time for time in differs if differs[time] is answer]) for answer in (True, None))
+        same = {time: self.stream.input_matches(truth[time], time=time) for time in self.stored}
+        changed, unknown = (_named([time for time in same if same[time] is answer]) for answer in (False, None))
         warnings = [
             (
                 changed,

@@ -12,7 +12,7 @@ from temporaldp.errors import LedgerChangedError
 if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger
 
-FORMAT = "temporaldp ledger 7"
+FORMAT = "temporaldp ledger 8"
 """Name of the only format that is read and written; a ledger of any other format is refused."""
 
 ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -40,7 +40,7 @@ class LedgerRow(NamedTuple):
         Published output, as JSON; None for a step that was not published.
     digest : str or None
         Digest of the data of the step, under a key that is stored outside of the ledger and its backups
-        (`temporaldp.release.input_digest`); None without a key, and at every step of a service.
+        (`temporaldp.release.keyed_digest`); None without a key, and at every step of a service.
     request_key : str or None
         Name of the token and key of the request, by which a service recognises its repetition.
     hash : str

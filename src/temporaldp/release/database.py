@@ -180,12 +180,14 @@ ADVICE = {
     "SQLITE_BUSY": f"another process has been writing for {SECONDS_TO_WAIT} seconds; run again when it is done",
     "SQLITE_NOTADB": "it is not a ledger, or was truncated; restore it from a backup that holds every published step",
     "SQLITE_CORRUPT": "it is damaged or truncated; restore it from a backup that holds every published step",
+    "SQLITE_ERROR": "its tables are of another version of temporaldp, or of another program; use the version that made them",
+    "42": "its tables are of another version of temporaldp, or of another program; use the version that made them",
 }
 
 
 def _reason(error: Exception) -> str:
     """The database's own words, and what to do."""
     original = getattr(error, "orig", None) or error
-    code = str(getattr(original, "sqlite_errorname", ""))
+    code = str(getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None))
     advice = next((text for prefix, text in ADVICE.items() if code.startswith(prefix)), "correct that, then run again")
     return f"{brief(original)}; {advice}"

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import threading
+import warnings
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -34,7 +35,8 @@ from temporaldp.release.chain import (
 )
 from temporaldp.release.checkpoints import last_checkpoint
 from temporaldp.release.closing import Closing
-from temporaldp.release.high_water import keep_mark, require_mark
+from temporaldp.release.high_water import keep_mark, read_mark, require_mark
+from temporaldp.release.keyed_digest import matches
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import LEDGER, Transaction
@@ -96,6 +98,9 @@ class Ledger(Closing):
         Checkpoint from which the ledger was opened; None if it was read from its start.
     end : End
         End of the chain when it was last read or written.
+    is_authentic : bool or None
+        Whether the head that was last read has a MAC of this machine's key (True); None without one, so that a chain that was
+        made anew is revealed only by a mark or a noted head. A false MAC is an error.
     events : list of LedgerEvent
         Events between steps, in order. Not copied: an account of several tables has one for each table and step.
     adoptions : list of LedgerEvent
@@ -143,6 +148,12 @@ class Ledger(Closing):
             store.create(spelled, first_hash(spelled), definition)
         ledger = cls.__new__(cls)
         ledger._start(store, is_new=is_new)
+        if not is_new and not ledger.is_authentic and store.release == LEDGER:
+            warnings.warn(
+                f"{ledger.place}: its last entry was written without the key of this machine, so that only a noted head "
+                "reveals a chain that was made anew; give all machines that write to it one key (TEMPORALDP_KEY_FILE)",
+                stacklevel=2,
+            )
         known = ledger.configuration.get("correlations") or {}
         ledger._require(describe(known.get("salt")))
         return ledger
@@ -152,6 +163,8 @@ class Ledger(Closing):
         # The last rows, and some older ones that were asked for; each with the step of the first of them.
         self._recent: tuple[int, list[LedgerRow]] = 0, []
         self._older: tuple[int, list[LedgerRow]] = 0, []
+        self.end = End(0, 0, "")
+        mark = read_mark(store)  # before the rows, to which other processes may add meanwhile
         try:
             with store.reading() as transaction:
                 self._spelled = self._heading(transaction).configuration
@@ -162,18 +175,23 @@ class Ledger(Closing):
                 if self.checkpoint is not None:
                     self._take_in([], events[: self.checkpoint.end.n_events], self.checkpoint.end)
                 self._take_in(*self._read_on(transaction, self.end))
-            require_mark(self, is_new=is_new)
+            require_mark(self, mark, is_new=is_new)
         except LedgerError:
             store.close()
             raise
 
     def _heading(self, transaction: Transaction) -> sa.Row[Any]:
-        if transaction.heading is None:
+        heading = transaction.heading
+        if heading is None:
             raise LedgerError(
                 f"{self.place}: the row with the configuration was deleted, or never written; if this is the database of a "
                 "service, name one of its releases (`temporaldp ledger show DATABASE --release ID`)"
             )
-        return transaction.heading
+        if heading.head != self.end.head:
+            self.is_authentic = matches(heading.mac, "head", [self.store.release, heading.head])
+            if self.is_authentic is False:
+                raise changed(self.place, "its head was not written with the key that its MAC names")
+        return heading
 
     def _forget_all(self) -> None:
         """Begin with a chain in which nothing is."""
@@ -348,10 +366,8 @@ class Ledger(Closing):
                 )
             self._recent = 0, rows
             self._take_in([], events[self.end.n_events :], end)
-        if head is None:
-            return
-        known = [first_hash(self._spelled), *(row.hash for row in self[:]), *(event.hash for event in self.events)]
-        if not any(one.startswith(head.lower()) for one in known):
+        known = [self.began, *(row.hash for row in self[:]), *(event.hash for event in self.events)]
+        if head is not None and not any(one.startswith(head.lower()) for one in known):
             raise LedgerChangedError(
                 self.place,
                 f"none of its {len(self)} steps has the noted head {head!r}: this is an older copy or another ledger, and "

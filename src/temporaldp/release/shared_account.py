@@ -21,10 +21,10 @@ from temporaldp.counts.histogram import DiscreteLaplaceHistogram
 from temporaldp.counts.shared_budget import ROUNDED
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerMismatchError
 from temporaldp.planning.measurement import budget_measurement, require_budget_mechanism
-from temporaldp.release import input_digest
 from temporaldp.release.adopting import unspent_accountant
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import Forecast
+from temporaldp.release.keyed_digest import keyed_digest
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text
 from temporaldp.release.store import Store
@@ -207,12 +207,12 @@ class SharedRelease(ContinualRelease[Any, Any]):
                             "epsilon": made.epsilon,
                             "mechanism": self._described,
                             "output": None if drawn is None else as_text(drawn),
-                            "digest": input_digest.input_digest(snapshot),
+                            "digest": keyed_digest("data", snapshot),
                         },
                     )
             self._keep_checkpoint()
         self._take_in()
-        if again and self.input_differs(snapshot, time=time):
+        if again and self.input_matches(snapshot, time=time) is False:
             warnings.warn(InputDiffersWarning(row.time), stacklevel=2)
         return self.published(time)
 

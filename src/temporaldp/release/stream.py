@@ -19,11 +19,12 @@ from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputDiffersWarning, InputError, LedgerError
 from temporaldp.planning import Plan
 from temporaldp.planning.epochs import Every
-from temporaldp.release import filtering, input_digest
+from temporaldp.release import filtering
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.checkpoints import EVERY, keep_checkpoint, last_checked
 from temporaldp.release.closing import Closing
 from temporaldp.release.guards import Forecast, guard_of
+from temporaldp.release.keyed_digest import keyed_digest, matches
 from temporaldp.release.outputs import as_text, from_text, with_filtered
 from temporaldp.release.renewed import renewed_guard
 from temporaldp.release.snapshots import Output, Snapshot
@@ -269,18 +270,18 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         """
         known = self.has(time)
         row = self._publish(request_of(time, epsilon, last=last, data=snapshot))
-        if known and input_digest.input_differs(row.digest, snapshot):
+        if known and matches(row.digest, "data", snapshot) is False:
             warnings.warn(InputDiffersWarning(row.time), stacklevel=2)
         output: Output | None = None if row.output is None else from_text(row.output)
         return output
 
-    def input_differs(self, snapshot: Snapshot, *, time: object) -> bool | None:
-        """Return whether a released step is requested with other data, by a keyed digest.
+    def input_matches(self, snapshot: Snapshot, *, time: object) -> bool | None:
+        """Return whether a released step is requested with the data that it was drawn from, by a keyed digest.
 
         None where it cannot be determined: nothing was published at that time, the digest's key is not on this machine
         (`TEMPORALDP_KEY_FILE`), or the data are not plain numbers and text.
         """
-        return input_digest.input_differs(self.row(time).digest, snapshot)
+        return matches(self.row(time).digest, "data", snapshot)
 
     def skip(self, *, time: object) -> None:
         """Skip a step: nothing is published or spent. Errors as for `release_snapshots`.
@@ -341,7 +342,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         if self._filter is not None:
             total = int(np.sum(np.asarray(snapshot)))
             text = with_filtered(text, self._filter.next_step(self.ledger, output, epsilon, total))
-        return text, input_digest.input_digest(snapshot)
+        return text, keyed_digest("data", snapshot)
 
 
 def request_of(time: object, epsilon: float | None, *, last: bool, data: Any = None) -> StepRequest:

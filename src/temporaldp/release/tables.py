@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
 from temporaldp.release.chain import LedgerEvent, LedgerRow
+from temporaldp.release.keyed_digest import keyed_digest
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -57,6 +58,7 @@ def tables() -> Tables:
             column("configuration"),
             column("n_steps", sql.Integer),
             column("head"),
+            column("mac", nullable=True),
             column("definition", nullable=True),
         ),
         steps=sql.Table(
@@ -143,6 +145,10 @@ class Transaction:
         asked = selection(tables().releases, "release")
         self.heading = connection.execute(asked.with_for_update() if lock else asked, {"release": release}).first()
 
+    def _mac(self, head: str) -> str | None:
+        """MAC of a head of the release; None without a key."""
+        return keyed_digest("head", [self._release, head])
+
     def create(self, configuration: str, head: str, definition: str | None) -> None:
         """Add the heading of a release without steps, unless there is one."""
         if self.heading is None:
@@ -153,6 +159,7 @@ class Transaction:
                     configuration=configuration,
                     n_steps=0,
                     head=head,
+                    mac=self._mac(head),
                     definition=definition,
                 )
             )
@@ -162,7 +169,7 @@ class Transaction:
         events, releases = tables().events, tables().releases
         self.connection.execute(events.delete().where(events.c.release == self._release))
         changed = releases.update().where(releases.c.release == self._release)
-        self.connection.execute(changed.values(configuration=configuration, n_steps=0, head=head))
+        self.connection.execute(changed.values(configuration=configuration, n_steps=0, head=head, mac=self._mac(head)))
 
     def rows(self, start: int = 0, end: int | None = None) -> list[LedgerRow]:
         """The rows of steps ``start:end``, in order; from 0 on also rows with negative numbers, which reveal a change."""
@@ -210,7 +217,13 @@ class Transaction:
         """
         insertion, move = addition(tables().steps if isinstance(entry, LedgerRow) else tables().events)
         stored = self.connection.execute(insertion, {"release": self._release, **entry._asdict()}).one()
-        end = {"of": self._release, "after": after, "n_steps": n_steps, "head": entry.hash}
+        end = {
+            "of": self._release,
+            "after": after,
+            "n_steps": n_steps,
+            "head": entry.hash,
+            "mac": self._mac(entry.hash),
+        }
         if self.connection.execute(move, end).rowcount != 1:
             raise LedgerError("another process wrote without the lock of the release; nothing was stored here")
         if tuple(stored) != tuple(entry):

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from fastapi import Depends, FastAPI
+from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from temporaldp.serve import operation, releases
 from temporaldp.serve.access import require_page_token
@@ -68,7 +69,9 @@ def create_app(
         app.include_router(releases.router)
     if page or service is None:
         app.include_router(page_router, dependencies=[] if service is None else [Depends(require_page_token)])
-    app.add_middleware(Observed, hosts=hosts, metrics=app.state.metrics, log=sys.stderr if log else None)
+    names = [f"[{host}]" if ":" in host else host for host in hosts]
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)
+    app.add_middleware(Observed, metrics=app.state.metrics, log=sys.stderr if log else None)
     return app
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, NoReturn
+from typing import Any
 
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
@@ -59,10 +59,10 @@ class BoundedRequest(Request):
             raise HTTPException(400, "expected the whole body") from None
 
     async def json(self) -> Any:
-        """Return the document; 400 if it is not JSON, has a constant that JSON lacks, or a name twice."""
+        """Return the document; 400 if it is not JSON, or has a name twice; models refuse NaN and infinity."""
         try:
             text = (await self.body()).decode("utf-8")
-            return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+            return json.loads(text, object_pairs_hook=_unique)
         except (ValueError, RecursionError) as error:
             raise HTTPException(400, f"expected JSON in UTF-8: {error}") from None
 
@@ -82,10 +82,6 @@ class BoundedRoute(APIRoute):
                 request.app.state.in_flight[whole.largest] -= whole.n_held
 
         return bounded
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

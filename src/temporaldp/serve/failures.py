@@ -38,7 +38,6 @@ STATUSES = {
     409: "The level does not allow it, or the request does not fit what was done before.",
     413: "The body is too large.",
     415: "The content type of the body is not JSON.",
-    421: "The server has another name.",
     422: "What was sent cannot be used.",
     429: "Too many requests are waiting: try again.",
     431: "The head is too large.",

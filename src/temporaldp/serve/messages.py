@@ -122,6 +122,9 @@ class Intact(Strict):
     """The chain is intact from its first step on."""
 
     intact: Literal[True] = True
+    authentic: bool = Field(
+        description="Whether the server's key authenticates the head. If not, only a noted head reveals a chain made anew."
+    )
     n_steps: int
     head: str
 

@@ -9,7 +9,6 @@ The log and the metrics never contain a body, a token, a label of a step or a me
 from __future__ import annotations
 
 import json
-import re
 import time
 import traceback
 from datetime import UTC, datetime
@@ -73,16 +72,13 @@ class Observed:
     ----------
     app : callable
         ASGI application.
-    hosts : tuple of str
-        Host names of the server.
     metrics : Metrics
     log : file or None
         Output of log lines; None for no log.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: tuple[str, ...], metrics: Metrics, log: TextIO | None) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, log: TextIO | None) -> None:
         self._app, self._metrics, self._log = app, metrics, log
-        self._hosts = frozenset(f"[{host}]" if ":" in host else host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -124,9 +120,6 @@ class Observed:
         if n_bytes > LARGEST_HEAD:
             return answer(431, "The head is too large", f"expected a head of at most {LARGEST_HEAD} bytes", CLOSE)
         host = headers.get("host", "").lower()
-        if re.sub(r":\d*$", "", host) not in self._hosts:
-            detail = "expected a host that the server was started for (--allow-host)"
-            return answer(421, "This server has another name", detail, CLOSE)
         is_foreign = headers.get("sec-fetch-site", "none") not in {"none", "same-origin"} and scope["method"] != "GET"
         if is_foreign or headers.get("origin", f"http://{host}").lower() not in {f"http://{host}", f"https://{host}"}:
             detail = "expected a request from this server's own page, or from a program"

@@ -249,7 +249,7 @@ class ServedRelease:
         """Read all steps again and check their chain, and that it has this head; `LedgerChangedError` if it is broken."""
         with Ledger(self._store) as ledger:
             ledger.verify(head=head)
-            return messages.Intact(n_steps=len(ledger), head=ledger.head)
+            return messages.Intact(authentic=ledger.is_authentic is True, n_steps=len(ledger), head=ledger.head)
 
     @cached_property
     def _counted(self) -> TemporalAccountant:

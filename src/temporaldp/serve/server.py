@@ -53,6 +53,19 @@ class BoundedHeads(HttpToolsProtocol):
         super().on_message_complete()
 
 
+SETTINGS: dict[str, Any] = {
+    "http": BoundedHeads,
+    "log_config": None,
+    "server_header": False,
+    "proxy_headers": False,
+    "ws": "none",
+    "limit_concurrency": MOST_CONNECTIONS,
+    "timeout_keep_alive": 30,
+    "timeout_graceful_shutdown": 30,  # a step that takes longer is left to the database, which undoes it
+}
+"""Settings of uvicorn."""
+
+
 def serve(app: FastAPI, *, address: str, port: int, started: Callable[[str], None] | None = None) -> None:
     """Serve until the process receives SIGTERM or SIGINT. To be called in the main thread.
 
@@ -81,7 +94,7 @@ def serve(app: FastAPI, *, address: str, port: int, started: Callable[[str], Non
         # uvicorn raises the signal again when it has stopped: a server that was stopped ends with code 0.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(configuration(app)).run(sockets=[listener])
+            uvicorn.Server(uvicorn.Config(app, **SETTINGS)).run(sockets=[listener])
     log_line(sys.stderr, event="stopped")
 
 
@@ -115,18 +128,3 @@ def _listening(address: str, port: int) -> socket.socket:
         raise InputError(
             f"cannot listen on {address}, port {port}: {error.strerror or error}; choose another --port or --address"
         ) from None
-
-
-def configuration(app: Any) -> uvicorn.Config:
-    """Settings with which an application is run."""
-    return uvicorn.Config(
-        app,
-        http=BoundedHeads,
-        log_config=None,
-        server_header=False,
-        proxy_headers=False,
-        ws="none",
-        limit_concurrency=MOST_CONNECTIONS,
-        timeout_keep_alive=30,
-        timeout_graceful_shutdown=30,  # a step that takes longer is left to the database, which undoes it
-    )

@@ -1,0 +1,83 @@
+"""Keyed digests: of the data of steps, and of the head of a ledger.
+
+They reveal whether a released step is requested again with other data, and whether a head was written without the key. A hash
+of a few small numbers can be inverted by exhaustive search, and the hash of a changed chain can be computed without a key. So a
+digest is an HMAC with SHA-256 under a key that is stored outside of the ledger and its backups, over a nonce, so that equal
+data at two steps have different digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from temporaldp.files.atomic import keep_private
+from temporaldp.release.chain import canonical
+
+KEY_BYTES = 32
+
+
+def key_file() -> Path:
+    """Path of the key: `TEMPORALDP_KEY_FILE`, or ``temporaldp/key`` in the user's configuration directory."""
+    named = os.environ.get("TEMPORALDP_KEY_FILE")
+    configuration = os.environ.get("APPDATA" if os.name == "nt" else "XDG_CONFIG_HOME")
+    return Path(named) if named else Path(configuration or Path.home() / ".config") / "temporaldp" / "key"
+
+
+def keyed_digest(kind: str, value: Any) -> str | None:
+    """Return the digest of a value. The key is made if there is none.
+
+    None for a value that JSON cannot spell, and where no key can be read or kept. A digest of one kind ("data" of a step, or
+    the "head" of a ledger) is never taken for one of the other.
+    """
+    spelled, key = _spelled(value), _key(make=True)
+    return None if spelled is None or key is None else _digest(key, secrets.token_hex(16), kind, spelled)
+
+
+def matches(kept: str | None, kind: str, value: Any) -> bool | None:
+    """Return whether a digest is of this value; None without a digest or its key."""
+    spelled, key = _spelled(value), _key()
+    if kept is None or spelled is None or key is None:
+        return None
+    name, nonce, *_ = f"{kept}:".split(":")
+    return hmac.compare_digest(kept, _digest(key, nonce, kind, spelled)) if name == _name(key) else None
+
+
+def _digest(key: bytes, nonce: str, kind: str, spelled: str) -> str:
+    made = hmac.new(key, f"{kind}:{nonce}:{spelled}".encode(), hashlib.sha256)
+    return f"{_name(key)}:{nonce}:{made.hexdigest()}"
+
+
+def _key(*, make: bool = False) -> bytes | None:
+    """The key, which is made if it is missing and wanted; None if it cannot be kept, or others than its owner may read it."""
+    with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: no home directory
+        file = key_file()
+        if make and not file.exists():
+            keep_private(file, secrets.token_hex(KEY_BYTES))  # unless another process is faster
+        found = bytes.fromhex(file.read_text(encoding="ascii"))
+        is_shared = os.name == "posix" and file.stat().st_mode & 0o077
+        return None if is_shared or len(found) != KEY_BYTES else found
+    return None
+
+
+def _name(key: bytes) -> str:
+    """Name of the key in a digest."""
+    return hashlib.sha256(key).hexdigest()[:8]
+
+
+def _spelled(value: Any) -> str | None:
+    """Numbers and text as JSON has them; None for anything else."""
+    with suppress(TypeError, ValueError):
+        return (
+            None
+            if value is None
+            else canonical(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+        )
+    return None
