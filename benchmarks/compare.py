@@ -19,6 +19,7 @@ import numpy as np
 from measure import record, table
 
 import temporaldp as tdp
+from temporaldp.report.sentences import number
 
 EPSILON, STEPS, DELTA, GAUSSIAN_SCALE = 0.1, 47, 1e-6, 10.0
 SCALE = tdp.counts.HISTOGRAM_SENSITIVITY / EPSILON
@@ -51,24 +52,24 @@ def ours(adversary: tdp.Adversary) -> list[Answer]:
     assumed = "an adversary who knows more than this correlation"
     return [
         Answer(
-            "temporaldp", "`temporal_leakage(adversary, [0.1] * 47)`", f"{exact.worst:.4f}",
+            "temporaldp", "`temporal_leakage(adversary, [0.1] * 47)`", number(exact.worst, up=True),
             f"temporal leakage, exact, at its worst step; {supremum:.4f} over an infinite horizon", assumed,
             brief="one state, all steps, against an adversary who knows the correlation: exact",
         ),
         Answer(
             "temporaldp",
-            "`temporal_leakage(adversary, [DiscreteLaplaceNoise(20)] * 47, accounting=ApproximateDP(1e-6))`", f"{delta.worst:.4f}",
+            "`temporal_leakage(adversary, [DiscreteLaplaceNoise(20)] * 47, accounting=ApproximateDP(1e-6))`", number(delta.worst, up=True),
             "temporal leakage at delta = 1e-6, an upper bound", assumed,
         ),
         Answer(
-            "the paper's bound", "`temporal_leakage(adversary, [0.1] * 47, accounting=PaperBound())`", f"{paper.worst:.4f}",
+            "the paper's bound", "`temporal_leakage(adversary, [0.1] * 47, accounting=PaperBound())`", number(paper.worst, up=True),
             "an upper bound of temporal leakage",
             f"{assumed}; that the worst that each step passes on cannot come together here",
             brief=BOUND,
         ),
         authors(adversary),
         Answer(
-            "temporaldp, noise of any kind", "`temporal_leakage(adversary, [0.1] * 47, accounting=MarkovQuilt())`", f"{any_noise.worst:.4f}",
+            "temporaldp, noise of any kind", "`temporal_leakage(adversary, [0.1] * 47, accounting=MarkovQuilt())`", number(any_noise.worst, up=True),
             "an upper bound of temporal leakage, also for noise that is shared between steps", assumed,
             brief="the same question, for noise of any kind with these event-level epsilons: an upper bound",
         ),
@@ -108,7 +109,7 @@ def authors(adversary: tdp.Adversary) -> Answer:
         done = subprocess.run(call, capture_output=True, text=True, check=False)
     if not done.stdout.strip():
         raise SystemExit(f"the authors' program gave no number: {done.stderr}")
-    return Answer(tool, asked, f"{float(done.stdout):.4f}", about, unseen, brief=BOUND)
+    return Answer(tool, asked, number(float(done.stdout), up=True), about, unseen, brief=BOUND)
 
 
 STEP, WHOLE = "one step by itself: event level", "all states of a person together: user level"

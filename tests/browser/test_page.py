@@ -138,7 +138,7 @@ def test_the_sample_has_the_numbers_of_the_readme(visit):
         next(iter(tdp.estimate_adversaries(tdp.load_sample()))), [0.1] * 47, accounting=tdp.PaperBound()
     )
     shown = float(fact.locator("dd").first.inner_text().split()[0])
-    assert shown == 1.0333  # README rounds 1.03325 to the nearest
+    assert shown == 1.0333
     assert paper.worst <= shown < paper.worst + 1e-4
     assert "rounded up" in fact.inner_text()
     assert "a leakage of a nats changes the odds" in page.page.locator("footer").inner_text()

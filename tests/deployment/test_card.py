@@ -109,7 +109,7 @@ def test_every_number_of_a_card(load):
 def test_in_words(load):
     told = " ".join(load().card(horizon=10).sentences)
     assert "increases from 50 % to at most 99 % and from 10 % to at most 91 %" in told
-    assert "4.5 nats about one day" in told
+    assert "4.4995 nats about one day" in told
     assert "at the user level (all steps of a person), for every correlation: at most 10 nats" in told
     assert "With a promise of epsilon = 0.1157 for each day" in told  # 0.11573: what is granted is rounded down
     assert "both states are contributed, a change is a removal and an addition" in told

@@ -284,7 +284,7 @@ def test_a_browser_shows_the_page_and_all_its_pictures(released, tmp_path):
 
 def test_reasons_name_the_values_and_are_true(audited):
     paper = temporal_leakage(audited.worst_adversary, audited.leakage.epsilons, accounting=PaperBound())
-    for evidence, share in ((audited, ""), (dataclasses.replace(audited, leakage=paper), ", (.*) of the 1.034 nats")):
+    for evidence, share in ((audited, ""), (dataclasses.replace(audited, leakage=paper), ", (.*) of the 1.0333 nats")):
         *_, backward, forward = explanation.reasons(evidence)
         matrix = evidence.adversaries[0].backward
         names = re.match(rf"Backward{share}: a person in (\w+) was in (.*) one step before with", backward).groups()

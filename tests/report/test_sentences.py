@@ -16,13 +16,13 @@ from temporaldp.report.sentences import NoiseBesideCounts, number, span
 @pytest.mark.parametrize(
     ("value", "shown", "up"),
     [
-        (1.03325, "1.033", "1.034"),
+        (1.03325, "1.033", "1.0333"),
         (0.1, "0.1", "0.1"),
         (0.30000000000000004, "0.3", "0.3"),
         (12345.6, "12350", "12350"),
         (123.41, "123.4", "123.5"),
         (1e-7, "1e-07", "1e-07"),
-        (1.00001, "1", "1.001"),
+        (1.00001, "1", "1.0001"),
         (0.0, "0", "0"),
         (float("inf"), "inf", "inf"),
     ],
@@ -59,7 +59,7 @@ def test_a_supremum_is_qualified(temporal, certified, words):
 
 def test_levels_are_never_understated():
     assert sentences.satisfied(1.0) == "1-DP_T"
-    assert sentences.satisfied(1.0000001) == "1.001-DP_T"
+    assert sentences.satisfied(1.0000001) == "1.0001-DP_T"
     assert sentences.satisfied(0.5, 1e-6) == "(0.5, 1e-06)-DP_T"
     assert sentences.guarantee_line(1.0, 0.0) == "at most 1 nat about any step (1-DP_T), replace one person's state"
     assert "at most 1 nat at delta 1e-06 about any step ((1, 1e-06)-DP_T)" in sentences.guarantee_line(1.0, 1e-6)
@@ -75,7 +75,7 @@ def test_levels_are_never_understated():
 def test_a_renewed_level_in_one_line(every, words):
     line = sentences.renewed_line(SimpleNamespace(every=every, n_steps=24, alpha=1.0, promise=1.23456))
     assert line.startswith(words)
-    assert line.endswith("all epochs together satisfy 1.235-DP_T")
+    assert line.endswith("all epochs together satisfy 1.2346-DP_T")
 
 
 @pytest.mark.parametrize("leakage", [0.1, 1.0, 5.0])
@@ -92,7 +92,9 @@ def test_certainty_is_not_excluded_where_nothing_is_left_of_it():
 
 def test_the_cost_of_learning_and_the_total_are_rounded_up():
     words = sentences.learning_cost(2.00001, 3.00001, 1e-6)
-    assert words == "2.001 nats for all states of a person together; with the release, 3.001 nats at delta 1e-06 in all"
+    assert (
+        words == "2.0001 nats for all states of a person together; with the release, 3.0001 nats at delta 1e-06 in all"
+    )
 
 
 def test_upper_bounds_name_their_method():

@@ -1,6 +1,7 @@
 """Numbers and sentences that the report, the card, the command line and the page share; each fact is worded once.
 
-Upper bounds are rounded up to four digits and what may be spent is rounded down; other numbers are rounded to the nearest.
+Upper bounds are rounded up to four digits (between 1 and 10 to four decimals) and what may be spent is rounded down; other
+numbers are rounded to the nearest.
 """
 
 from __future__ import annotations
@@ -60,9 +61,13 @@ UNKNOWN_FIT = (
 
 
 def number(value: float, *, up: bool = False, down: bool = False, digits: int = 4) -> str:
-    """So many digits: rounded up for an upper bound, down for what may be spent, to the nearest otherwise."""
+    """So many digits: rounded up for an upper bound, down for what may be spent, to the nearest otherwise.
+
+    An upper bound between 1 and 10 has four decimals, so that it has as many as one below 1.
+    """
     if not math.isfinite(value) or value == 0.0:
         return f"{value:g}"
+    digits += up and digits == 4 and 1.0 <= value < 10.0
     decimals = digits - 1 - math.floor(math.log10(abs(value)))
     scaled = value * 10.0**decimals
     # A value that is a decimal of so many digits but for rounding stays what it is.

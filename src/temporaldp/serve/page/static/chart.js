@@ -2,7 +2,7 @@
 
 import { h } from "./dom.js";
 import { CURVES, colours } from "./look.js";
-import { nats, withUnit } from "./words.js";
+import { up, withUnit } from "./words.js";
 
 const MARGIN = { left: 54, right: 12, top: 12, bottom: 42 };
 
@@ -126,7 +126,7 @@ export class LeakageChart extends Drawing {
     this.readout.textContent =
       at === null
         ? "Click on a step to select it."
-        : `Step ${at + 1}: ${shown.map(({ name }) => `${name} ${nats(this.curves[name][at])}`).join(" · ")} nats`;
+        : `Step ${at + 1}: ${shown.map(({ name }) => `${name} ${up(this.curves[name][at])}`).join(" · ")} nats`;
   }
 
   /** `top`: the largest number on the axis, which two charts side by side share. */
@@ -144,8 +144,8 @@ export class LeakageChart extends Drawing {
     const { worst, worst_time: at } = slot.found.curves;
     this.place.setAttribute(
       "aria-label",
-      `Line chart of leakage in nats over ${temporal.length} steps: temporal leakage is ${nats(temporal[0])} at step 1, ` +
-        `${nats(worst)} at step ${at + 1}, where it is largest, and ${nats(temporal.at(-1))} at the last step. The ` +
+      `Line chart of leakage in nats over ${temporal.length} steps: temporal leakage is ${up(temporal[0])} at step 1, ` +
+        `${up(worst)} at step ${at + 1}, where it is largest, and ${up(temporal.at(-1))} at the last step. The ` +
         "table of all steps has the numbers.",
     );
   }
@@ -171,7 +171,7 @@ export class SweepChart extends Drawing {
       return [...shapes, curve("paper", paper), curve("temporal", exact), dots([[x(own), y(worst)]], look.forward, 9)];
     };
     this.redraw();
-    const ends = [0, exact.length - 1].map((k) => `${withUnit(nats(exact[k]))} for probability ${stays[k]}`);
+    const ends = [0, exact.length - 1].map((k) => `${withUnit(up(exact[k]))} for probability ${stays[k]}`);
     const label = `Line chart of the largest leakage by the probability of staying: ${ends.join(", ")}.`;
     this.place.setAttribute("aria-label", label);
   }

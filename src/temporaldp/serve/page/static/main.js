@@ -7,7 +7,7 @@ import { onSystemTheme, theme } from "./look.js";
 import { Panel, verdict } from "./panel.js";
 import { ask, drop } from "./server.js";
 import { atDelta, fragment, incomplete, namesOf, question, settingsOf } from "./setting.js";
-import { nats, withUnit } from "./words.js";
+import { up, withUnit } from "./words.js";
 
 /** Milliseconds without a movement after which plans are asked for. */
 const PAUSE = 150;
@@ -133,7 +133,7 @@ function draw() {
   });
   showTabs();
   const slot = slots[active];
-  place("glance").textContent = slot?.found ? `${withUnit(nats(slot.found.curves.worst))} · ${verdict(slot)}` : "";
+  place("glance").textContent = slot?.found ? `${withUnit(up(slot.found.curves.worst))} · ${verdict(slot)}` : "";
   if (settings.some((_, k) => isStale(k))) return;
   dataset.drawn = dataset.moves;
   if (dataset.settled === dataset.moves) return;

@@ -7,7 +7,7 @@ import { save } from "./exports.js";
 import { heatmap } from "./heatmap.js";
 import { CURVES, colours, theme } from "./look.js";
 import { atDelta } from "./setting.js";
-import { down, level, listed, nats, steps, up, withUnit } from "./words.js";
+import { down, level, listed, steps, up, withUnit } from "./words.js";
 
 /** Relative excess of a constant budget's noise over the plan's that is reported. */
 const LEAST_GAIN = 0.005;
@@ -18,7 +18,7 @@ const strong = (words) => h("strong", {}, words);
 const head = (name) => (name ? h("th", { scope: "col" }, name) : h("td"));
 const headed = (names) => h("thead", {}, h("tr", {}, names.map(head)));
 const row = (name, numbers) =>
-  h("tr", {}, h("th", { scope: "row" }, name), numbers.map((number) => h("td", {}, nats(number))));
+  h("tr", {}, h("th", { scope: "row" }, name), numbers.map((number) => h("td", {}, up(number))));
 
 /** A setting in a few words. */
 function titled({ setting, names }) {
@@ -113,12 +113,12 @@ export class Panel {
       );
     const words = verdict(this.slot);
     const over = words.startsWith("exceeds");
-    const where = `largest at step ${at + 1} of ${temporal.length}; each step on its own leaks ${nats(epsilons[0])}.`;
+    const where = `largest at step ${at + 1} of ${temporal.length}; each step on its own leaks ${up(epsilons[0])}.`;
     const delta = setting.delta ? ` at δ = ${setting.delta.toExponential()}` : "";
     const mark = h("span", { "aria-hidden": "true" }, over ? "▲ " : "✓ ");
     fill(
       this.parts.headline,
-      h("p", { class: "figure" }, strong(nats(worst)), nats(worst) === "1" ? " nat" : " nats"),
+      h("p", { class: "figure" }, strong(up(worst)), up(worst) === "1" ? " nat" : " nats"),
       h("p", { class: "lead" }, `temporal privacy leakage about one step${delta}, ${where}`),
       h("p", { class: `verdict ${over ? "over" : "kept"}` }, mark, words),
       h("p", { class: "meaning" }, found.meaning && `In words: ${found.meaning}`),

@@ -4,7 +4,7 @@ import { curvesOf, highest, leakageChart, line, text } from "./chart.js";
 import { h } from "./dom.js";
 import { heatmap } from "./heatmap.js";
 import { CURVES, colours } from "./look.js";
-import { level, nats, withUnit } from "./words.js";
+import { level, up, withUnit } from "./words.js";
 
 const WIDTH = 760;
 const FONT = "Inter, 'DejaVu Sans', system-ui, sans-serif";
@@ -34,7 +34,7 @@ export function picture(slot, step, titled) {
   if (slot.found.high && slot.found.step === step) {
     const [state, other] = slot.found.pairs[step].map((at) => slot.names[at]);
     const map = heatmap(slot.found.high, slot.names, step, WIDTH - 48, look);
-    const about = `${state} rather than ${other}, ${withUnit(nats(temporal[step]))}`;
+    const about = `${state} rather than ${other}, ${withUnit(up(temporal[step]))}`;
     const words = `High counts (dark) with the largest leakage about step ${step + 1}: ${about}`;
     parts.push(text(24, 448, words, look.text), moved(24, 460, map.shapes));
     height = 470 + map.height;

@@ -9,34 +9,29 @@ function general(value, digits = 4) {
   return `${bare(mantissa)}e${exponent < 0 ? "-" : "+"}${String(Math.abs(exponent)).padStart(2, "0")}`;
 }
 
-/** The number `round`ed with so many decimals; null stands for infinity, which JSON lacks. */
-function rounded(value, round, decimals = 0) {
+/** The number `round`ed to so many digits; null stands for infinity, which JSON lacks. */
+function rounded(value, round, digits = 4) {
   if (value === 0) return "0";
   if (value === null || !Number.isFinite(value)) return "inf";
-  const leading = Math.floor(Math.log10(Math.abs(value)));
-  const digits = Math.max(4, decimals && leading < 4 ? leading + 1 + decimals : 0);
-  const unit = 10 ** (digits - 1 - leading);
+  const unit = 10 ** (digits - 1 - Math.floor(Math.log10(Math.abs(value))));
   return general(round(value * unit) / unit, digits);
 }
 
 // A decimal that has the wanted length, but for rounding, stays what it is.
 const ceil = (scaled) => Math.ceil(scaled - 1e-9);
 
-/** Four significant digits, upwards. */
-export const up = (value) => rounded(value, ceil);
+/** An upper bound: four significant digits, upwards; between 1 and 10 four decimals. */
+export const up = (value) => rounded(value, ceil, value >= 1 && value < 10 ? 5 : 4);
 
 /** Four significant digits, downwards. */
 export const down = (value) => rounded(value, (scaled) => Math.floor(scaled + 1e-9));
-
-/** A leakage: upwards in the fourth decimal, or the fourth significant digit where that is finer. */
-export const nats = (value) => rounded(value, ceil, 4);
 
 /** A number with its unit: 1 nat, 2 nats. */
 export const withUnit = (number) => `${number} ${String(number) === "1" ? "nat" : "nats"}`;
 
 /** A leakage with its unit. */
 export const level = (leakage) =>
-  leakage === null || leakage === Infinity ? "no bound" : withUnit(nats(leakage));
+  leakage === null || leakage === Infinity ? "no bound" : withUnit(up(leakage));
 
 /** Names in a list: a, b and c. */
 export const listed = (names) =>
