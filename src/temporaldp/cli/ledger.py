@@ -37,7 +37,7 @@ from temporaldp.report.sentences import (
     steps,
     sustainable,
 )
-from temporaldp.values import REPLACE_PERSON
+from temporaldp.values import REPLACE_PERSON, plural
 
 app = typer.Typer(help="Inspect, verify and maintain the ledger of a release.", no_args_is_help=True)
 
@@ -307,7 +307,7 @@ def _enforced_by(known: dict[str, Any]) -> str:
     if known["correlations"] is not None:
         users = len(known["correlations"]["users"])
         what = "an odometer of all epochs" if "renewal" in known else "an accountant"
-        parts.append(f"{what} ({users} correlation{'s' if users > 1 else ''})")
+        parts.append(f"{what} ({plural(users, 'correlation')})")
     if known["plan"] is not None:
         parts.append(f"a plan (digest {known['plan'][:12]}){', renewed' if 'renewal' in known else ''}")
     if known["horizon"] is not None:

@@ -19,7 +19,7 @@ from temporaldp.correlation.counted import CountsByName
 from temporaldp.correlation.encoding import Encoded
 from temporaldp.correlation.relations import Arrow, Rows, distinct_entries, integers, text, values
 from temporaldp.errors import TraceError
-from temporaldp.values import IntArray
+from temporaldp.values import IntArray, plural
 
 
 class Between(Enum):
@@ -139,7 +139,7 @@ def _repetition(found: Encoded, n: int) -> TraceError:
         where = f"{_joined(rows.place(first['row_before']), rows.place(first['row']))}: {where}"
     return TraceError(
         f"user {first['name'].strip()!r} has two states at time {found.label(first['t'])!r} ({where}); "
-        f"{n} such repetition{'' if n == 1 else 's'}; keep one row per user and time"
+        f"{plural(n, 'such repetition')}; keep one row per user and time"
     )
 
 
