@@ -213,7 +213,7 @@ def test_released_files_round_trip(tmp_path, suffix):
 
 def test_files_without_a_release_are_refused(tmp_path):
     (tmp_path / "r.csv").write_text("time,state,count,epsilon\n0,a,1,0.1\n0,b,1,0.1\n1,a,2,0.1\n")
-    with pytest.raises(InputError, match="3 rows do not make 2 times of 2 states"):
+    with pytest.raises(InputError, match="each of 2 times and 2 states, got 3 rows"):
         load_released(tmp_path / "r.csv")
     for row, message in {
         "0,a,2,0.1": "are in two rows",

@@ -215,7 +215,7 @@ def test_the_command_line_overrides_assignments_which_override_the_file(tmp_path
         ("[deployment]\ntables = 'x=0.5, x=0.5'\n", r"line 2: .*each name once"),
         ("[release]\nshares = 'a=0.2,b=0.5, a=0.4'\n", r"line 2: .*each name once"),
         ("[traces\n", "is not valid TOML"),
-        ("user = 'id'\n", "'user' stands outside of them"),
+        ("user = 'id'\n", "'user' is outside of a section"),
     ],
 )
 def test_error_is_reported_with_its_line(text, message, tmp_path):
