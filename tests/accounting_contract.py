@@ -104,11 +104,11 @@ class Contract:
     def rng(self, request) -> np.random.Generator:
         return np.random.default_rng(request.param)
 
-    def test_it_is_called_by_its_name(self):
+    def test_method_has_its_name(self):
         assert self.tested.series(Adversary(), [0.1]).accounting.name == self.tested.name
         assert self.tested.accountant(Adversary()).accounting.name == (self.tested.online or self.tested.name)
 
-    def test_more_budget_at_any_step_never_lowers_any_leakage(self, rng):
+    def test_leakage_is_monotone_in_every_budget(self, rng):
         for n_steps in (None, 5):
             adversary, epsilons = adversaries(rng, n_steps), rng.choice([0.0, 0.05, 0.4, 1.5], 5)
             before = self.tested.series(adversary, epsilons)
@@ -119,8 +119,8 @@ class Contract:
                 for way in DIRECTIONS:
                     assert (getattr(after, way) >= getattr(before, way) * (1.0 - ROUNDING) - 1e-15).all()
 
-    def test_never_below_the_definition(self, rng):
-        """Every output of the mechanism that says the most, at every step, in every order."""
+    def test_leakage_is_never_below_the_definition(self, rng):
+        """Every output of the most informative mechanism, at every step, in every order."""
         for n_steps in (None, 4):
             adversary, epsilons = adversaries(rng, n_steps), rng.choice([0.1, 0.5, 1.5], 4) * rng.uniform(0.5, 1.0, 4)
             rows = dense(adversary.backward, 3), dense(adversary.forward, 3)
@@ -131,7 +131,7 @@ class Contract:
                 if self.tested.is_exact:
                     assert getattr(series, way) == pytest.approx(least, rel=1e-9)
 
-    def test_names_and_order_of_values_do_not_matter(self, rng):
+    def test_names_and_order_of_states_do_not_change_leakage(self, rng):
         adversary, epsilons, order = adversaries(rng), rng.uniform(0.05, 1.0, 6), rng.permutation(N)
 
         def renamed(matrix):
@@ -144,7 +144,7 @@ class Contract:
         for way in DIRECTIONS:
             assert getattr(after, way) == pytest.approx(getattr(before, way), rel=CLOSE)
 
-    def test_between_the_steps_own_part_and_the_sum(self, rng):
+    def test_leakage_lies_between_the_budget_of_the_step_and_the_sum(self, rng):
         adversary, epsilons = adversaries(rng), rng.uniform(0.0, 0.5, 6)
         series = self.tested.series(adversary, epsilons)
         most = self.tested.distance * epsilons.sum() * (1.0 + ROUNDING)
@@ -154,7 +154,7 @@ class Contract:
             assert (leakage <= most).all()
         assert (series.temporal >= np.maximum(series.backward, series.forward) * (1.0 - ROUNDING)).all()
 
-    def test_of_several_users_the_largest_counts(self, rng):
+    def test_leakage_of_several_users_is_the_largest(self, rng):
         users, epsilons = [adversaries(rng) for _ in range(4)], rng.uniform(0.05, 1.0, 6)
         together = self.tested.series(users, epsilons)
         each = [self.tested.series(user, epsilons) for user in users]
@@ -170,7 +170,7 @@ class Contract:
         if self.tested.is_exact:
             assert series.worst >= limits.temporal * (1.0 - 1e-6)
 
-    def test_an_odometer_says_what_the_series_says(self, rng):
+    def test_odometer_agrees_with_the_series(self, rng):
         users = [adversaries(rng) for _ in range(2)]
         odometer = self.tested.accountant(users)
         for epsilon in rng.choice([0.0, 0.05, 0.3, 1.0], 10) * rng.uniform(0.5, 1.0, 10):
@@ -183,7 +183,7 @@ class Contract:
                 assert odometer.total() == pytest.approx(series.worst, rel=CLOSE)
                 assert series.temporal[odometer.leakage().worst_time] == pytest.approx(series.worst, rel=CLOSE)
 
-    def test_an_odometer_takes_matrices_that_vary(self, rng):
+    def test_odometer_accepts_time_varying_matrices(self, rng):
         adversary, spent = adversaries(rng, 7), rng.uniform(0.0, 0.6, 7)
         odometer = self.tested.accountant(adversary)
         for epsilon in spent:
@@ -192,8 +192,8 @@ class Contract:
                 assert odometer.total() == pytest.approx(odometer.leakage().worst, rel=CLOSE)
         assert odometer.total() >= self.tested.series(adversary, spent).worst * (1.0 - ROUNDING)
 
-    def test_what_was_recorded_late_counts_at_once(self, rng):
-        """Several steps between two questions give the answer of one step at a time."""
+    def test_recording_several_steps_at_once_equals_recording_each(self, rng):
+        """Several steps between two queries give the result of one step at a time."""
         adversary, spent = adversaries(rng), rng.uniform(0.0, 0.6, 9)
         slow, fast = self.tested.accountant(adversary), self.tested.accountant(adversary)
         for epsilon in spent:
@@ -202,7 +202,7 @@ class Contract:
         assert slow.total() == pytest.approx(fast.total(), rel=CLOSE)
 
     @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
-    def test_copies_go_on_alike(self, duplicate):
+    def test_copies_of_an_odometer_continue_identically(self, duplicate):
         rng = np.random.default_rng(5)
         first = self.tested.accountant([adversaries(rng), adversaries(rng)])
         first.spend([0.1, 0.5]).total()
@@ -220,7 +220,7 @@ class FilterContract(Contract):
 
     room_is_used: bool = True
 
-    def test_a_budget_that_lasts_holds_the_level(self, rng):
+    def test_sustainable_budget_satisfies_the_level(self, rng):
         adversary, alpha = adversaries(rng), float(rng.choice([0.3, 1.0, 3.0]))
         epsilon = sustainable_budget(adversary, alpha=alpha, accounting=self.tested.accounting)
         assert epsilon > 0.0
@@ -242,8 +242,8 @@ class FilterContract(Contract):
     @pytest.mark.parametrize(
         "kind", ["reserve", "asked reserve", "horizon", "varying", "varying with reserve", "users"]
     )
-    def test_what_is_admitted_holds_the_level(self, rng, kind):
-        """Budgets chosen at random, each by what remains; what must be refused is tried on the way."""
+    def test_admitted_budgets_satisfy_the_level(self, rng, kind):
+        """Random budgets, each a share of the remaining one; budgets that must be refused are tried as well."""
         alpha = float(rng.choice([0.3, 1.0, 3.0]))
         n_steps = 5
         population = adversaries(rng, n_steps if kind.startswith("varying") else None)
@@ -265,7 +265,7 @@ class FilterContract(Contract):
             accountant.spend(float(rng.choice([0.0, 0.2, 0.9, 1.0])) * remaining)
             self.holds(accountant, population, alpha)
 
-    def test_what_remains_is_all_that_the_series_allows(self, rng):
+    def test_remaining_budget_is_the_largest_that_the_series_allows(self, rng):
         if not self.room_is_used:
             pytest.skip("this method gives some room away")
         for n_steps in (None, 5):
@@ -283,7 +283,7 @@ class FilterContract(Contract):
             assert leaked(accountant.remaining() * (1.0 - CLOSE)) <= 1.0
             assert leaked(accountant.remaining() * (1.0 + CLOSE)) > 1.0 - LEVEL
 
-    def test_the_last_step_may_use_what_was_kept(self, rng):
+    def test_last_step_may_use_the_reserve(self, rng):
         adversary, alpha = adversaries(rng), 1.0
         accountant = self.tested.accountant(adversary, alpha=alpha).spend(np.array([0.06, 0.03]) / self.tested.distance)
         last = accountant.remaining(last=True)
@@ -301,7 +301,7 @@ class FilterContract(Contract):
         with pytest.raises(ValueError, match="reserve"):
             self.tested.accountant(adversary, alpha=1.0, reserve=most * 1.01)
 
-    def test_what_was_spent_above_the_level_is_taken_note_of(self, rng):
+    def test_budget_above_the_level_is_recorded(self, rng):
         adversary, alpha = adversaries(rng), 1.0
         accountant = self.tested.accountant(adversary, alpha=alpha).spend(0.06 / self.tested.distance)
         accountant.spend(5.0 * alpha, enforce=False)
@@ -312,7 +312,7 @@ class FilterContract(Contract):
         accountant.spend(0.0)
         assert accountant.remaining(last=True) == 0.0
 
-    def test_a_record_that_fits_is_a_spend(self, rng):
+    def test_unenforced_budget_within_the_level_equals_a_spend(self, rng):
         adversary = adversaries(rng)
         spent, recorded = (self.tested.accountant(adversary, alpha=1.0) for _ in range(2))
         for epsilon in np.array([0.06, 0.0, 0.03]) / self.tested.distance:
@@ -320,7 +320,7 @@ class FilterContract(Contract):
             recorded.spend(epsilon, enforce=False)
         assert recorded.remaining() == spent.remaining()
 
-    def test_copies_of_a_filter_go_on_alike(self, rng):
+    def test_copies_of_a_filter_continue_identically(self, rng):
         first = self.tested.accountant(adversaries(rng), alpha=1.0).spend(0.06 / self.tested.distance)
         copies = [copy.copy(first), copy.deepcopy(first), pickle.loads(pickle.dumps(first))]
         for one in copies:

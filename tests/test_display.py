@@ -55,14 +55,14 @@ class Table(HTMLParser):
 
 
 @pytest.mark.parametrize("result", SHOWN, ids=lambda result: type(result).__name__)
-def test_a_notebook_shows_a_small_table_in_which_names_are_no_markup(result):
+def test_notebook_table_escapes_names(result):
     table = Table(result._repr_html_())
     assert table.cells
     assert table.tags <= {"div", "strong", "table", "thead", "tbody", "tr", "th", "td", "p", "small", "em"}
     assert len(table.cells) <= 200
 
 
-def test_the_table_says_what_the_result_says():
+def test_table_agrees_with_the_result():
     cells = Table(SERIES._repr_html_()).cells
     assert f"{SERIES.worst:.6g} at worst, about step {SERIES.worst_time}" in cells
     assert "0.1 to 0.2" in cells
@@ -79,7 +79,7 @@ def test_the_table_says_what_the_result_says():
     ]
 
 
-def test_of_a_large_matrix_the_first_values_are_shown_also_if_it_is_sparse():
+def test_corner_of_a_large_dense_or_sparse_matrix_is_shown():
     from scipy import sparse
 
     n = 40
@@ -103,7 +103,7 @@ def test_of_a_large_matrix_the_first_values_are_shown_also_if_it_is_sparse():
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_a_picture_is_one_call_and_shows_itself(result, options, axes):
+def test_plot_returns_a_displayable_figure(result, options, axes):
     import matplotlib._pylab_helpers as pylab
 
     figure = result.plot(**options)
@@ -124,7 +124,7 @@ def test_a_picture_is_one_call_and_shows_itself(result, options, axes):
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_on_axes_of_ones_own_the_same_is_drawn_and_nothing_else_changes(result, options):
+def test_plot_on_given_axes_changes_nothing_else(result, options):
     from matplotlib.figure import Figure
 
     def contents(axes):
@@ -149,7 +149,7 @@ def test_the_picture_of_a_series_draws_its_numbers():
         assert drawn[name].tolist() == values.tolist()
 
 
-def test_what_cannot_be_drawn_says_why():
+def test_results_without_a_figure_are_refused_with_the_reason():
     with pytest.raises(tdp.InputError, match="expected a plan with a horizon"):
         FOR_EVER.plot()
     with pytest.raises(tdp.InputError, match="a label for each of the 3 steps, got 2"):
@@ -158,7 +158,7 @@ def test_what_cannot_be_drawn_says_why():
         tdp.planning.PlanComparison({}, {}).plot()
 
 
-def test_every_library_reads_a_series_as_the_same_table():
+def test_all_data_frame_libraries_read_the_same_table():
     expected = {
         "step": [0, 1, 2],
         "epsilon": [0.1, 0.2, 0.1],
@@ -178,7 +178,7 @@ def test_every_library_reads_a_series_as_the_same_table():
     assert [row.temporal for row in SERIES] == expected["temporal"]
 
 
-def test_other_results_are_tables_as_well():
+def test_other_results_are_tables():
     assert pl.DataFrame(BUDGETS).columns == ["step", "epsilon", "scale"]
     assert pl.DataFrame(BUDGETS)["epsilon"].to_list() == BUDGETS.epsilons.tolist()
     assert pl.DataFrame(FOR_EVER).height == 1

@@ -72,7 +72,7 @@ def squeezed(text):
 
 @pytest.mark.long
 @pytest.mark.parametrize("document", RUN)
-def test_the_shell_lines_of_a_document_run_and_show_what_it_says(document, tmp_path):
+def test_shell_commands_of_a_document_run_and_print_what_it_shows(document, tmp_path):
     for name in ("traces.csv", "past.csv"):
         shutil.copy(SAMPLE, tmp_path / name)
     (tmp_path / "record.yaml").write_text(VISITS)
@@ -89,24 +89,24 @@ def test_the_shell_lines_of_a_document_run_and_show_what_it_says(document, tmp_p
             assert squeezed(line) in told, (lines, line, told)
 
 
-def test_every_shell_line_is_run_or_it_is_said_why_not():
+def test_every_shell_command_is_run_or_exempted():
     with_lines = {str(path.relative_to(REPOSITORY)) for path in DOCUMENTS if list(shell_blocks(path))}
     assert with_lines == set(RUN) | set(NOT_RUN)
 
 
-def test_the_record_of_the_tutorial_is_the_one_that_its_lines_are_run_with():
+def test_record_of_the_tutorial_is_the_one_that_is_run():
     blocks = BLOCK.findall((DOCS / "tutorials" / "deployment.md").read_text())
     assert [text for language, _, text in blocks if language == "yaml"] == [VISITS]
 
 
-def test_the_readme_is_read_in_two_minutes():
+def test_readme_is_short():
     assert len((REPOSITORY / "README.md").read_text().split()) <= 500
 
 
 @pytest.mark.parametrize(
     "path", sorted({*DOCUMENTS, *REPOSITORY.glob("*.md")}), ids=lambda path: str(path.relative_to(REPOSITORY))
 )
-def test_the_links_of_a_document_lead_somewhere(path):
+def test_links_of_a_document_exist(path):
     for link, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]*))?\)", BLOCK.sub("", path.read_text())):
         if link.startswith(("http:", "https:")):
             continue
@@ -116,14 +116,14 @@ def test_the_links_of_a_document_lead_somewhere(path):
             assert anchor in anchors(target), f"{link}#{anchor}"
 
 
-def test_the_citation_and_the_changelog_are_of_this_version():
+def test_citation_and_changelog_have_the_current_version():
     citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
     assert citation["version"] == __version__
     changelog = (REPOSITORY / "CHANGELOG.md").read_text()
     assert f"## [{__version__}] - {citation['date-released']}" in changelog
 
 
-def test_every_target_of_the_makefile_that_the_guide_for_contributors_names_is_there():
+def test_makefile_targets_of_the_contributing_guide_exist():
     targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"make ([a-z-]+)`", (REPOSITORY / "CONTRIBUTING.md").read_text())) <= targets
 

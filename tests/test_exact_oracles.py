@@ -38,7 +38,7 @@ def test_enumeration_and_the_sign_rule_agree(n):
         )
 
 
-def test_the_older_enumeration_agrees():
+def test_two_enumerations_agree():
     rng = np.random.default_rng(2)
     for _ in range(50):
         n, steps = int(rng.integers(2, 4)), int(rng.integers(2, 5))
@@ -72,7 +72,7 @@ def test_rational_arithmetic_encloses_enumeration():
             assert rational_certificate(matrices, low, high, pair, below * (1 - Fraction(1, 10**9))) > 0
 
 
-def test_exponentials_are_enclosed():
+def test_rational_bounds_enclose_exponentials():
     for value in (0.0, 0.1, -3.0, 700.0, 1e-300, Fraction(1, 3)):
         below, above = exponential(value)
         assert below <= above
@@ -80,5 +80,5 @@ def test_exponentials_are_enclosed():
         assert float(below) == pytest.approx(np.exp(float(value)), rel=1e-15)
 
 
-def test_a_value_without_noise_has_one_side():
+def test_state_of_width_zero_has_one_corner():
     assert corners([0.0, -1.0], [0.0, 1.0]).tolist() == [[1.0, np.exp(-1.0)], [1.0, np.exp(1.0)]]

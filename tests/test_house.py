@@ -115,7 +115,7 @@ def imports(path):
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(SOURCE)))
-def test_a_module_imports_only_from_rooms_before_its_own(path):
+def test_module_imports_only_from_lower_folders(path):
     relative = path.relative_to(SOURCE)
     room = relative.parts[0].removesuffix(".py")
     if room in {"__init__", "__main__", "sample"}:
@@ -159,7 +159,7 @@ def test_importing_the_package_loads_nothing_heavy():
 
 @pytest.mark.long
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["audit", "--help"]], ids=" ".join)
-def test_asking_the_command_line_what_it_is_loads_nothing_heavy(arguments):
+def test_version_and_help_load_nothing_heavy(arguments):
     loaded = loaded_by("from temporaldp.cli import main; main()", *arguments)
     assert {"temporaldp", "typer"} <= loaded
     assert not loaded & (LOADED_WHEN_USED | {"scipy.sparse"})
@@ -213,8 +213,8 @@ def unguarded(path):
     return {(name, extra) for name, extra in found if name != "temporaldp" and name not in sys.stdlib_module_names}
 
 
-def test_what_the_base_does_not_install_is_imported_where_its_extra_is_named():
-    """An import that may fail stands in `with needing(extra)`, and that extra installs it."""
+def test_optional_libraries_are_imported_only_with_their_extra():
+    """An optional import is inside `with needing(extra)`, and that extra installs it."""
     base, extras = libraries(PROJECT["dependencies"]), PROJECT["optional-dependencies"]
     brought = {"starlette": "fastapi", "pydantic": "fastapi", "py4j": "pyspark"}
     for path, (name, extra) in ((module, found) for module in modules() for found in unguarded(module)):
@@ -224,7 +224,7 @@ def test_what_the_base_does_not_install_is_imported_where_its_extra_is_named():
         assert {name, brought.get(name, name)} & libraries(extras[extra]), f"the extra {extra} does not install {name}"
 
 
-def test_the_extras_that_errors_name_are_those_of_the_project():
+def test_extras_named_by_errors_exist():
     assert set(EXTRAS) <= set(PROJECT["optional-dependencies"])
     with pytest.raises(temporaldp.errors.MissingExtraError, match=r"'\.\[tables\]'") as told, needing("tables"):
         import no_such_library  # noqa: F401
@@ -274,8 +274,8 @@ def test_every_public_name_is_documented(name):
         assert (thing.__doc__ or "").strip()
 
 
-def test_the_reference_pages_are_those_of_the_code():
-    """Every command, option and key is in them, because they are made from these."""
+def test_reference_pages_are_up_to_date():
+    """They contain every command, option and key, because they are generated from these."""
     from tools.reference import pages
 
     for place, content in pages().items():
@@ -303,7 +303,7 @@ def test_a_command_is_short(path, command, monkeypatch):
     assert len(shown.output.splitlines()) <= 60, shown.output
 
 
-def test_what_the_project_ships_names_no_machine_and_no_index():
+def test_shipped_files_name_no_machine_or_index():
     tracked = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=False).stdout
     if not tracked:
         pytest.skip("not a git checkout")

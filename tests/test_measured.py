@@ -14,7 +14,7 @@ PAGES = ("counts", "speed", "tightness")
 RECORDED = sorted((REPOSITORY / "benchmarks" / "recorded").glob("*.md"))
 
 
-def test_the_pages_are_what_the_recorded_measurements_give(tmp_path):
+def test_pages_agree_with_the_recorded_measurements(tmp_path):
     subprocess.run([sys.executable, REPOSITORY / "benchmarks" / "pages.py", tmp_path], check=True)
     for name in PAGES:
         page = REPOSITORY / "docs" / "measured" / f"{name}.md"

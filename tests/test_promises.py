@@ -43,11 +43,11 @@ NAMED = re.findall(r"`(tests/[\w/]+\.py::\w+)`", DOCUMENT.read_text() + (REPOSIT
 
 
 @pytest.mark.parametrize("named", sorted(set(NAMED)))
-def test_a_test_that_is_named_exists(named):
+def test_named_test_exists(named):
     path, _, function = named.partition("::")
     assert function in functions(REPOSITORY / path)
 
 
-def test_a_section_that_is_named_exists():
+def test_named_section_exists():
     for file, anchor in re.findall(r"\]\(([\w./-]+\.md)#([^)]+)\)", DOCUMENT.read_text()):
         assert anchor in anchors(DOCUMENT.parent / file), f"{file}#{anchor}"

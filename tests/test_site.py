@@ -53,7 +53,7 @@ def is_outside(address):
     return bool(urlsplit(address).scheme or address.startswith("//"))
 
 
-def test_every_link_within_the_site_leads_somewhere(site, tmp_path_factory):
+def test_internal_links_of_the_site_exist(site, tmp_path_factory):
     for name, page in site.items():
         for link in page.links:
             if is_outside(link):
@@ -67,7 +67,7 @@ def test_every_link_within_the_site_leads_somewhere(site, tmp_path_factory):
             assert not parts.fragment or unquote(parts.fragment) in site[at].anchors, f"{name} links to {link}"
 
 
-def test_no_page_loads_anything_from_elsewhere(site):
+def test_no_page_loads_external_resources(site):
     assert not {
         load for page in site.values() for load in page.loads if is_outside(load) and not load.startswith("data:")
     }
@@ -85,7 +85,7 @@ def test_every_public_name_has_a_page_and_every_document_is_on_the_site(site):
     assert {name for name in documents if not name.startswith("_build")} <= set(site)
 
 
-def test_formulas_are_drawn_and_none_is_left_as_its_source(site):
+def test_all_formulas_are_rendered(site):
     chapters = [page for name, page in site.items() if name.startswith("theory/")]
     assert sum(chapter.formulas for chapter in chapters) > 500
     for chapter in chapters:
@@ -93,6 +93,6 @@ def test_formulas_are_drawn_and_none_is_left_as_its_source(site):
         assert "$$" not in chapter.text
 
 
-def test_notebooks_show_what_their_cells_gave(site):
+def test_notebooks_show_the_outputs_of_their_cells(site):
     assert "0.663176" in site["notebooks/people.html"].text
     assert sum("_images" in load for load in site["notebooks/people.html"].loads) >= 1

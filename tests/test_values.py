@@ -173,7 +173,7 @@ def _kinds():
 
 
 @pytest.mark.long
-def test_every_public_kind_of_value_is_among_them(kinds):
+def test_all_public_value_types_are_covered(kinds):
     public = {
         thing
         for folder in (temporaldp, temporaldp.release)
@@ -185,7 +185,7 @@ def test_every_public_kind_of_value_is_among_them(kinds):
     assert public - {type(value) for value in kinds[0]} - {PlanComparison, SyntheticTraces} == {Project}
 
 
-def test_values_equal_their_copies_and_nothing_else(kinds):
+def test_values_equal_only_their_copies(kinds):
     for value, again, other in zip(*kinds, strict=True):
         pickled = pickle.loads(pickle.dumps(value))
         for same in (pickled, copy.deepcopy(value), copy.copy(value), again):
@@ -210,7 +210,7 @@ def arrays_of(value, depth=0):
             yield from arrays_of(getattr(value, field.name), depth + 1)
 
 
-def test_nobody_can_write_to_a_copy(kinds):
+def test_copies_are_read_only(kinds):
     seen = 0
     for value in kinds[0]:
         pickled = pickle.loads(pickle.dumps(value))
@@ -220,7 +220,7 @@ def test_nobody_can_write_to_a_copy(kinds):
     assert seen > 50
 
 
-def test_a_copy_computes_what_the_original_computes(kinds):
+def test_copy_behaves_like_the_original(kinds):
     for value in kinds[0]:
         if isinstance(value, temporaldp.LeakageSeries):
             pickled = pickle.loads(pickle.dumps(value))
@@ -259,7 +259,7 @@ def test_sparse_and_dense_matrices_of_the_same_probabilities_are_equal():
 
 
 @pytest.mark.parametrize("value", [1, 3, np.int64(7), True])
-def test_whole_numbers_are_taken_as_they_are(value):
+def test_integers_are_accepted_unchanged(value):
     found = whole_number(value, "k", least=1)
     assert found == value and type(found) in {int, bool}
 
@@ -274,7 +274,7 @@ def test_whole_numbers_are_taken_as_they_are(value):
         (-1, 0, "of at least 0, got -1"),
     ],
 )
-def test_what_is_no_whole_number_is_refused(value, least, message):
+def test_invalid_integers_are_refused(value, least, message):
     for error in (InputError, BudgetError):
         with pytest.raises(error, match=message):
             whole_number(value, "k", least=least, error=error)
@@ -291,7 +291,7 @@ def test_real_numbers_become_floats(value):
     ["1", b"1", True, np.True_, np.array(True), np.array("1"), np.array("abc"), None, [1.0], np.nan, Decimal("sNaN"),
      10**400, Decimal("1.00000000000000000001"), 1.0],
 )  # fmt: skip
-def test_what_is_no_real_number_within_limits_is_refused(value):
+def test_invalid_or_out_of_range_numbers_are_refused(value):
     with pytest.raises(BudgetError, match="expected x to be a finite number > 0 and < 1, got"):
         real_number(value, "x", gt=0.0, lt=1.0, error=BudgetError)
 
@@ -313,12 +313,12 @@ def test_arrays_of_real_numbers_are_refused_without_their_entries():
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan, np.inf, 1e-101, 1e101])
-def test_what_is_no_level_is_refused(value):
+def test_invalid_levels_are_refused(value):
     with pytest.raises(BudgetError, match="expected alpha"):
         positive(value, "alpha")
 
 
-def test_only_replacement_of_a_value_has_a_theory():
+def test_relations_other_than_replacement_are_refused():
     assert checked_relation("REPLACE_ONE") == REPLACE_ONE == "replace_one"
     with pytest.raises(InputError, match="restate sensitivities under replacement"):
         checked_relation("add_or_remove_one")

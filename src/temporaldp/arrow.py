@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Table(ABC):
-    """A result that has rows. It iterates over them, which is how ``pandas.DataFrame(result)`` reads it."""
+    """Result with rows. Iteration yields the rows, so that ``pandas.DataFrame(result)`` works."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""Shared checks and limits of values, the neighbouring relation, and equality of objects with arrays."""
+"""Shared checks and limits of values, the neighbouring relation, plurals, and equality of objects with arrays."""
 
 from __future__ import annotations
 
@@ -36,6 +36,11 @@ REPLACE_PERSON = "replace_person"
 
 LIMITS = {"gt": (">", operator.gt), "ge": (">=", operator.ge), "lt": ("<", operator.lt), "le": ("<=", operator.le)}
 """Comparisons of `real_number` with its limits, by the names that pydantic has for them."""
+
+
+def plural(n: object, noun: str) -> str:
+    """Return a printed number with its noun in the singular or plural: 1 step, 2 steps, 0.1 nats."""
+    return f"{n} {noun}" if str(n) == "1" else f"{n} {noun}s"
 
 
 def real_number(

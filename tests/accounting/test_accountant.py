@@ -106,7 +106,7 @@ def must_be_refused(accountant, epsilon):
 
 @pytest.mark.long
 @given(populations, levels, acts, st.booleans())
-def test_no_adaptive_spending_ever_pushes_any_leakage_above_alpha(population, alpha, moves, finish):
+def test_adaptive_budgets_never_exceed_alpha(population, alpha, moves, finish):
     accountant = TemporalAccountant(population, alpha=alpha)
     spend_adaptively(accountant, moves)
     if finish and (accountant.horizon is None or len(accountant) < accountant.horizon):
@@ -123,7 +123,7 @@ def test_no_adaptive_spending_ever_pushes_any_leakage_above_alpha(population, al
 
 
 @given(adversaries(n=2), levels.filter(lambda level: level < 100), acts, st.sampled_from([0.0, 0.3, 0.9]))
-def test_leakage_stays_below_alpha_in_exact_arithmetic_too(adversary, alpha, moves, share):
+def test_leakage_stays_below_alpha_in_rational_arithmetic(adversary, alpha, moves, share):
     most = TemporalAccountant(adversary, alpha=alpha).reserve
     accountant = TemporalAccountant(adversary, alpha=alpha, reserve=share * most)
     spend_adaptively(accountant, moves[:6])
@@ -143,8 +143,8 @@ def _exact(matrix, level):
 
 
 @given(adversaries(), levels, acts)
-def test_all_that_remains_uses_the_level_up(adversary, alpha, moves):
-    """The filter gives nothing away: with the last step, the level is reached."""
+def test_spending_remaining_exhausts_alpha(adversary, alpha, moves):
+    """The filter is tight: the last step reaches the level."""
     accountant = TemporalAccountant(adversary, alpha=alpha)
     spend_adaptively(accountant, moves)
     accountant.spend(accountant.remaining(last=True), last=True)
@@ -152,7 +152,7 @@ def test_all_that_remains_uses_the_level_up(adversary, alpha, moves):
 
 
 @given(adversaries(), levels)
-def test_the_reserve_is_the_papers_constant_budget(adversary, alpha):
+def test_reserve_equals_the_papers_constant_budget(adversary, alpha):
     accountant = TemporalAccountant(adversary, alpha=alpha)
     try:
         expected = plan_budget(adversary, alpha=alpha, accounting=PaperBound()).epsilons[0]
@@ -173,7 +173,7 @@ def _algorithm_2(adversary, alpha):
 
 
 @given(st.lists(st.floats(0.0, 3.0), min_size=1, max_size=30), populations, st.data())
-def test_an_odometer_agrees_with_the_series_whenever_it_is_asked(epsilons, population, data):
+def test_odometer_agrees_with_the_series_after_every_step(epsilons, population, data):
     accountant = TemporalAccountant(population)
     for epsilon in epsilons[: accountant.horizon]:
         accountant.spend(epsilon)
@@ -196,8 +196,8 @@ def test_a_spend_raises_the_leakage_of_earlier_steps():
     assert (accountant.total(), accountant.leakage().worst_time) == (series.worst, series.worst_time)
 
 
-def test_the_walk_back_stops_where_nothing_changes():
-    """A million steps do not make a query slower: it looks at a few hundred of them."""
+def test_backward_update_stops_at_the_first_unchanged_step():
+    """A query after 20,000 steps evaluates a few hundred of them at most."""
     accountant = TemporalAccountant(ADVERSARY)
     for _ in range(20_000):
         accountant.spend(0.1)
@@ -217,8 +217,8 @@ def test_the_walk_back_stops_where_nothing_changes():
 
 
 @pytest.mark.parametrize("matrix", [MATRIX, STRONG, CERTAIN])
-def test_an_interrupted_question_does_not_make_the_next_answer_too_low(matrix):
-    """An interrupt at each line of the walk in turn; every answer after it is that of the whole series."""
+def test_interrupted_query_leaves_later_results_correct(matrix):
+    """Interrupt each line of the backward update in turn; every later result equals that of the whole series."""
     adversary = Adversary(matrix, matrix)
     left = [-1]
 
@@ -254,7 +254,7 @@ def test_an_interrupted_question_does_not_make_the_next_answer_too_low(matrix):
     assert interrupted > 10
 
 
-def test_disjoint_rows_add_everything_up_about_the_first_step():
+def test_disjoint_rows_add_up_all_budgets_about_the_first_step():
     accountant = TemporalAccountant(Adversary(CERTAIN, CERTAIN))
     for _ in range(1_000):
         accountant.spend(0.1)
@@ -265,7 +265,7 @@ def test_disjoint_rows_add_everything_up_about_the_first_step():
     assert filtered.remaining() == pytest.approx(0.3, rel=1e-12)
 
 
-def test_the_worst_user_is_named():
+def test_worst_user_is_named():
     accountant = TemporalAccountant({"calm": Adversary(), "moving": ADVERSARY, "still": Adversary(STRONG, STRONG)})
     accountant.spend(0.1).spend(0.1)
     assert accountant.leakage().worst_user == "still"
@@ -276,7 +276,7 @@ def test_the_worst_user_is_named():
     assert refused.value.user == "still"
 
 
-def test_a_refusal_says_all_there_is_to_know_and_survives_pickling():
+def test_budget_error_carries_its_details_and_can_be_pickled():
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0, reserve=0.0).spend(0.6)
     with pytest.raises(LeakageBudgetError, match="Nothing was spent") as refused:
         accountant.check(0.8)
@@ -289,7 +289,7 @@ def test_a_refusal_says_all_there_is_to_know_and_survives_pickling():
     assert isinstance(error, ValueError)
 
 
-def test_less_spent_early_leaves_more_for_later_than_the_constant():
+def test_unspent_early_budget_increases_later_budgets():
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0)
     for _ in range(5):
         accountant.spend(0.01)
@@ -299,7 +299,7 @@ def test_less_spent_early_leaves_more_for_later_than_the_constant():
     assert accountant.remaining() >= accountant.reserve
 
 
-def test_remaining_for_several_steps_is_a_constant_budget_for_them():
+def test_remaining_for_several_steps_is_a_constant_budget():
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0, horizon=10).spend(0.05)
     constant = accountant.remaining(9)
     assert accountant.admits([constant] * 9)
@@ -308,14 +308,14 @@ def test_remaining_for_several_steps_is_a_constant_budget_for_them():
     assert accountant.total() == pytest.approx(1.0, rel=1e-9)
 
 
-def test_all_or_none_of_several_steps():
+def test_spending_several_steps_is_atomic():
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0).spend(0.1)
     with pytest.raises(LeakageBudgetError, match="at step 3"):
         accountant.spend([0.2, 0.2, 0.9])
     assert len(accountant) == 1
 
 
-def test_nothing_follows_the_last_step_or_the_horizon():
+def test_no_step_is_accepted_after_the_last_one_or_the_horizon():
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0).spend(0.1).spend(0.5, last=True)
     for epsilon in (0.0, 0.1):
         with pytest.raises(BudgetError, match="declared the last"):
@@ -332,12 +332,12 @@ def test_nothing_follows_the_last_step_or_the_horizon():
         TemporalAccountant(ADVERSARY, alpha=1.0, horizon=3).spend(0.1).remaining(3)
 
 
-def test_a_matrix_is_no_adversary():
+def test_matrix_in_place_of_an_adversary_is_refused():
     with pytest.raises(InputError, match=r"Adversary\(backward=matrix\)"):
         TemporalAccountant(MATRIX)
 
 
-def test_nothing_spent_has_no_series():
+def test_accountant_without_steps_has_no_series():
     with pytest.raises(BudgetError, match="at least one step that was spent"):
         TemporalAccountant(ADVERSARY).leakage()
 
@@ -361,7 +361,7 @@ def test_bad_arguments_are_refused(arguments, message):
 
 
 @pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf, "much", "0.1", True, None, 1e200])
-def test_what_is_no_budget_is_refused(epsilon):
+def test_invalid_budgets_are_refused(epsilon):
     accountant = TemporalAccountant(ADVERSARY)
     with pytest.raises(BudgetError, match="epsilon"):
         accountant.spend(epsilon)
@@ -373,7 +373,7 @@ def test_a_horizon_that_contradicts_the_matrices_is_refused():
         TemporalAccountant(Adversary([MATRIX, MATRIX]), horizon=4)
 
 
-def test_threads_that_spend_at_once_never_spend_twice():
+def test_concurrent_spends_are_each_recorded_once():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
@@ -398,7 +398,7 @@ def test_threads_that_spend_at_once_never_spend_twice():
 
 
 @pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
-def test_a_copy_is_an_accountant_of_its_own(duplicate):
+def test_copy_is_independent_of_the_original(duplicate):
     accountant = TemporalAccountant({"bob": ADVERSARY}, alpha=1.0, reserve=0.0).spend(0.1)
     other = duplicate(accountant)
     other.spend(0.8)
@@ -424,7 +424,7 @@ def test_an_accountant_admits_every_plan_of_its_level(adversary, alpha, horizon,
 
 
 @given(adversaries(), st.sampled_from([0.01, 1.0, 10.0]))
-def test_an_accountant_admits_the_plan_for_ever(adversary, alpha):
+def test_accountant_admits_the_plan_of_an_infinite_horizon(adversary, alpha):
     try:
         plan = plan_budget(adversary, alpha=alpha, accounting=PaperBound())
     except ValueError:  # nothing lasts
@@ -435,7 +435,7 @@ def test_an_accountant_admits_the_plan_for_ever(adversary, alpha):
 
 
 @given(adversaries(), levels, st.floats(0.0, 1.0))
-def test_any_reserve_up_to_the_largest_can_be_asked_for(adversary, alpha, share):
+def test_any_reserve_up_to_the_largest_is_accepted(adversary, alpha, share):
     most = TemporalAccountant(adversary, alpha=alpha).reserve
     for asked in (share * most, most * (1 - 1e-9), most):
         accountant = TemporalAccountant(adversary, alpha=alpha, reserve=asked)
@@ -445,7 +445,7 @@ def test_any_reserve_up_to_the_largest_can_be_asked_for(adversary, alpha, share)
             accountant.spend(asked)
 
 
-def test_a_spend_looks_at_as_many_losses_after_ten_thousand_steps_as_after_ten(monkeypatch):
+def test_cost_of_a_spend_does_not_grow_with_the_number_of_steps(monkeypatch):
     looked = []
     for name in ("__call__", "inverse"):
         original = getattr(TransitionLoss, name)
@@ -461,7 +461,7 @@ def test_a_spend_looks_at_as_many_losses_after_ten_thousand_steps_as_after_ten(m
     assert counts[0] == counts[1] <= 12
 
 
-def test_what_was_spent_elsewhere_is_a_fact_and_leaves_less():
+def test_unenforced_budgets_are_recorded_and_reduce_what_remains():
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0).spend(0.3, enforce=False).spend(1.5, enforce=False)
     assert accountant.spent.tolist() == [0.3, 1.5]
     assert accountant.total() == temporal_leakage(ADVERSARY, [0.3, 1.5], accounting=PaperBound()).worst > 1.0
@@ -476,7 +476,7 @@ def test_what_was_spent_elsewhere_is_a_fact_and_leaves_less():
 
 
 @pytest.mark.parametrize("enforce", [True, False])
-def test_nothing_is_spent_beyond_the_horizon(enforce):
+def test_spending_beyond_the_horizon_is_refused(enforce):
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, horizon=3)
     with pytest.raises(BudgetError, match="only 3 of the horizon's 3 steps are left"):

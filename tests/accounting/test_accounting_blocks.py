@@ -29,7 +29,7 @@ CERTAIN = TransitionMatrix(np.eye(2))
 
 
 @pytest.mark.long
-def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
+def test_releases_inside_a_block_are_charged_once_before_noise_is_drawn():
     mechanism = DiscreteLaplaceHistogram(n_states=2)
     plan = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
     with TemporalAccountant(ADVERSARY, alpha=3.0) as outer:
@@ -57,13 +57,13 @@ def test_releases_inside_the_block_are_charged_once_and_before_noise_is_drawn():
     assert len(outer) == 3
 
 
-def test_one_accountant_in_two_blocks_is_charged_once():
+def test_accountant_of_two_nested_blocks_is_charged_once():
     with TemporalAccountant(ADVERSARY, horizon=1) as accountant, accountant:
         DiscreteLaplaceHistogram(n_states=2)([3, 4], 0.1)
     assert len(accountant) == 1
 
 
-def test_another_thread_is_not_in_the_block():
+def test_block_does_not_apply_to_other_threads():
     mechanism = DiscreteLaplaceHistogram(n_states=2)
     with TemporalAccountant(ADVERSARY, alpha=1.0) as accountant:
         thread = threading.Thread(target=mechanism, args=([3, 4], 5.0))
@@ -72,7 +72,7 @@ def test_another_thread_is_not_in_the_block():
     assert len(accountant) == 0
 
 
-def test_two_tasks_may_be_in_the_block_of_one_accountant():
+def test_two_tasks_may_share_the_block_of_an_accountant():
     accountant = TemporalAccountant(ADVERSARY)
     mechanism = DiscreteLaplaceHistogram(n_states=2)
 
@@ -89,7 +89,7 @@ def test_two_tasks_may_be_in_the_block_of_one_accountant():
     assert len(accountant) == 2
 
 
-def test_what_a_failed_block_spent_stays_spent():
+def test_budget_spent_in_a_failed_block_stays_spent():
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0)
     with pytest.raises(ZeroDivisionError), accountant:
         DiscreteLaplaceHistogram(n_states=2)([3, 4], 0.1)

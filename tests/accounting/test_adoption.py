@@ -41,7 +41,7 @@ def varying(valid, spent):
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_the_level_holds_for_past_and_future_steps_and_all_of_it_can_be_used(seed):
+def test_level_is_satisfied_and_can_be_exhausted_after_a_change_of_correlation(seed):
     rng = np.random.default_rng(40 + seed)
     n = int(rng.integers(2, 5))
     known = [mixing(rng, n) for _ in range(3)]
@@ -78,7 +78,7 @@ def test_the_reserve_after_a_change_is_the_largest_that_the_series_allows():
     assert varying(valid, [*spent, *[accountant.reserve * (1.0 + 1e-5)] * 150]) > 1.0
 
 
-def test_by_both_the_larger_leakage_counts():
+def test_adopting_with_both_counts_the_larger_leakage():
     calm, busy = two(0.6), two(0.9)
     accountant = TemporalAccountant(busy, alpha=1.0)
     for _ in range(5):
@@ -95,7 +95,7 @@ def test_by_both_the_larger_leakage_counts():
     assert both.leakage().worst == pytest.approx(max(each), rel=1e-10)
 
 
-def test_who_continues_whom():
+def test_adopted_users_continue_the_user_of_the_same_name():
     calm, busy = two(0.6), two(0.9)
     accountant = TemporalAccountant({"a": calm, "b": busy}, alpha=1.0).spend(0.1)
     assert account_of(copy(accountant).adopt({"a": busy, "b": calm}, reserve=0.0)).population.names == ("a", "b")
@@ -108,7 +108,7 @@ def test_who_continues_whom():
     assert len(account_of(copy(accountant).adopt(calm, both=True, reserve=0.0)).population) == 4
 
 
-def test_an_accountant_that_is_told_again_stands_where_it_stood():
+def test_replaying_the_history_restores_the_accountant():
     calm, busy = two(0.6), two(0.9)
     accountant = TemporalAccountant(calm, alpha=1.0)
     for _ in range(4):
@@ -127,7 +127,7 @@ def test_an_accountant_that_is_told_again_stands_where_it_stood():
     assert again.remaining() == pytest.approx(accountant.remaining(), rel=1e-9)
 
 
-def test_before_the_first_step_it_is_simply_the_new_one():
+def test_adoption_before_the_first_step_equals_a_new_accountant():
     calm, busy = two(0.6), two(0.9)
     changed, fresh = TemporalAccountant(calm, alpha=1.0).adopt(busy), TemporalAccountant(busy, alpha=1.0)
     assert changed.reserve == pytest.approx(fresh.reserve, rel=1e-8)
@@ -155,7 +155,7 @@ def test_before_the_first_step_it_is_simply_the_new_one():
         ),
     ],
 )
-def test_what_cannot_be_adopted_changes_nothing(accountant, adversary, message):
+def test_refused_adoption_changes_nothing(accountant, adversary, message):
     accountant.spend(0.1)
     before = accountant.remaining(), accountant.total(), len(account_of(accountant).population)
     with pytest.raises(InputError, match=message):
@@ -163,7 +163,7 @@ def test_what_cannot_be_adopted_changes_nothing(accountant, adversary, message):
     assert (accountant.remaining(), accountant.total(), len(account_of(accountant).population)) == before
 
 
-def test_where_nothing_lasts_under_the_new_correlation_there_is_no_reserve():
+def test_no_reserve_if_the_new_correlation_has_no_sustainable_budget():
     calm, certain = two(0.6), Adversary(*[TransitionMatrix(np.eye(2))] * 2)
     accountant = TemporalAccountant(calm, alpha=1.0)
     for _ in range(3):
@@ -176,8 +176,8 @@ def test_where_nothing_lasts_under_the_new_correlation_there_is_no_reserve():
 
 
 @pytest.mark.parametrize(("before", "after"), [(0.6, 0.999), (0.6, 0.9999), (0.9, 0.6), (0.9, 0.9)])
-def test_rollouts_from_before_a_change_never_prove_more_than_alpha(before, after):
-    """A rollout compares leakage with the level of its time, and may exceed it by the slack, or by the room of a sign."""
+def test_evidence_from_before_a_change_never_proves_more_than_alpha(before, after):
+    """A rollout compares leakage with the level at that time, and may exceed it by slack or rounding of a sign."""
     accountant = TemporalAccountant(two(before), alpha=1.0)
     for _ in range(3):
         accountant.spend(accountant.remaining())

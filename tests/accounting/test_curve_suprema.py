@@ -38,8 +38,8 @@ def table(x):
         (TransitionMatrix([[0.65, 0.35], [0.35, 0.65]]), DiscreteLaplaceNoise(0.6), DiscreteLaplaceNoise(0.599), 7e-9),
     ],
 )
-def test_a_certificate_is_found_where_rounding_is_not_small_beside_delta(monkeypatch, matrix, mechanism, nearly, delta):
-    """Curves near 1 are rounded by 1e-16 in every step, which is what nothing may be raised by at a delta of 1e-9."""
+def test_certificate_is_found_when_rounding_is_comparable_to_delta(monkeypatch, matrix, mechanism, nearly, delta):
+    """Curves near 1 are rounded by 1e-16 in every step, which is comparable to the tolerance at a delta of 1e-9."""
     monkeypatch.setattr(curve_method, "MOST_STEPS", 60)
     adversary = Adversary(matrix)
     supremum = leakage_supremum(adversary, mechanism, accounting=ApproximateDP(delta))
@@ -52,8 +52,8 @@ def test_a_certificate_is_found_where_rounding_is_not_small_beside_delta(monkeyp
 
 
 @pytest.mark.long
-def test_a_supremum_is_a_curve_that_one_step_does_not_raise():
-    """Also where the pure leakage has none: one road in, budget above log(1 / 0.8)."""
+def test_supremum_is_a_curve_that_one_more_step_does_not_raise():
+    """Also where the pure leakage has no supremum: a transient state under a budget above log(1 / 0.8)."""
     road = Adversary(backward=TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]))
     mechanism = DiscreteLaplaceNoise(5.0)
     assert leakage_supremum(road, mechanism.pure_epsilon).backward == math.inf

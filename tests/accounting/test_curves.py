@@ -79,7 +79,7 @@ def random_case(rng):
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
-def test_never_below_the_definition_at_any_epsilon(seed):
+def test_curve_is_never_below_the_definition(seed):
     """Thousands of finite mechanisms, all of whose sequences of outputs are enumerated."""
     rng = np.random.default_rng(seed)
     for _ in range(600 if seed else 80):
@@ -96,7 +96,7 @@ def test_never_below_the_definition_at_any_epsilon(seed):
                 assert hockey_stick(rows, math.exp(series.temporal[step])) <= delta * (1.0 + 1e-9) + ULPS
 
 
-def test_tight_for_two_values_that_may_change_places():
+def test_curve_is_tight_for_two_exchangeable_states():
     """Two values, symmetric matrices and mechanism: every inequality of the proof is an equality, so the truth lies between."""
     rng = np.random.default_rng(3)
     epsilons = np.array([0.0, 0.01, 0.1, 0.5, 1.0, 2.0])
@@ -114,7 +114,7 @@ def test_tight_for_two_values_that_may_change_places():
             assert (up - low <= 0.01).all()
 
 
-def test_the_numbers_of_the_theory():
+def test_values_of_the_theory_chapter():
     """THEORY, section 5: 0.397 for one release, 0.5025 in the limit, 1.995 for 20 without correlation's help."""
     series = temporal_leakage(Adversary(WALK, WALK), [NOISE] * 40, accounting=ApproximateDP(1e-6, grid=5e-4))
     assert series.epsilons[0] == pytest.approx(0.397, abs=5e-4)
@@ -128,7 +128,7 @@ def test_the_numbers_of_the_theory():
 
 
 @pytest.mark.parametrize("n_steps", [2, 30])
-def test_who_never_moves_is_told_the_composition(n_steps):
+def test_identity_correlation_gives_plain_composition(n_steps):
     adversary = Adversary(strongest_correlation(3), strongest_correlation(3))
     series = temporal_leakage(adversary, [NOISE] * n_steps, accounting=ApproximateDP(1e-6))
     exact = epsilon_of_one(GaussianNoise(10.0 / math.sqrt(n_steps), sensitivity=1.0), delta=1e-6)
@@ -141,7 +141,7 @@ def test_who_never_moves_is_told_the_composition(n_steps):
     assert laplace.worst == pytest.approx(google.get_epsilon_for_delta(1e-6), abs=laplace.evidence.gaps().max() + 1e-4)
 
 
-def test_who_forgets_everything_leaks_one_release():
+def test_independent_steps_leak_a_single_release():
     forgets = TransitionMatrix([[0.3, 0.7], [0.3, 0.7]])
     series = temporal_leakage(Adversary(forgets, forgets), [NOISE] * 5, accounting=ApproximateDP(1e-6))
     np.testing.assert_array_equal(series.temporal, series.epsilons)
@@ -150,7 +150,7 @@ def test_who_forgets_everything_leaks_one_release():
     ).all()
 
 
-def test_a_small_delta_meets_pure_privacy_from_below():
+def test_leakage_approaches_pure_privacy_from_below_as_delta_vanishes():
     mechanism, n_steps = LaplaceNoise(10.0, sensitivity=1.0), 10
     pure = temporal_leakage(Adversary(WALK, WALK), [mechanism.pure_epsilon] * n_steps)
     found = []
@@ -167,7 +167,7 @@ def test_a_small_delta_meets_pure_privacy_from_below():
 
 @settings(max_examples=8, deadline=None)
 @given(st.floats(0.001, 1.0), st.floats(1.0, 50.0), st.integers(-9, -2))
-def test_more_delta_more_noise_and_less_correlation_leak_less(s, scale, exponent):
+def test_larger_delta_more_noise_or_weaker_correlation_lowers_leakage(s, scale, exponent):
     def worst(smoothing, noise, delta):
         matrix = smoothed_correlation(strongest_correlation(3), s=smoothing)
         mechanisms = [GaussianNoise(noise, sensitivity=1.0)] * 6
@@ -179,7 +179,7 @@ def test_more_delta_more_noise_and_less_correlation_leak_less(s, scale, exponent
     assert worst(min(2 * s, 1.0), scale, 10.0**exponent) <= here * (1 + slack) + slack
 
 
-def test_a_finer_grid_lies_within_the_gap():
+def test_finer_grid_lies_within_the_stated_gap():
     adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.0, 1.0]]), WALK)
     coarse, fine = (
         temporal_leakage(adversary, [NOISE] * 12, accounting=ApproximateDP(1e-6, grid=h)) for h in (0.01, 0.001)
@@ -189,8 +189,8 @@ def test_a_finer_grid_lies_within_the_gap():
     assert fine.evidence.gaps().max() < 0.05 * coarse.evidence.gaps().max()
 
 
-def test_a_loud_release_is_forgotten_at_the_pace_of_the_chain():
-    """A curve that falls is not held where it happens to be: nothing raises it, but it has not settled."""
+def test_large_release_decays_at_the_mixing_rate_of_the_chain():
+    """A decreasing curve is not treated as converged, although no step raises it."""
     loud, quiet = GaussianNoise(1.0, sensitivity=1.0), NOISE
     after = temporal_leakage(Adversary(WALK), [loud] + [quiet] * 60, accounting=ApproximateDP(1e-6))
     alone = temporal_leakage(Adversary(WALK), [quiet] * 60, accounting=ApproximateDP(1e-6, grid=after.evidence.grid))
@@ -198,8 +198,8 @@ def test_a_loud_release_is_forgotten_at_the_pace_of_the_chain():
     np.testing.assert_allclose(after.backward[-1], alone.backward[-1], rtol=1e-6)  # both are held a little above
 
 
-def test_a_constant_release_settles_and_nothing_after_is_below():
-    """Curves are lifted a little and kept once they settle; a run that never does so is not above by more than that."""
+def test_constant_releases_converge_and_later_steps_are_not_lower():
+    """Curves are raised slightly and reused once they converge; a run without reuse lies within that margin."""
     matrix = smoothed_correlation(strongest_correlation(4), s=0.05)
     long = temporal_leakage(Adversary(matrix), [NOISE] * 150, accounting=ApproximateDP(1e-6))
     mixed = [NOISE, GaussianNoise(10.0 * (1 + 1e-12), sensitivity=1.0)] * 75  # never twice the same
@@ -224,7 +224,7 @@ def test_several_users_windows_and_steps_without_a_release():
     assert alone[0].worst <= alone[0].window(0, 4) <= alone[0].user_level * (1 + 1e-9)
 
 
-def test_the_odometer_says_what_the_series_says():
+def test_odometer_agrees_with_the_series():
     odometer = TemporalAccountant(Adversary([WALK, WALK], [WALK, WALK]), accounting=ApproximateDP(1e-6, grid=1e-4))
     assert (len(odometer), odometer.total()) == (0, 0.0)
     odometer.spend(NOISE).spend(PrivacyGuarantee(0.1, 1e-8))
@@ -253,7 +253,7 @@ BAD_RELEASES = [
 
 
 @pytest.mark.parametrize(("releases", "delta", "h", "message"), BAD_RELEASES, ids=[case[-1] for case in BAD_RELEASES])
-def test_bad_releases(releases, delta, h, message):
+def test_invalid_releases_are_refused(releases, delta, h, message):
     with pytest.raises(InputError, match=message):
         temporal_leakage(
             Adversary([WALK], [WALK]) if "serve" in message else Adversary(WALK),
@@ -273,7 +273,7 @@ def test_a_bad_grid_is_refused():
         ApproximateDP(1e-6, grid=0.0)
 
 
-def test_a_mechanism_is_not_accounted_for_without_a_delta():
+def test_mechanism_without_pure_epsilon_requires_approximate_dp():
     for accounting in (Exact(), PaperBound()):
         with pytest.raises(BudgetError, match=r"got GaussianNoise.* ApproximateDP\(delta\)"):
             temporal_leakage(Adversary(WALK), [NOISE], accounting=accounting)
@@ -281,7 +281,7 @@ def test_a_mechanism_is_not_accounted_for_without_a_delta():
             leakage_supremum(Adversary(WALK), NOISE, accounting=accounting)
 
 
-def test_bad_arguments_of_a_supremum_and_a_curve():
+def test_invalid_arguments_of_a_supremum_and_a_curve_are_refused():
     with pytest.raises(InputError, match="constant"):
         leakage_supremum(Adversary([WALK]), NOISE, accounting=ApproximateDP(1e-6))
     curves = temporal_leakage(Adversary(WALK), [NOISE] * 2, accounting=ApproximateDP(1e-6)).evidence
@@ -293,7 +293,7 @@ def test_bad_arguments_of_a_supremum_and_a_curve():
     assert PrivacyGuarantee(0.0).bounds(np.array([0.0]))[1][0] < 1e-15
 
 
-def test_the_lower_run_is_lower_where_a_mechanism_never_has_a_small_loss():
+def test_lower_bound_is_valid_for_mechanisms_without_small_losses():
     """Randomised response has no loss near 0: a polygon lowered on one side of 0 alone would not be convex there."""
     for epsilon, h in ((0.1, None), (1.0, 0.3), (0.5, 0.05), (4.026, 0.0795)):
         response, still = RandomizedResponse(epsilon), Adversary(strongest_correlation(2))
@@ -320,7 +320,7 @@ def binomial_epsilon(epsilon, n, delta):
     return high
 
 
-def test_an_infinite_loss_becomes_finite_where_nothing_is_certain():
+def test_infinite_loss_becomes_finite_after_a_mixing_transition():
     guarantee = PrivacyGuarantee(0.1, 0.01)
     series = temporal_leakage(Adversary(WALK), [guarantee, None], accounting=ApproximateDP(1e-3))
     assert math.isinf(series.backward[0])
@@ -330,7 +330,7 @@ def test_an_infinite_loss_becomes_finite_where_nothing_is_certain():
     assert series.evidence.curve(1, "backward").delta(math.log(4.0) + 0.01) == 0.0
 
 
-def test_ordinary_and_extreme_arguments_have_an_answer():
+def test_ordinary_and_extreme_arguments_have_a_result():
     exact = temporal_leakage(Adversary(), [PrivacyGuarantee(1.0, 1e-6)], accounting=ApproximateDP(1e-6))
     assert exact.worst == pytest.approx(1.0, abs=1e-3)
     assert (

@@ -117,7 +117,7 @@ def assert_is(found, truth, case):
 
 @pytest.mark.parametrize("kind", ["epsilons", "absent", "own noise"])
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
-def test_it_is_the_definition_and_never_above_the_paper(kind, n):
+def test_exact_leakage_equals_the_definition_and_never_exceeds_the_paper(kind, n):
     """2,040 cases (204 without machine code): matrices with zeros, that vary or do not, unknown directions, zero budgets."""
     rng = np.random.default_rng([n, len(kind)])
     for _ in range(170):
@@ -131,14 +131,14 @@ def test_it_is_the_definition_and_never_above_the_paper(kind, n):
 
 
 @pytest.mark.parametrize(("n", "steps"), [(2, 11), (3, 7), (4, 5), (5, 5)])
-def test_it_is_the_definition_over_as_many_steps_as_can_be_enumerated(n, steps):
+def test_exact_leakage_equals_the_definition_over_long_enumerations(n, steps):
     """Up to a million likelihoods each way."""
     case = random_case("epsilons", n, np.random.default_rng(n), steps)
     assert_is(case.leakage(), enumerated_boxes(case.backward, case.forward, case.low, case.high), case)
 
 
 @pytest.mark.parametrize("n", [3, pytest.param(6, marks=pytest.mark.slow)])
-def test_long_series_against_sixty_digits(n):
+def test_long_series_agree_with_60_digit_arithmetic(n):
     """Fifty steps, every pair, the last step from the past and the first from the future."""
     rng = np.random.default_rng([7, n])
     matrices = [rng.dirichlet(np.full(n, 0.4), n) for _ in range(49)]
@@ -156,8 +156,8 @@ def test_long_series_against_sixty_digits(n):
 @pytest.mark.parametrize(
     ("epsilon", "stays", "steps"), [(2.0, 0.5, 150), (0.3, 0.8, 400), (0.22, 0.8, 400), (1.0, 0.3, 90)]
 )
-def test_a_value_that_is_left_for_good_gathers_leakage(epsilon, stays, steps):
-    """Known in closed form: every output speaks for that value. Newton's method alone needs one round a step here."""
+def test_transient_state_accumulates_leakage(epsilon, stays, steps):
+    """Known in closed form: every output favours that state. Newton's method alone needs one iteration per step."""
     matrix = TransitionMatrix([[stays, 1.0 - stays], [0.0, 1.0]])
     found = temporal_leakage(Adversary(matrix), [epsilon] * steps)
     growth = np.exp(epsilon) * stays
@@ -166,7 +166,7 @@ def test_a_value_that_is_left_for_good_gathers_leakage(epsilon, stays, steps):
     np.testing.assert_allclose(found.attained.backward, epsilon + np.log(gathered), rtol=1e-9)
 
 
-def test_two_values_with_symmetric_rows_leak_what_the_paper_says():
+def test_two_states_with_symmetric_rows_attain_the_papers_bound():
     rng = np.random.default_rng(9)
     for _ in range(60):
         stays = rng.uniform(0.0, 1.0, (2, 7))
@@ -178,7 +178,7 @@ def test_two_values_with_symmetric_rows_leak_what_the_paper_says():
 
 
 @pytest.mark.parametrize("kind", ["epsilons", "absent", "own noise"])
-def test_more_budget_at_any_step_never_leaks_less(kind):
+def test_leakage_is_monotone_in_every_budget(kind):
     rng = np.random.default_rng([10, len(kind)])
     for _ in range(20):
         n = int(rng.integers(2, 6))
@@ -195,7 +195,7 @@ def test_more_budget_at_any_step_never_leaks_less(kind):
 
 
 @pytest.mark.parametrize("kind", ["epsilons", "own noise"])
-def test_names_do_not_matter(kind):
+def test_relabelling_states_does_not_change_leakage(kind):
     rng = np.random.default_rng([11, len(kind)])
     for _ in range(25):
         n = int(rng.integers(2, 9))
@@ -266,8 +266,8 @@ def observation_of(series, t):
     return pair, {"backward": witness.high[:t], "forward": witness.high[t + 1 :][::-1]}
 
 
-def test_what_is_attained_is_attained_in_rational_arithmetic():
-    """The observation that is named, replayed without rounding, leaks at least what is said. No tolerance."""
+def test_attained_leakage_is_confirmed_in_rational_arithmetic():
+    """The reported witness, replayed without rounding, leaks at least the stated amount. No tolerance."""
     for case in proved_cases():
         found = case.leakage()
         for t in range(len(case.low)):
@@ -283,7 +283,7 @@ def test_what_is_attained_is_attained_in_rational_arithmetic():
 
 
 @pytest.mark.parametrize("t", [0, 700, 1_499])
-def test_the_observation_of_a_long_release_attains_what_is_said(t):
+def test_witness_of_a_long_release_attains_the_stated_leakage(t):
     """Its likelihoods, multiplied step by step, for budgets that stay the same for long and change twice."""
     rng = np.random.default_rng(5)
     backward, forward = random_rows(4, rng), random_rows(4, rng)
@@ -305,8 +305,8 @@ def test_the_observation_of_a_long_release_attains_what_is_said(t):
 
 
 @pytest.mark.parametrize("direction", ["backward", "forward"])
-def test_reported_bounds_of_each_direction_are_proved_in_rational_arithmetic(direction):
-    """For every pair of values the sign rule's value at what is said is at most 0. No tolerance."""
+def test_bounds_of_each_direction_are_confirmed_in_rational_arithmetic(direction):
+    """For every pair of states the sign rule evaluated at the stated leakage is at most 0. No tolerance."""
     for case in proved_cases():
         upper = getattr(case.leakage(), direction)
         for t in range(len(case.low)):
@@ -319,8 +319,8 @@ def test_reported_bounds_of_each_direction_are_proved_in_rational_arithmetic(dir
                     assert room >= 0, (t, i, j, case)
 
 
-def test_reported_bounds_of_past_and_future_are_proved_in_rational_arithmetic():
-    """A ratio that is proved for the past of a pair, times one for its future: never above what is said. No tolerance."""
+def test_bounds_of_temporal_leakage_are_confirmed_in_rational_arithmetic():
+    """The proved ratios of the past and the future of a pair multiply to at most the stated leakage. No tolerance."""
     for case in itertools.islice(proved_cases(), 8):
         upper = case.leakage().temporal
         for t in range(len(case.low)):
@@ -334,8 +334,8 @@ def test_reported_bounds_of_past_and_future_are_proved_in_rational_arithmetic():
 
 
 @pytest.mark.parametrize("epsilon", [5.0, 20.0, 40.0])
-def test_budgets_of_many_nats_against_sixty_digits(epsilon):
-    """A ratio that is asked about is e^50 times the answer here at times, and no digit is left of their difference."""
+def test_large_budgets_agree_with_60_digit_arithmetic(epsilon):
+    """A tried ratio can be e^50 times the solution here, so that their difference has no correct digit."""
     rng = np.random.default_rng(14)
     ring = circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2])
     for matrix in (ring, *(random_rows(int(rng.integers(3, 6)), rng) for _ in range(6))):

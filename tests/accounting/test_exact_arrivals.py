@@ -71,7 +71,7 @@ PLAIN = 1.0 - np.eye(3)
         (lambda: leakage_supremum(BOTH, LikelihoodBox([0] * 3, [0] * 3)), ("epsilon of each release", ">= 1e-100")),
     ],
 )
-def test_bad_use_of_boxes_is_refused(call, words):
+def test_invalid_use_of_boxes_is_refused(call, words):
     with pytest.raises((InputError, BudgetError, StateError)) as refused:
         call()
     assert all(word in str(refused.value) for word in words), str(refused.value)
@@ -103,7 +103,7 @@ def test_without_correlation_a_box_leaks_its_epsilon(bound):
 
 
 @pytest.mark.parametrize("kind", ["absent", "own noise"])
-def test_windows_of_boxes_add_ends_and_what_is_between(kind):
+def test_window_of_boxes_adds_its_ends_and_the_steps_between(kind):
     rng = np.random.default_rng(len(kind))
     for _ in range(5):
         n, steps = int(rng.integers(2, 5)), 6
@@ -119,7 +119,7 @@ def test_windows_of_boxes_add_ends_and_what_is_between(kind):
         assert series.user_level == pytest.approx(sum(apart))
 
 
-def test_smaller_boxes_never_leak_more_and_a_cube_is_differential_privacy():
+def test_smaller_boxes_never_leak_more_and_a_cube_equals_pure_dp():
     rng = np.random.default_rng(5)
     for _ in range(10):
         n, steps = int(rng.integers(2, 6)), 5
@@ -163,7 +163,7 @@ def test_a_metric_that_is_a_box_is_exact():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_long_series_of_boxes_of_all_sizes_keep_both_sides_close(seed):
+def test_bounds_stay_close_over_long_series_of_boxes(seed):
     """Large spreads and small leakage together: the two sides of a rollout differ by less than either has digits."""
     rng = np.random.default_rng(seed)
     n, steps = int(rng.integers(3, 7)), 60
@@ -175,7 +175,7 @@ def test_long_series_of_boxes_of_all_sizes_keep_both_sides_close(seed):
     assert (series.backward <= series.attained.backward * (1.0 + 1e-8)).all()
 
 
-def test_what_a_box_attains_alone_is_no_more_than_it_says():
+def test_attained_leakage_of_a_single_box_is_at_most_its_width():
     box = LikelihoodBox([-3.1, -0.7, -0.3], [0.9, 2.9, 0.1])
     series = temporal_leakage(Adversary(backward=BOTH.backward), [box] * 3)
     own = max(high - low for i, high in enumerate(box.high) for j, low in enumerate(box.low) if i != j)

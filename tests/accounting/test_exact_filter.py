@@ -113,8 +113,8 @@ def test_no_mechanism_exceeds_the_level(seed):
 
 
 @pytest.mark.long
-def test_everything_that_is_left_at_every_step():
-    """Budgets that sit on the level to the last digit: the reserve stays admissible all the same."""
+def test_spending_the_largest_budget_at_every_step_keeps_the_reserve():
+    """Budgets that reach the level to the last digit leave the reserve admissible."""
     adversary = next(estimate_adversaries(load_sample()))
     reserve = tdp.sustainable_budget(adversary, alpha=1.0)
     standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=reserve)
@@ -143,7 +143,7 @@ def largest_by_series(adversary, spent, reserve, alpha, *, steps):
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2, 3))])
-def test_what_remains_is_all_that_the_series_allows(seed):
+def test_remaining_budget_is_the_largest_that_the_series_allows(seed):
     rng = np.random.default_rng(200 + seed)
     n = int(rng.integers(2, 6))
     adversary = mixing_adversary(rng, n, ("both", "backward", "forward")[seed % 3])
@@ -161,8 +161,8 @@ def test_what_remains_is_all_that_the_series_allows(seed):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_papers_bound_grants_no_more_with_the_same_reserve(seed):
-    """By itself it keeps less for later, and may grant more at first: so what each of them keeps is compared too."""
+def test_papers_bound_admits_no_more_under_the_same_reserve(seed):
+    """Alone, the paper's filter keeps a smaller reserve and may admit more at first, so reserves are compared too."""
     rng = np.random.default_rng(400 + seed)
     adversary = mixing_adversary(rng, 3, ("both", "backward", "forward")[seed])
     reserve = tdp.TemporalAccountant(adversary, alpha=1.0, accounting=tdp.PaperBound()).reserve
@@ -178,7 +178,7 @@ def test_the_papers_bound_grants_no_more_with_the_same_reserve(seed):
             accountant.spend(share * granted * (1.0 - 1e-10))
 
 
-def test_a_last_step_may_use_what_is_kept():
+def test_last_step_may_use_the_reserve():
     adversary = next(estimate_adversaries(load_sample()))
     standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)
     spent = [0.1, 0.2, 0.14]
@@ -194,7 +194,7 @@ def test_a_last_step_may_use_what_is_kept():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_a_sequence_of_matrices_with_a_reserve(seed):
+def test_time_varying_matrices_with_a_reserve(seed):
     rng = np.random.default_rng(300 + seed)
     n, n_steps = int(rng.integers(2, 5)), 25
     few = [TransitionMatrix(0.7 * random_rows(n, rng) + 0.3 / n) for _ in range(3)]
@@ -214,7 +214,7 @@ def test_a_sequence_of_matrices_with_a_reserve(seed):
         assert worst(adversary, [*spent, *([reserve] * left)]) <= 1.0
 
 
-def test_nobody_knows_anything():
+def test_filter_without_correlations_admits_alpha_at_every_step():
     standing = ExactFilter.at_start(Adversary(), alpha=1.0, reserve=0.3)
     for _ in range(3):
         assert standing.largest() == 1.0
@@ -230,8 +230,8 @@ def test_nobody_knows_anything():
 @pytest.mark.parametrize(
     "matrix", [RING, STAYS, TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])], ids=["ring", "stays", "two"]
 )
-def test_the_reserve_is_always_admitted(matrix, n_steps):
-    """The paper's bound admits nothing for ever on the ring, whose rows are disjoint."""
+def test_reserve_is_always_admitted(matrix, n_steps):
+    """The paper's bound has no sustainable budget on the ring, whose rows are disjoint."""
     adversary = Adversary(matrix, matrix)
     reserve = tdp.sustainable_budget(adversary, alpha=1.0)
     assert reserve > 0.0
@@ -267,7 +267,7 @@ def test_the_reserve_is_always_admitted(matrix, n_steps):
         ),
     ],
 )  # fmt: skip
-def test_a_nearly_deterministic_chain_has_a_reserve_in_time(backward, forward, alpha):
+def test_reserve_of_a_nearly_deterministic_chain_is_found_quickly(backward, forward, alpha):
     """Rollouts of thousands of steps, for which earlier versions took minutes."""
     adversary = Adversary(TransitionMatrix(backward), TransitionMatrix(forward))
     start = time.process_time()
@@ -289,7 +289,7 @@ def test_too_large_a_reserve_is_refused():
 # What was spent all the same
 
 
-def test_what_was_not_admitted_counts_all_the_same():
+def test_budget_that_is_not_admitted_is_still_counted():
     adversary = next(estimate_adversaries(load_sample()))
     start = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)
     most, last = start.largest(), start.largest(last=True)
@@ -316,7 +316,7 @@ def test_what_was_not_admitted_counts_all_the_same():
         broken = broken.after(0.1)
 
 
-def test_a_standing_is_a_value():
+def test_filter_state_is_immutable_and_can_be_pickled():
     adversary = next(estimate_adversaries(load_sample()))
     start = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)
     one = start.after(0.2)
@@ -326,7 +326,7 @@ def test_a_standing_is_a_value():
     assert copy.after(0.1).largest() == one.after(0.1).largest()
 
 
-def test_what_is_kept_does_not_grow_with_the_steps():
+def test_filter_state_does_not_grow_with_the_number_of_steps():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     standing = ExactFilter.at_start(Adversary(matrix, matrix), alpha=1.0, reserve=0.2)
     sizes = []

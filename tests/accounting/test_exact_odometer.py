@@ -21,7 +21,7 @@ def assert_same(odometer, adversary, spent):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_it_is_the_series(seed):
+def test_odometer_equals_the_series(seed):
     rng = np.random.default_rng(seed)
     n, n_steps = int(rng.integers(2, 6)), 14
 
@@ -43,8 +43,8 @@ def test_it_is_the_series(seed):
 
 
 @pytest.mark.parametrize("matrix", [[[0.999, 0.001], [0.001, 0.999]], np.eye(3), np.roll(np.eye(3), 1, axis=1)])
-def test_nothing_is_forgotten(matrix):
-    """Nearly, or not at all: every release leaks about all steps."""
+def test_odometer_under_slowly_mixing_chains(matrix):
+    """Every release leaks about all steps, or nearly so."""
     rng = np.random.default_rng(3)
     adversary = Adversary(TransitionMatrix(matrix), TransitionMatrix(matrix))
     odometer, spent = ExactOdometer.at_start(adversary), []
@@ -56,7 +56,7 @@ def test_nothing_is_forgotten(matrix):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["constant", "random", "spike"])
-def test_it_forgets_what_cannot_matter(kind):
+def test_odometer_discards_budgets_without_influence(kind):
     rng = np.random.default_rng(4)
     adversary = next(estimate_adversaries(load_sample()))
     odometer, spent, most = ExactOdometer.at_start(adversary), [], 0
@@ -69,7 +69,7 @@ def test_it_forgets_what_cannot_matter(kind):
     assert most <= 120
 
 
-def test_huge_budgets_are_never_too_low():
+def test_leakage_of_huge_budgets_is_never_too_low():
     adversary = next(estimate_adversaries(load_sample()))
     odometer, spent = ExactOdometer.at_start(adversary), []
     for epsilon in (0.1, 250.0, 100.0, 1e4, 0.1):
@@ -80,8 +80,8 @@ def test_huge_budgets_are_never_too_low():
 
 @pytest.mark.parametrize("directions", [(True, True), (True, False), (False, True)])
 @pytest.mark.parametrize("adopts", [False, True])
-def test_leakage_so_far_is_the_series(directions, adopts):
-    """After some of the steps, quiet ones before loud ones: upper bounds, and those of the whole series."""
+def test_leakage_so_far_equals_the_series(directions, adopts):
+    """After some of the steps, small budgets before large ones: upper bounds that equal those of the whole series."""
     rng = np.random.default_rng([sum(directions), adopts, directions[0]])
 
     def one():
@@ -105,7 +105,7 @@ def test_leakage_so_far_is_the_series(directions, adopts):
     assert len(odometer.arrived) < 35  # the others are final
 
 
-def test_leakage_that_grows_slowly_after_a_change_raises_what_was_final():
+def test_slow_growth_after_a_change_raises_leakage_of_settled_steps():
     """Forward leakage passes the ceiling of the first steps without ever doubling from one step to the next."""
     calm, sticky = (TransitionMatrix(rows) for rows in ([[0.4, 0.6], [0.16, 0.84]], [[0.98, 0.02], [0.003, 0.997]]))
     line = Adversary(forward=calm).changed(21, Adversary(forward=sticky))

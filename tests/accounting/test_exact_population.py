@@ -85,19 +85,19 @@ def assert_same(users, spent):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["constant", "large", "small", "varying", "ends", "late"])
 @pytest.mark.parametrize(("n", "n_steps"), [(2, 60), (3, 20), (5, 12)])
-def test_many_users_leak_what_each_leaks_alone(rng, n, n_steps, kind):
+def test_leakage_of_many_users_equals_that_of_each_alone(rng, n, n_steps, kind):
     users = people(rng, n, ["dirichlet", "sparse", "stays", "identity", "even", "ring"])
     assert_same(users, budgets(rng, n_steps, kind))
 
 
 @pytest.mark.parametrize(("n", "n_steps", "kind"), [(8, 30, "constant"), (9, 25, "varying"), (12, 40, "constant")])
-def test_with_more_pairs_than_are_all_solved(rng, n, n_steps, kind):
+def test_populations_with_more_pairs_than_are_solved(rng, n, n_steps, kind):
     assert_same(people(rng, n, ["dirichlet", "sparse", "stays"])[:5], budgets(rng, n_steps, kind))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("n", "n_steps", "epsilon"), [(3, 200, 0.1), (4, 200, 1e-4), (9, 150, 0.1), (10, 250, 0.1)])
-def test_steps_that_share_an_answer_leak_what_each_leaks_alone(rng, n, n_steps, epsilon):
+def test_steps_with_a_shared_solution_equal_those_of_each_user_alone(rng, n, n_steps, epsilon):
     users = people(rng, n, ["dirichlet", "even"])
     assert_same(users, np.full(n_steps, epsilon))
     found = temporal_leakage(users, np.full(n_steps, epsilon)).members[0]
@@ -109,7 +109,7 @@ def test_steps_that_share_an_answer_leak_what_each_leaks_alone(rng, n, n_steps, 
         assert (one.temporal[middle] == one.temporal[middle][0]).all()
 
 
-def test_steps_that_share_an_answer_are_those_that_would_be_computed(rng):
+def test_shared_solutions_equal_those_computed_per_step(rng):
     """Budgets of which every second one is an ulp larger share no answers."""
     users = people(rng, 10, ["dirichlet"] * 2)[:3]
     for n_steps in (70, 100, 200):
@@ -127,7 +127,7 @@ def test_steps_that_share_an_answer_are_those_that_would_be_computed(rng):
 
 
 @pytest.mark.parametrize("kind", ["dirichlet", "sparse"])
-def test_a_settled_series_against_sixty_digits(rng, kind):
+def test_converged_series_agrees_with_60_digit_arithmetic(rng, kind):
     n, n_steps, epsilon = 3, 100, 0.3
     past, future = (rows(rng, n, kind) for _ in range(2))
     user = Adversary(TransitionMatrix(past), TransitionMatrix(future))
@@ -146,12 +146,12 @@ def test_a_settled_series_against_sixty_digits(rng, kind):
 
 
 @pytest.mark.parametrize("n_steps", [1, 2])
-def test_hardly_any_steps(rng, n_steps):
+def test_very_short_horizons(rng, n_steps):
     assert_same(people(rng, 3, ["dirichlet", "identity"]), np.full(n_steps, 0.2))
 
 
 @pytest.mark.parametrize("kind", ["dirichlet", "sparse", "stays"])
-def test_it_is_the_leakage_of_the_definition(rng, kind):
+def test_leakage_of_populations_equals_the_definition(rng, kind):
     for n, n_steps in ((2, 5), (3, 4)):
         users = people(rng, n, [kind] * 3)[:3]
         spent = rng.uniform(0.05, 1.0, n_steps)
@@ -197,7 +197,7 @@ def test_each_member_has_details(rng):
                 assert (here.high == there.high).all()
 
 
-def test_states_that_hardly_ever_change_under_large_budgets():
+def test_nearly_constant_states_under_large_budgets():
     rng = np.random.default_rng(3)
     n, spent = 11, np.full(60, 1.4)
     users = []

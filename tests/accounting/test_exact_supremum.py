@@ -43,7 +43,7 @@ def assert_close(found, rel=1e-9):
 
 
 @pytest.mark.parametrize(("stays", "shown"), [(0.7, 2.05), (0.8, 2.96), (0.9, 4.50), (0.99, 9.27)])
-def test_two_values_with_symmetric_rows_have_a_fixed_point(stays, shown):
+def test_supremum_of_two_symmetric_states_is_a_fixed_point(stays, shown):
     low, high = 1.0, 40.0
     for _ in range(100):  # b = log of (p (e^b - 1) + 1) / ((1 - p) (e^b - 1) + 1), and the step's own 1
         b = 0.5 * (low + high)
@@ -59,7 +59,7 @@ def test_two_values_with_symmetric_rows_have_a_fixed_point(stays, shown):
 
 
 @pytest.mark.parametrize("share", [0.1, 0.9, pytest.param(0.999, marks=pytest.mark.slow)])
-def test_a_value_that_is_left_gathers_a_geometric_series(share):
+def test_supremum_of_a_transient_state_is_a_geometric_series(share):
     border = -math.log(0.8)
     epsilon = share * border
     found = leakage_supremum(Adversary(ROAD), epsilon)
@@ -97,7 +97,7 @@ def test_leakage_that_grows_without_bound_has_no_supremum(matrix, epsilon):
         assert series[1] > series[0] * 1.01
 
 
-def test_disjoint_rows_alone_do_not_make_it_infinite():
+def test_disjoint_rows_alone_do_not_make_the_supremum_infinite():
     found = leakage_supremum(Adversary(RING, RING), 0.1)
     assert_close(found)
     assert found.temporal == pytest.approx(1.1255, abs=5e-5)
@@ -105,7 +105,7 @@ def test_disjoint_rows_alone_do_not_make_it_infinite():
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.05, 0.5, pytest.param(2.0, marks=pytest.mark.slow)])
-def test_no_horizon_exceeds_it_and_long_ones_approach_it(epsilon):
+def test_series_stay_below_the_supremum_and_approach_it(epsilon):
     rng = np.random.default_rng(3)
     for n in (2, 3, 5, 7, 12):
         adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.full(n, 0.7), n)) for _ in range(2)))
@@ -120,7 +120,7 @@ def test_no_horizon_exceeds_it_and_long_ones_approach_it(epsilon):
             assert getattr(found, direction) <= getattr(paper, direction) * (1.0 + 1e-12)
 
 
-def test_a_supremum_of_boxes_is_approached_too():
+def test_supremum_of_boxes_is_approached():
     rng = np.random.default_rng(4)
     for n in (2, 3, 5):
         adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.ones(n), n)) for _ in range(2)))
@@ -139,7 +139,7 @@ def test_a_supremum_of_boxes_is_approached_too():
         assert found.temporal == pytest.approx(plain.temporal, rel=1e-9)
 
 
-def test_several_users_have_the_worst_one_s():
+def test_supremum_of_several_users_is_that_of_the_worst():
     users = {"ring": Adversary(RING, RING), "still": Adversary(), "road": Adversary(ROAD)}
     found = leakage_supremum(users, 0.1)
     each = [leakage_supremum(user, 0.1) for user in users.values()]
@@ -153,7 +153,7 @@ def test_several_users_have_the_worst_one_s():
 
 
 @pytest.mark.long
-def test_a_series_that_has_settled_stays_as_it_is():
+def test_converged_series_stays_constant():
     adversary = next(estimate_adversaries(load_sample()))
     long, short = (temporal_leakage(adversary, np.full(steps, 0.1)) for steps in (1_000, 200))
     for side, other in ((long, short), (long.attained, short.attained)):
@@ -178,7 +178,7 @@ def test_a_series_that_has_settled_stays_as_it_is():
     ],
     ids=["levels", "spike", "end", "pulse"],
 )
-def test_answers_that_are_shared_are_those_that_would_be_found(budgets):
+def test_shared_solutions_equal_separate_solutions(budgets):
     """Budgets of which every second one is an ulp larger: no two steps are alike, so that every answer is computed anew."""
     adversary = next(estimate_adversaries(load_sample()))
     budgets = np.array(budgets)
@@ -198,7 +198,7 @@ def test_answers_that_are_shared_are_those_that_would_be_found(budgets):
 @pytest.mark.parametrize(
     "budgets", [[0.1] * 60, [0.1] * 90 + [0.5] * 70, [0.3, 0.0, 0.1] * 20], ids=["constant", "rises", "varies"]
 )
-def test_beyond_the_effort_the_known_bound_stands_and_candidates_are_solved(budgets, monkeypatch):
+def test_effort_limit_falls_back_to_the_papers_bound(budgets, monkeypatch):
     rng = np.random.default_rng(8)
     adversary = Adversary(*(TransitionMatrix(rng.dirichlet(np.ones(9), 9)) for _ in range(2)))
 
@@ -258,7 +258,7 @@ HUGE = (150.0, 299.0, 301.0, 600.0, 700.0, 1e4, 1e60)
 
 
 @pytest.mark.parametrize("epsilon", HUGE)
-def test_huge_budgets_are_sane(epsilon):
+def test_bounds_of_huge_budgets_are_ordered(epsilon):
     rng = np.random.default_rng(5)
     matrices = [RING, ROAD, TransitionMatrix(np.eye(3)), *(TransitionMatrix(random_rows(4, rng)) for _ in range(2))]
     for matrix in matrices:
@@ -283,7 +283,7 @@ def test_huge_budgets_are_sane(epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [150.0, 299.0, 400.0, 700.0])
-def test_huge_budgets_are_never_below_the_truth(epsilon):
+def test_leakage_of_huge_budgets_is_never_too_low(epsilon):
     rng = np.random.default_rng(6)
     for n in (2, 3):
         rows = random_rows(n, rng)
@@ -292,7 +292,7 @@ def test_huge_budgets_are_never_below_the_truth(epsilon):
         assert found.attained.backward[3] * (1.0 - 1e-13) <= true <= found.backward[3] * (1.0 + 1e-13)
 
 
-def test_huge_boxes_are_never_below_the_truth():
+def test_leakage_of_huge_boxes_is_never_too_low():
     rng = np.random.default_rng(7)
     for _ in range(10):
         n = int(rng.integers(2, 4))
@@ -320,7 +320,7 @@ def some_users(rng, n, count):
 
 
 @pytest.mark.long
-def test_the_largest_suprema_of_many_users_are_those_of_each():
+def test_largest_suprema_of_many_users_equal_those_of_each():
     users = some_users(np.random.default_rng(9), 4, 40)
     found = leakage_supremum(users, 0.2)
     each = {name: leakage_supremum(one, 0.2) for name, one in users.items()}
@@ -331,7 +331,7 @@ def test_the_largest_suprema_of_many_users_are_those_of_each():
 
 
 @pytest.mark.parametrize("stays", [0.7, 0.9])
-def test_a_level_that_is_supposed_to_hold_counts_past_and_future_together(stays):
+def test_certified_level_counts_past_and_future_together(stays):
     rows = TransitionMatrix([[stays, 1.0 - stays], [1.0 - stays, stays]])
     found = leakage_supremum(Adversary(rows, rows), 0.5)
     release = Releases(np.array([[0.5]]), np.zeros((1, 1)))

@@ -62,7 +62,7 @@ COIN = LeakyCoin(0.6, 1e-4)
 
 
 @pytest.mark.parametrize("delta", [1e-3, 1e-2])
-def test_a_mechanism_of_ones_own_is_never_below_its_definition(delta):
+def test_custom_mechanism_is_never_below_its_definition(delta):
     n_steps = 5
     series = temporal_leakage(WALK, [COIN] * n_steps, accounting=ApproximateDP(delta))
     rows = [MATRIX.dense()] * (n_steps - 1)
@@ -73,7 +73,7 @@ def test_a_mechanism_of_ones_own_is_never_below_its_definition(delta):
         assert hockey_stick(told, low) >= delta * (1.0 - 1e-6)  # two values and symmetric rows: the bound is the truth
 
 
-def test_a_mechanism_of_ones_own_goes_everywhere():
+def test_custom_mechanism_is_accepted_by_all_functions():
     odometer = TemporalAccountant(WALK, accounting=ApproximateDP(1e-2))
     for _ in range(3):
         odometer.spend(COIN)
@@ -83,7 +83,7 @@ def test_a_mechanism_of_ones_own_goes_everywhere():
     assert temporal_leakage(WALK, [COIN, None, (COIN, COIN)], accounting=ApproximateDP(1e-2)).epsilons[1] == 0.0
 
 
-def test_what_lacks_a_part_is_no_mechanism():
+def test_incomplete_mechanism_is_refused():
     class Half:
         coordinates, pure_epsilon = 1, math.inf
 
@@ -125,7 +125,7 @@ class SumAccounting(StepwiseAccounting):
 SUM = SumAccounting()
 
 
-def test_the_sum_is_what_the_strongest_correlation_leaks():
+def test_sum_equals_leakage_under_the_strongest_correlation():
     still = Adversary(strongest_correlation(2), strongest_correlation(2))
     spent = [0.1, 0.0, 0.4, 0.2]
     mine, exact = (temporal_leakage(still, spent, accounting=method) for method in (SUM, Exact()))
@@ -136,7 +136,7 @@ def test_the_sum_is_what_the_strongest_correlation_leaks():
     assert mine.window(0, 4) == pytest.approx(mine.worst)
 
 
-def test_the_sum_has_no_supremum_and_keeps_nothing_back():
+def test_sum_has_no_supremum_and_no_reserve():
     assert leakage_supremum(WALK, 1e-3, accounting=SUM).temporal == math.inf
     assert leakage_supremum(Adversary(), 1e-3, accounting=SUM).temporal == 1e-3
     accountant = TemporalAccountant(WALK, alpha=1.0, accounting=SUM)
@@ -154,7 +154,7 @@ def test_a_plan_by_the_sum_spends_alpha_in_all(method):
     assert math.fsum(plan.epsilons) <= 1.0
 
 
-def test_nothing_lasts_by_the_sum():
+def test_sum_has_no_sustainable_budget():
     with pytest.raises(PlanError, match="by the accounting method 'sum'"):
         plan_budget(WALK, alpha=1.0, accounting=SUM)
 
@@ -191,7 +191,7 @@ class TestTotalVariation(FilterContract):
 
     tested = TestedMethod("total variation", TotalVariationAccounting(), worst_mechanism)
 
-    def test_between_the_papers_bound_and_the_sum(self, rng):
+    def test_total_variation_lies_between_the_papers_bound_and_the_sum(self, rng):
         for n_steps in (None, 6):
             adversary, epsilons = adversaries(rng, n_steps), rng.uniform(0.05, 1.0, 6)
             paper, mine, most = (

@@ -43,7 +43,7 @@ def profile(distribution, epsilons):
 
 @settings(max_examples=20)
 @given(st.integers(0, 10**6), st.sampled_from([0.5, 0.1, 0.02]))
-def test_dots_lie_above_and_what_is_lowered_below(seed, h):
+def test_interpolated_curve_is_above_and_lowered_curve_below(seed, h):
     rng = np.random.default_rng(seed)
     first, second = loss_distribution(rng), loss_distribution(rng)
     points = h * np.arange(math.ceil(3.0 / h) + 2)
@@ -65,7 +65,7 @@ def test_dots_lie_above_and_what_is_lowered_below(seed, h):
 
 @settings(max_examples=20)
 @given(st.integers(0, 10**6), st.sampled_from([0.3, 0.05]))
-def test_the_kernel_bounds_every_family_of_outputs(seed, h):
+def test_kernel_bounds_every_family_of_outputs(seed, h):
     """Outputs of n values with a known profile, mixed by the rows of a matrix."""
     rng = np.random.default_rng(seed)
     n, m = int(rng.integers(2, 5)), int(rng.integers(2, 6))
@@ -84,7 +84,7 @@ def test_the_kernel_bounds_every_family_of_outputs(seed, h):
 
 
 @pytest.mark.parametrize("up", [True, False])
-def test_a_long_convolution_by_fourier_transforms_keeps_its_side(up):
+def test_fourier_convolution_stays_a_bound(up):
     h, rng = 0.001, np.random.default_rng(1)
     D = np.maximum.accumulate(rng.uniform(0, 1e-3, 6000)[::-1] ** 3)[::-1] + 1e-9
     m = rng.uniform(0, 1, 4001) ** 8
@@ -97,7 +97,7 @@ def test_a_long_convolution_by_fourier_transforms_keeps_its_side(up):
     assert (by_fft >= other).all() if up else (by_fft <= other).all()
 
 
-def test_cutting_off_a_tail_keeps_its_side():
+def test_truncating_a_tail_stays_a_bound():
     D = np.array([0.5, 0.1, 1e-9, 1e-12, 1e-13])
     assert grid.trimmed(D, 1e-8, up=True).tolist() == [0.5, 0.1, 1e-9]
     low = grid.trimmed(D, 1e-8, up=False)
@@ -117,8 +117,8 @@ def test_the_epsilon_of_a_curve():
 
 @pytest.mark.parametrize("h", [1e-2, 1e-3, 1e-4, 1e-5])
 @pytest.mark.parametrize("mechanism", [DiscreteGaussianNoise(6.0), RandomizedResponse(2.0), GaussianNoise(3.0, 1.0)])
-def test_masses_say_what_the_profile_says_on_any_grid(mechanism, h):
-    """Differences of rounded numbers are no probabilities; what is made of them must stay on its side, and near."""
+def test_masses_agree_with_the_profile_on_any_grid(mechanism, h):
+    """Differences of rounded numbers are not probabilities; the masses computed from them must stay tight bounds."""
     points = h * np.arange(math.ceil(2.5 / h) + 1)
     low, high = mechanism.bounds(points)
     for D, up in ((high, True), (grid.lowered(low, h), False)):

@@ -49,13 +49,13 @@ def require_above_members(seed, n_members):
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_no_member_leaks_more(seed):
+def test_bound_covers_every_matrix_of_a_set(seed):
     require_above_members(seed, 100)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", range(20))
-def test_no_member_of_two_thousand_sets_leaks_more(block):
+def test_bound_covers_every_matrix_of_two_thousand_sets(block):
     for seed in range(100):
         require_above_members(1000 + 100 * block + seed, 3000)
 
@@ -77,18 +77,18 @@ def require_above_the_definition(seed, most_values):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_definition_enumerated_is_never_above(seed):
+def test_bound_covers_the_enumerated_definition(seed):
     require_above_the_definition(seed, 3)
 
 
 @pytest.mark.slow
-def test_the_definition_enumerated_is_never_above_in_many_sets():
+def test_bound_covers_the_enumerated_definition_in_many_sets():
     for seed in range(100, 600):
         require_above_the_definition(seed, 4)
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_where_everything_is_enumerated_the_bound_is_attained_by_matrices_that_change(seed):
+def test_enumerated_bound_is_attained_by_time_varying_matrices(seed):
     rng = np.random.default_rng(seed)
     n = 2 if seed % 2 else 3
     n_steps = 4 if n == 2 else 3
@@ -100,7 +100,7 @@ def test_where_everything_is_enumerated_the_bound_is_attained_by_matrices_that_c
 
 
 @pytest.mark.slow
-def test_four_values_enumerated():
+def test_four_states_against_enumeration():
     rng = np.random.default_rng(1)
     low, high = random_bounds(rng, 4, width=0.1)
     epsilons = np.array([0.4, 0.7, 0.2])
@@ -109,7 +109,7 @@ def test_four_values_enumerated():
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_rolled_coefficients_are_never_below_the_enumeration(seed):
+def test_bound_by_rows_is_never_below_the_enumeration(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(3, 6))
     bounds = tight_bounds(*random_bounds(rng, n))
@@ -121,7 +121,7 @@ def test_rolled_coefficients_are_never_below_the_enumeration(seed):
 
 
 @pytest.mark.slow
-def test_many_values_by_rolled_coefficients_are_between_members_and_the_papers_kind_of_bound():
+def test_bound_by_rows_lies_between_members_and_the_papers_bound():
     rng = np.random.default_rng(8)
     low, high = random_bounds(rng, 15, width=0.01)
     epsilons = np.full(5, 0.2)
@@ -134,13 +134,13 @@ def test_many_values_by_rolled_coefficients_are_between_members_and_the_papers_k
 
 
 @pytest.mark.parametrize("n", [3, 9])
-def test_budgets_of_hundreds_of_nats_are_not_cut_off(n):
+def test_budgets_of_hundreds_of_nats_are_not_truncated(n):
     still = IntervalMatrix(np.eye(n), np.eye(n))
     for epsilons in ([100, 90, 80, 70, 1], [40] * 12):  # of values that never change all outputs add up
         assert temporal_leakage(Adversary(still), epsilons).backward[-1] == pytest.approx(sum(epsilons))
 
 
-def test_bounds_without_width_are_the_exact_leakage_while_all_is_enumerated():
+def test_intervals_of_width_zero_give_the_exact_leakage():
     walk = TransitionMatrix([[0.8, 0.15, 0.05], [0.1, 0.7, 0.2], [0.1, 0.1, 0.8]])
     point = IntervalMatrix(walk.dense(), walk.dense())
     epsilons = [0.3, 0.1, 0.4, 0.2]
@@ -154,7 +154,7 @@ def test_bounds_without_width_are_the_exact_leakage_while_all_is_enumerated():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_horizon_passes_the_supremum(seed):
+def test_no_horizon_exceeds_the_supremum(seed):
     rng = np.random.default_rng(seed)
     low, high = random_bounds(rng, int(rng.integers(2, 5)), width=0.05)
     adversary = uncertain(low, high)
@@ -166,7 +166,7 @@ def test_no_horizon_passes_the_supremum(seed):
     assert limit.temporal <= series.worst * 1.01 + 1e-9
 
 
-def test_values_that_need_not_communicate_leak_without_bound():
+def test_states_that_may_not_communicate_have_no_supremum():
     four = sticky(4, stays=(0.7, 0.95))  # two pairs of values that stay among themselves are in the set
     assert leakage_supremum(Adversary(four), 0.1).backward == np.inf
     two = leakage_supremum(Adversary(sticky(2, stays=(0.7, 0.95))), 0.1).backward
@@ -174,7 +174,7 @@ def test_values_that_need_not_communicate_leak_without_bound():
     assert two == pytest.approx(leakage_supremum(Adversary(worst), 0.1).backward, rel=1e-6)
 
 
-def test_derivatives_by_entries_are_those_of_the_log_ratio():
+def test_gradients_equal_those_of_the_log_ratio():
     rng = np.random.default_rng(2)
     P, factors = rng.dirichlet(np.ones(4), 4), np.where(rng.random((5, 4)) < 0.5, 1.7, 1.0)
 
@@ -191,7 +191,7 @@ def test_derivatives_by_entries_are_those_of_the_log_ratio():
         assert slopes[k, m] == pytest.approx((log_ratio(P + step) - log_ratio(P - step)) / 2e-6, rel=1e-6, abs=1e-9)
 
 
-def test_ascent_finds_a_member_between_the_centre_and_the_guarantee():
+def test_ascent_finds_a_member_between_the_centre_and_the_bound():
     rng = np.random.default_rng(4)
     adversary = Adversary(
         IntervalMatrix(*random_bounds(rng, 4, width=0.1)), IntervalMatrix(*random_bounds(rng, 4, width=0.1))
@@ -214,7 +214,7 @@ def test_ascent_beats_random_members():
     assert found.leakage.worst >= 0.99 * exact.max() > 1.1 * np.median(exact)  # a local optimum
 
 
-def test_plans_and_accountants_hold_for_the_set():
+def test_plans_and_accountants_satisfy_the_level_for_the_set():
     rng = np.random.default_rng(6)
     low, high = random_bounds(rng, 3, width=0.05)
     adversary = uncertain(low, high)
@@ -229,7 +229,7 @@ def test_plans_and_accountants_hold_for_the_set():
     assert accountant.remaining() < 1.0
 
 
-def test_with_a_delta_intervals_enter_by_their_profile():
+def test_intervals_under_approximate_dp_use_their_profile():
     adversary = uncertain([[0.7, 0.1], [0.1, 0.7]], [[0.9, 0.3], [0.3, 0.9]])
     worst = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
     bound, member = (
@@ -240,7 +240,7 @@ def test_with_a_delta_intervals_enter_by_their_profile():
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_an_accountant_admits_the_plan_and_counts_what_the_series_counts(seed):
+def test_accountant_admits_the_plan_and_agrees_with_the_series(seed):
     rng = np.random.default_rng(seed)
     bounds = [IntervalMatrix(*random_bounds(rng, 2 + seed, width=0.1)) for _ in range(2)]
     adversary = Adversary(*bounds)
@@ -255,7 +255,7 @@ def test_an_accountant_admits_the_plan_and_counts_what_the_series_counts(seed):
     )
 
 
-def test_a_filter_holds_the_level_after_loud_steps_and_refuses_more():
+def test_filter_satisfies_the_level_after_large_budgets():
     adversary = uncertain([[0.6, 0.1], [0.2, 0.5]], [[0.9, 0.4], [0.5, 0.8]])
     accountant = TemporalAccountant(adversary, alpha=1.0)
     assert accountant.reserve > 0.0
@@ -267,7 +267,7 @@ def test_a_filter_holds_the_level_after_loud_steps_and_refuses_more():
         assert temporal_leakage(adversary, whole).worst <= 1.0
 
 
-def test_a_continual_release_keeps_its_ledger_for_a_set(tmp_path):
+def test_continual_release_with_an_interval_matrix(tmp_path):
     adversary = uncertain([[0.7, 0.1], [0.1, 0.7]], [[0.9, 0.3], [0.3, 0.9]])
     for place in range(2):  # the second one goes on where the first stopped
         accountant = TemporalAccountant(adversary, alpha=1.0)
@@ -283,7 +283,7 @@ def test_a_continual_release_keeps_its_ledger_for_a_set(tmp_path):
         ContinualRelease(DiscreteLaplaceHistogram(2), accountant=narrower, ledger=tmp_path / "set.db")
 
 
-def test_a_metric_counts_by_its_largest_distance_and_a_box_by_its_width():
+def test_metrics_count_by_largest_distance_and_boxes_by_width():
     adversary = uncertain([[0.7, 0.1], [0.1, 0.7]], [[0.9, 0.3], [0.3, 0.9]])
     plain = temporal_leakage(adversary, [0.4, 0.2, 0.4])
     far = temporal_leakage(adversary, [0.2, 0.1, 0.2], accounting=MetricPrivacy([[0, 2], [1, 0]]))
@@ -298,7 +298,7 @@ def test_a_metric_counts_by_its_largest_distance_and_a_box_by_its_width():
     assert limit.temporal == pytest.approx(leakage_supremum(adversary, 0.2).temporal, rel=1e-6)
 
 
-def test_users_who_are_known_exactly_stay_exact_beside_others():
+def test_users_with_known_matrices_stay_exact_beside_intervals():
     walk = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
     users = {"known": walk, "set": uncertain([[0.7, 0.1], [0.1, 0.7]], [[0.8, 0.3], [0.3, 0.8]])}
     series = temporal_leakage(users, [0.3] * 4)
@@ -319,7 +319,7 @@ class ForKnownMatrices(PaperBound):
     takes_sets = False
 
 
-def test_what_is_not_accounted_for_is_refused():
+def test_unsupported_arguments_are_refused():
     adversary = uncertain([[0.7, 0.1], [0.1, 0.7]], [[0.9, 0.3], [0.3, 0.9]])
     with pytest.raises(InputError, match="needs matrices that are known exactly"):
         temporal_leakage(adversary, [0.1], accounting=ForKnownMatrices())

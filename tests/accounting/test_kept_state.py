@@ -40,7 +40,7 @@ def a_case(rng, *, directions=(True, True)):
     return one(), one()
 
 
-def test_a_copy_has_the_budgets_that_are_read_while_it_is_made():
+def test_copy_includes_budgets_read_while_it_is_made():
     first, _ = a_case(np.random.default_rng(1))
     told = TemporalAccountant(first)
     told.spend(0.1)
@@ -64,7 +64,7 @@ def test_a_copy_has_the_budgets_that_are_read_while_it_is_made():
 @pytest.mark.parametrize("alpha", [None, 0.8])
 @pytest.mark.parametrize("directions", [(True, True), (True, False), (False, True)])
 @pytest.mark.parametrize("changes", [False, True])
-def test_it_goes_on_as_if_it_had_been_told_every_budget(alpha, directions, changes):
+def test_resumed_accountant_continues_as_after_a_full_replay(alpha, directions, changes):
     """Random budgets, some as large as there is room for, and another correlation in between."""
     rng = np.random.default_rng([sum(directions), changes, alpha is None, directions[0]])
     first, second = a_case(rng, directions=directions)
@@ -99,7 +99,7 @@ def test_it_goes_on_as_if_it_had_been_told_every_budget(alpha, directions, chang
     assert whole.leakage(spent).worst == pytest.approx(told.leakage(spent).worst, rel=1e-12)
 
 
-def test_a_reserve_that_was_never_left_is_known_again():
+def test_resumed_accountant_has_its_reserve():
     rng = np.random.default_rng(5)
     first, _ = a_case(rng)
     told = TemporalAccountant(first, alpha=0.8)
@@ -114,7 +114,7 @@ def test_a_reserve_that_was_never_left_is_known_again():
 
 
 @pytest.mark.long
-def test_its_size_does_not_grow():
+def test_kept_state_does_not_grow():
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     accountant, sizes = TemporalAccountant(Adversary(matrix, matrix)), []
     for steps in (160, 90):
@@ -124,7 +124,7 @@ def test_its_size_does_not_grow():
     assert sizes[1] < 1.1 * sizes[0]
 
 
-def test_a_copy_goes_its_own_way():
+def test_copy_is_independent():
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     told = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0).spend(0.1)
     resumed = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0)
@@ -135,7 +135,7 @@ def test_a_copy_goes_its_own_way():
     assert resumed.total() == told.total() < other.total()
 
 
-def test_what_is_kept_nowhere():
+def test_no_state_is_kept_where_every_budget_is_needed():
     """Where every budget is needed: another accounting method, and after the last step."""
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     constant = Adversary(matrix, matrix)
@@ -143,7 +143,7 @@ def test_what_is_kept_nowhere():
     assert account_of(TemporalAccountant(constant, alpha=1.0).spend(0.1, last=True)).kept_state() is None
 
 
-def test_a_horizon_and_matrices_that_vary_are_kept():
+def test_horizon_and_time_varying_matrices_are_kept():
     one, two = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]]), TransitionMatrix([[0.6, 0.4], [0.1, 0.9]])
     varying = Adversary([one, two] * 3 + [one], [two, one] * 3 + [two])
     for told in (
@@ -156,7 +156,7 @@ def test_a_horizon_and_matrices_that_vary_are_kept():
         assert answers(resumed.spend(0.05)) == answers(told.spend(0.05))
 
 
-def test_a_state_that_does_not_fit_is_refused():
+def test_inconsistent_state_is_refused():
     two = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     state = account_of(TemporalAccountant(Adversary(two, two), alpha=1.0).spend(0.1)).kept_state()
 

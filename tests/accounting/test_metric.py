@@ -79,7 +79,7 @@ def rows_of(kind, n, rng):
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "tied", "nearly deterministic"])
 @pytest.mark.parametrize(("n", "longest", "count"), [(2, 6, 200), (3, 5, 250), (4, 4, 60)])
-def test_never_below_the_definition_and_never_above_the_paper(kind, n, longest, count):
+def test_metric_bound_lies_between_the_definition_and_the_paper(kind, n, longest, count):
     """2,040 cases in all; every output of the worst mechanism is enumerated."""
     rng = np.random.default_rng([n, len(kind)])
     for _ in range(count):
@@ -111,7 +111,7 @@ def test_never_below_the_exact_leakage(kind):
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "tied", "nearly deterministic"])
-def test_a_metric_that_is_no_box_is_bounded_pair_by_pair(kind):
+def test_metric_that_is_not_a_box_is_bounded_pair_by_pair(kind):
     """Between what the largest box within the metric leaks exactly, and the paper's bound."""
     rng = np.random.default_rng([7, len(kind)])
     for _ in range(10):
@@ -134,7 +134,7 @@ def test_a_metric_that_is_no_box_is_bounded_pair_by_pair(kind):
             found.witness()
 
 
-def test_matrices_that_vary_with_time_are_bounded_too():
+def test_time_varying_matrices_are_bounded():
     rng = np.random.default_rng(7)
     for _ in range(40):
         steps, n = 4, 3
@@ -147,7 +147,7 @@ def test_matrices_that_vary_with_time_are_bounded_too():
             assert (getattr(found, direction) >= true - ROUNDING).all()
 
 
-def test_metric_privacy_is_bounded_for_its_worst_mechanism():
+def test_bound_covers_the_worst_metric_private_mechanism():
     rng = np.random.default_rng(8)
     for _ in range(60):
         n, steps = 3, 4
@@ -176,7 +176,7 @@ def test_metric_privacy_is_bounded_for_its_worst_mechanism():
         np.testing.assert_allclose(found.epsilons, epsilons * metric.max())
 
 
-def test_symmetry_leaves_nothing_to_gain():
+def test_symmetric_matrices_attain_the_papers_bound():
     matrix = smoothed_correlation(strongest_correlation(8), s=0.02)
     adversary = Adversary(matrix, matrix)
     paper = temporal_leakage(adversary, [0.3] * 15, accounting=PaperBound())
@@ -191,7 +191,7 @@ def sleep():
     return next(estimate_adversaries(load_sample()))
 
 
-def test_the_known_numbers(sleep):
+def test_known_values(sleep):
     """The table of the theory notes, and the audit of the bundled sample, to three digits."""
     past = Adversary(sleep.backward)
     for epsilon, paper, pairs in ((0.1, 0.692, 0.4385), (0.5, 4.486, 2.296)):
@@ -207,7 +207,7 @@ def test_the_known_numbers(sleep):
 
 
 @pytest.mark.parametrize("known", EXACT_VALUES["cases"], ids=lambda known: f"{known['name']} {known['epsilon']}")
-def test_the_numbers_beside_the_exact_ones(known, sleep):
+def test_known_values_beside_the_exact_ones(known, sleep):
     matrices = [known.get(name) for name in ("backward_matrix", "forward_matrix")]
     adversary = sleep if known["name"] == "sample" else Adversary(*map(TransitionMatrix, matrices))
     found = pair_by_pair(adversary, np.full(known["T"], known["epsilon"]))
@@ -237,15 +237,15 @@ def naive(matrix, epsilons):
     [[0.2] * 300, [5.0] + [0.01] * 200, [0.1] * 100 + [0.0] * 5 + [0.3] * 100, [0.3] * 90 + [0.1] * 90 + [0.3] * 90],
     ids=["constant", "spike", "pause", "levels"],
 )
-def test_a_settled_metric_is_neither_below_nor_far_above(sleep, epsilons):
+def test_converged_metric_is_a_tight_upper_bound(sleep, epsilons):
     found = pair_by_pair(Adversary(sleep.backward), epsilons).evidence.past
     expected = naive(sleep.backward, epsilons)
     assert (np.array(found) >= expected - 1e-14).all()
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11)
 
 
-def test_a_metric_that_hardly_moves_is_not_taken_for_settled():
-    """It grows by 4e-15 of its largest entry a step, for ever: what looks settled is not raised only if that is shown."""
+def test_slowly_growing_metric_is_not_treated_as_converged():
+    """The metric grows by 4e-15 of its largest entry per step without limit: convergence has to be proved."""
     small, far = 1e-8, 1e7
     rows = [[1 - small, 0, small, 0], [0, 1, 0, 0], [0, 0.5, 0.5, 0], [0, 0.5, 0.5, 0]]
     metric = np.array([[0, 0, 1, far], [0, 0, 1, far], [1, 1, 0, far], [far, far, far, 0]])
@@ -263,7 +263,7 @@ def no_box(n):
     return np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(float)
 
 
-def test_without_correlation_each_release_stands_alone():
+def test_without_correlation_leakage_is_that_of_each_release():
     metric = no_box(6)
     series = temporal_leakage(Adversary(), [0.1, 0.2], accounting=MetricPrivacy(metric))
     assert series.accounting.name == "metric"
@@ -294,7 +294,7 @@ def test_windows_use_the_tighter_ends(sleep):
 
 @settings(max_examples=25)
 @given(matrices(max_n=4, kinds=("integers", "zeros", "scaled")), st.floats(0.05, 2.0), st.integers(0, 3))
-def test_more_budget_never_leaks_less(matrix, epsilon, at):
+def test_leakage_is_monotone_in_the_budgets(matrix, epsilon, at):
     epsilons = np.full(4, epsilon)
     less = pair_by_pair(Adversary(matrix, matrix), epsilons)
     epsilons[at] *= 1.5
@@ -315,7 +315,7 @@ def test_several_users():
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.01, 0.1, 0.5, 1.0, 5.0])
-def test_the_supremum_is_met_from_below_by_long_series(sleep, epsilon):
+def test_long_series_approach_the_supremum_from_below(sleep, epsilon):
     limit, series = limit_pair_by_pair(sleep, epsilon), pair_by_pair(sleep, np.full(600, epsilon))
     paper, exact = (leakage_supremum(sleep, epsilon, accounting=method_of(bound)) for bound in ("paper", "exact"))
     for direction in DIRECTIONS:
@@ -325,7 +325,7 @@ def test_the_supremum_is_met_from_below_by_long_series(sleep, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5])
-def test_the_supremum_under_a_metric_is_met_from_below_by_long_series(sleep, epsilon):
+def test_long_series_approach_the_supremum_of_a_metric_from_below(sleep, epsilon):
     limit = leakage_supremum(sleep, epsilon, accounting=MetricPrivacy(no_box(5)))
     assert limit.accounting.name == "metric"
     series = temporal_leakage(sleep, np.full(600, epsilon), accounting=MetricPrivacy(no_box(5)))
@@ -334,7 +334,7 @@ def test_the_supremum_under_a_metric_is_met_from_below_by_long_series(sleep, eps
         assert reached <= getattr(limit, direction) <= reached * (1.0 + 1e-9) + 1e-12
 
 
-def test_the_certificates_are_not_raised_by_a_step_of_another_solver(sleep):
+def test_certificates_are_confirmed_by_another_solver(sleep):
     limit = leakage_supremum(sleep, 0.2, accounting=MetricPrivacy(no_box(5)))
     for matrix, metric in ((sleep.backward, limit.evidence.backward), (sleep.forward, limit.evidence.forward)):
         assert (highs_lift(matrix.dense(), metric) + 0.2 * no_box(5) <= metric + 1e-9).all()
@@ -352,7 +352,7 @@ def test_a_ring_has_a_supremum_where_the_paper_has_none():
 
 
 @pytest.mark.parametrize("rows", [np.eye(5), np.eye(4)[[1, 2, 3, 0]]], ids=["identity", "permutation"])
-def test_what_is_remembered_for_ever_has_no_supremum(rows):
+def test_permanent_memory_has_no_supremum(rows):
     limit = leakage_supremum(Adversary(TransitionMatrix(rows)), 0.1, accounting=MetricPrivacy(no_box(len(rows))))
     assert limit.temporal == math.inf
     assert limit.evidence.backward is None
@@ -387,7 +387,7 @@ OSCILLATING = [
     ],
 )
 def test_a_metric_with_zeros_has_a_supremum_above_its_series(rows, metric, epsilon):
-    """What no release tells apart directly is still told apart by what follows."""
+    """States that no release distinguishes directly are distinguished by the states that follow."""
     adversary = Adversary(TransitionMatrix(rows))
     limit = limit_pair_by_pair(adversary, epsilon, metric)
     series = pair_by_pair(adversary, np.full(400, epsilon), metric)
@@ -404,7 +404,7 @@ def test_a_metric_with_zeros_has_a_supremum_above_its_series(rows, metric, epsil
         assert reached.attained.backward.max() <= shown.backward
 
 
-def test_a_chain_that_swings_has_its_supremum_where_the_series_ends():
+def test_supremum_of_an_oscillating_chain_is_the_limit_of_the_series():
     rows = np.array([[0.33, 0.27, 0.4], [1.0, 4.61e-11, 7.4734e-10], [1.0, 4.62e-11, 7.4737e-10]])
     adversary = Adversary(TransitionMatrix(rows / rows.sum(axis=1, keepdims=True)))
     metric = [[0, 3.0, 1.0], [3.0, 0, 2.0], [1.0, 2.0, 0]]
@@ -416,7 +416,7 @@ def test_a_chain_that_swings_has_its_supremum_where_the_series_ends():
     assert reached <= exact.temporal <= reached * (1.0 + 1e-9)
 
 
-def test_an_entry_that_no_sum_sees_can_be_the_one_that_leaks():
+def test_entry_below_rounding_can_determine_the_leakage():
     rows = [[0.7, 0.3, 0.0], [0.375, 0.625, 1e-17], [0.7, 0.3, 0.0]]
     adversary = Adversary(TransitionMatrix(rows))
     for level in (40.0, 50.0, 500.0):
@@ -453,7 +453,7 @@ def test_the_boundary_case_of_the_paper_has_no_supremum():
         assert math.isfinite(limit_pair_by_pair(Adversary(matrix), epsilon).backward) == finite
 
 
-def test_a_table_with_names_is_brought_into_order():
+def test_labelled_table_is_reordered():
     states = ["a", "b", "c"]
     matrix = TransitionMatrix([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]], states=states)
     distances = pd.DataFrame([[0, 1, 2.0], [1, 0, 1], [2, 1, 0]], index=states, columns=states)
@@ -479,7 +479,7 @@ BAD_METRICS = [
 
 
 @pytest.mark.parametrize(("metric", "message"), BAD_METRICS, ids=[message for _, message in BAD_METRICS])
-def test_what_is_no_metric_is_refused(metric, message):
+def test_invalid_metrics_are_refused(metric, message):
     matrix = TransitionMatrix([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]])
     for method in (MetricPrivacy, PaperBound):
         with pytest.raises(InputError, match=message):
@@ -508,6 +508,6 @@ def test_other_bad_arguments_are_refused(sleep):
         leakage_supremum(Adversary([RING, RING]), 0.1, accounting=MetricPrivacy(no_box(6)))
 
 
-def test_a_pair_is_two_values_even_where_nothing_leaks(sleep):
+def test_worst_pair_has_two_states_even_without_leakage(sleep):
     pairs = temporal_leakage(sleep, [0.0] * 3, accounting=MetricPrivacy(no_box(5))).evidence
     assert pairs.worst_pair(0) == ("W", "R")

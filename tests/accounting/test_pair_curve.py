@@ -64,7 +64,7 @@ def divergence(row, other, gamma):
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
-def test_never_below_the_definition_for_any_pair_and_never_above_one_curve(seed):
+def test_curves_of_pairs_lie_between_the_definition_and_the_common_curve(seed):
     """2,050 finite mechanisms, every sequence of whose outputs is enumerated; fifty of them in every run."""
     rng = np.random.default_rng(seed)
     for _ in range(400 if seed else 50):
@@ -106,7 +106,7 @@ def joint(*parts):
 
 @pytest.mark.long
 @pytest.mark.parametrize(("seed", "count"), [(0, 12), pytest.param(1, 300, marks=pytest.mark.slow)])
-def test_other_mechanisms_at_every_step_one_direction_zeros_windows_and_suprema(seed, count):
+def test_varying_mechanisms_single_directions_zeros_windows_and_suprema(seed, count):
     """Every sequence of outputs is enumerated, with tables that rule outputs out, deltas from 1e-9 to 0.3, and coarse grids."""
     rng = np.random.default_rng(seed)
     for case in range(count):
@@ -173,7 +173,7 @@ def best_test(rows, D, h, i, j, k):
     return -found.fun
 
 
-def test_the_best_tests_are_those_of_a_linear_program():
+def test_optimal_tests_agree_with_a_linear_program():
     rng, h = np.random.default_rng(5), 0.1
     for _ in range(25):
         n, m, size = int(rng.integers(2, 6)), int(rng.integers(2, 6)), 31
@@ -197,8 +197,8 @@ def test_the_best_tests_are_those_of_a_linear_program():
             )  # HiGHS solves to 1e-7; curves are raised against ties, tails are cut
 
 
-def test_a_search_that_stopped_early_leaves_no_kink_in_what_arrives():
-    """A value far out that is a millionth too high made a composition lose all of it: the rest is convex, and tells better."""
+def test_incoming_curve_is_made_convex_after_an_early_stop():
+    """A tail point that was 1e-6 too high made a composition lose the tail; the convex rest is a tighter bound."""
     h, far = 0.001, 4000
     one, other = (np.array(row) for row in ([0.5, 0.3, 0.2, 1e-8], [0.2, 0.3, 0.5, 1e-11]))
     true = np.array([divergence(one, other, math.exp(k * h)) for k in range(far)])
@@ -209,8 +209,8 @@ def test_a_search_that_stopped_early_leaves_no_kink_in_what_arrives():
     assert (true <= raised * (1 + 1e-12) + 1e-300).all() and np.abs(raised - true).max() < 2e-8
 
 
-def test_pure_mechanisms_leak_what_the_metric_says():
-    """A delta as small as it may be: the epsilon of each pair is then what two values are told apart by without one."""
+def test_pure_mechanisms_agree_with_metric_privacy():
+    """At the smallest delta, the epsilon of each pair is the pure leakage by which its states are distinguished."""
     rng = np.random.default_rng(2)
     for _ in range(2):
         n = 3
@@ -235,7 +235,7 @@ def test_pure_mechanisms_leak_what_the_metric_says():
     assert 0.9 * pure.worst < pairs.worst <= pure.worst * (1 + 1e-9)
 
 
-def test_two_values_that_may_change_places_have_one_curve():
+def test_two_exchangeable_states_have_one_curve():
     rng = np.random.default_rng(4)
     for _ in range(5):
         p, q, s = (*rng.uniform(0.0, 1.0, 2), rng.uniform(3.0, 20.0))
@@ -244,8 +244,8 @@ def test_two_values_that_may_change_places_have_one_curve():
         assert pairs.temporal == pytest.approx(one.temporal, abs=1e-4)
 
 
-def test_the_numbers_of_the_theory(sample):
-    """One curve says 0.643; the release itself, simulated with 60,000 draws, leaks 0.465."""
+def test_values_of_the_theory_chapter(sample):
+    """The common curve gives 0.643; the release, simulated with 60,000 draws, leaks 0.465."""
     adversary, noise = Adversary(backward=sample[0]), GaussianNoise(10.0, sensitivity=math.sqrt(2.0))
     series = temporal_leakage(adversary, [noise] * 25, accounting=ApproximateDP(1e-3))
     assert series.accounting.pairwise is True and series.evidence.pairs is not None
@@ -256,7 +256,7 @@ def test_the_numbers_of_the_theory(sample):
 
 
 @pytest.mark.long
-def test_a_supremum_is_what_no_further_step_raises(sample):
+def test_further_steps_do_not_raise_the_supremum(sample):
     adversary, noise = Adversary(*sample), DiscreteGaussianNoise(12.0)
     by_pairs = ApproximateDP(1e-2, pairwise=True, grid=0.003)
     limits = leakage_supremum(adversary, noise, accounting=by_pairs)
@@ -291,7 +291,7 @@ def test_noise_that_varies_windows_and_evidence(sample):
     assert (copy.evidence.metric(3) == evidence.metric(3)).all()
 
 
-def test_what_is_refused(sample):
+def test_invalid_arguments_are_refused(sample):
     adversary = Adversary(*sample)
     noise = [GaussianNoise(10.0, sensitivity=1.0)] * 2
     with pytest.raises(InputError, match="1e-09 or more"):
@@ -303,14 +303,14 @@ def test_what_is_refused(sample):
     assert temporal_leakage(adversary, noise, accounting=ApproximateDP(1e-12)).accounting.pairwise is False
 
 
-def test_a_delta_that_a_guarantee_loses_is_never_forgotten_too_early():
+def test_grid_covers_the_infinite_loss_of_a_guarantee():
     """An infinite loss is spread over finite ones by the correlation: the grid reaches that far."""
     rows = TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.2, 0.7]])
     pairs, one = both_kinds(Adversary(rows), [PrivacyGuarantee(0.1, 1e-4)] * 4, 5e-4, 0.01)
     assert (pairs.backward <= one.backward).all() and pairs.backward[-1] > pairs.epsilons[-1]
 
 
-def test_of_a_set_of_matrices_one_curve_for_all_pairs_is_the_default():
+def test_interval_matrices_use_a_common_curve_by_default():
     known = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.2, 0.2, 0.6]])
     within = Adversary(IntervalMatrix.around(known, width=0.05))
     assert goes_by_pairs(Adversary(known)) and not goes_by_pairs(within)

@@ -33,7 +33,7 @@ def following(*sides, phase=0):
     return Adversary(*(Periodic(one, phase=phase) for one in sides))
 
 
-def test_a_release_begins_at_its_phase():
+def test_release_starts_at_its_phase():
     clock = following([NIGHT, DAY], [DAY, NIGHT], phase=1)
     assert (clock.period, clock.n_steps) == (2, None)
     whole = clock.over(4)
@@ -44,7 +44,7 @@ def test_a_release_begins_at_its_phase():
 
 
 @pytest.mark.parametrize("phase", [0, 1])
-def test_no_horizon_passes_the_supremum_and_long_ones_come_close(phase):
+def test_series_stay_below_the_supremum_and_approach_it(phase):
     clock = following([NIGHT, DAY], [DAY, NIGHT], phase=phase)
     limit = leakage_supremum(clock, 0.2)
     long = temporal_leakage(clock, np.full(120, 0.2))
@@ -62,7 +62,7 @@ def test_equal_phases_are_a_constant_matrix():
         assert getattr(limit, name) == pytest.approx(getattr(constant, name), rel=1e-6)
 
 
-def test_a_clock_that_never_forgets_has_no_supremum():
+def test_periodic_chain_without_mixing_has_no_supremum():
     still = TransitionMatrix(np.eye(2))
     assert leakage_supremum(following([still, still]), 0.3).temporal == np.inf
 
@@ -74,7 +74,7 @@ def test_phases_may_be_intervals():
     assert limit.backward > leakage_supremum(following([NIGHT, DAY]), 0.2).backward
 
 
-def test_a_budget_for_ever_holds():
+def test_sustainable_budget_satisfies_the_level():
     clock = following([NIGHT, DAY], [DAY, NIGHT])
     for bound in ("exact", "paper"):
         budget = sustainable_budget(clock, alpha=1.0, accounting=method_of(bound))
@@ -84,7 +84,7 @@ def test_a_budget_for_ever_holds():
     assert temporal_leakage(clock, np.full(80, plan.epsilons[0])).worst <= 1.0
 
 
-def test_a_plan_for_a_horizon_knows_the_phases():
+def test_plan_of_a_horizon_depends_on_the_phases():
     clock = following([NIGHT, DAY], [DAY, NIGHT], phase=1)
     plan = plan_budget(clock, alpha=1.0, horizon=6)
     whole = plan_budget(clock.over(6), alpha=1.0, horizon=6)
@@ -95,7 +95,7 @@ def test_a_plan_for_a_horizon_knows_the_phases():
         TemporalAccountant(clock, alpha=1.0)
 
 
-def test_one_of_several_users_may_follow_a_clock():
+def test_one_of_several_users_may_be_periodic():
     users = {"calm": Adversary(DAY, DAY), "clock": following([NIGHT, DAY], [DAY, NIGHT])}
     together = leakage_supremum(users, 0.2)
     each = [leakage_supremum(user, 0.2).temporal for user in users.values()]
@@ -104,7 +104,7 @@ def test_one_of_several_users_may_follow_a_clock():
     assert temporal_leakage(users, [0.2] * 5).worst_user == "clock"
 
 
-def test_at_a_delta_any_phase_may_come_at_any_step():
+def test_approximate_dp_assumes_any_phase_at_any_step():
     clock, noise = following([NIGHT, DAY], [DAY, NIGHT]), GaussianNoise(10.0, sensitivity=1.0)
     limit = leakage_supremum(clock, noise, accounting=ApproximateDP(1e-6))
     long = temporal_leakage(clock, [noise] * 30, accounting=ApproximateDP(1e-6))
@@ -113,7 +113,7 @@ def test_at_a_delta_any_phase_may_come_at_any_step():
     assert plan.leakage_to(clock, 20).worst <= 2.0
 
 
-def test_phases_are_counted_and_tied():
+def test_phases_are_estimated_separately_and_tied():
     rng = np.random.default_rng(0)
     codes = rng.integers(2, size=(30, 8))
     clock = estimate_periodic(Trajectories(codes, states=["a", "b"]), period=4, tie=5.0)
@@ -132,7 +132,7 @@ def test_phases_are_counted_and_tied():
     np.testing.assert_allclose(clock.backward.matrices[2].dense(), backward)
 
 
-def test_what_is_no_clock_is_refused():
+def test_invalid_clocks_are_refused():
     data = load_sample()  # 47 steps
     with pytest.raises(InputError, match="does not divide the 47 steps"):
         estimate_periodic(data, period=24)

@@ -40,7 +40,7 @@ def people(kind, count, *, seed=0):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("kind", "epsilon"), [("random", 0.7), ("staying", 0.1), ("zeros", 0.1)])
-def test_a_distribution_has_what_everybody_leaks_alone(kind, epsilon):
+def test_distribution_contains_the_supremum_of_each_user(kind, epsilon):
     everybody = list(people(kind, 8))
     found = leakage_distribution(everybody, epsilon=epsilon)
     for name, leakage in zip(found.names, found.leakage, strict=True):
@@ -50,8 +50,8 @@ def test_a_distribution_has_what_everybody_leaks_alone(kind, epsilon):
 
 
 @pytest.mark.parametrize("kind", ["random", "staying", "zeros"])
-def test_what_leaks_for_ever_is_what_a_long_past_and_future_leak_to_sixty_digits(kind):
-    """Half of each row is the same for all values, so that 50 steps either way are as good as for ever."""
+def test_suprema_agree_with_long_series_in_60_digit_arithmetic(kind):
+    """Half of each row is the same for all states, so 50 steps in each direction approximate the infinite horizon."""
     everybody = []
     for k, one in enumerate(people(kind, 12, seed=1)):
         matrices = [None if not way else 0.5 * way.dense() + 0.5 / len(STATES) for way in (one.backward, one.forward)]
@@ -67,8 +67,8 @@ def test_what_leaks_for_ever_is_what_a_long_past_and_future_leak_to_sixty_digits
         assert exact * (1.0 - 1e-9) <= found.evidence.temporal <= exact * (1.0 + 1e-12)
 
 
-def test_a_distribution_asks_again_about_those_without_a_certificate():
-    """Who never leaves a value leaks without bound; who leaves one for good, up to a limit that the paper's bound is not."""
+def test_users_without_a_certificate_are_solved_separately():
+    """A state that is never left has no supremum; a transient state has one, which differs from the paper's bound."""
     lasting = Adversary(TransitionMatrix([[0.7, 0.3, 0.0], [0.4, 0.5, 0.1], [0.2, 0.2, 0.6]], tuple("abc")))
     leaving = Adversary(TransitionMatrix([[0.8, 0.2, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]], tuple("abc")))
     stuck = Adversary(TransitionMatrix(np.eye(3), tuple("abc")))

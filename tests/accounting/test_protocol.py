@@ -96,7 +96,7 @@ class TestCurve(Contract):
         "approximate", ApproximateDP(DELTA, pairwise=False, grid=0.01), worst_mechanism, online="approximate"
     )
 
-    def test_never_below_the_definition(self, rng):
+    def test_leakage_is_never_below_the_definition(self, rng):
         """At a delta: the hockey-stick divergence of all sequences of outputs of a finite mechanism."""
         for n_steps in (None, 4):
             adversary = adversaries(rng, n_steps)
@@ -120,7 +120,7 @@ class TestCurve(Contract):
             assert odometer.total() == pytest.approx(odometer.leakage().worst, rel=1e-6)
             assert odometer.total() >= odometer.leakage().worst * (1.0 - 1e-12)
 
-    def test_a_noise_that_lasts_holds_the_level(self, rng):
+    def test_sustainable_noise_satisfies_the_level(self, rng):
         adversary = adversaries(rng)
         method = ApproximateDP(DELTA, pairwise=False, grid=0.02)
         epsilon = method.sustainable_epsilon([adversary], 1.0)
@@ -128,7 +128,7 @@ class TestCurve(Contract):
         assert temporal_leakage(adversary, np.full(TAIL, epsilon), accounting=method).worst <= 1.0
 
     @pytest.mark.parametrize("asked", [{}, {"reserve": 0.1}, {"horizon": 5}])
-    def test_nothing_is_chosen_as_one_goes(self, asked):
+    def test_adaptive_filter_is_refused(self, asked):
         with pytest.raises(BudgetError, match=r"hockey-stick divergences do not compose along paths.*plan_noise"):
             self.tested.accountant(Adversary(), alpha=1.0, **asked)
 
@@ -136,7 +136,7 @@ class TestCurve(Contract):
 # What several methods share, once
 
 
-def test_users_whose_states_are_in_another_order_have_the_metric_in_that_order():
+def test_metric_follows_the_order_of_states_of_each_user():
     """A table with names is put in order for each user; the accountant counts as the series does."""
     pd = pytest.importorskip("pandas")
     rows = np.array([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.1, 0.6]])
@@ -158,14 +158,14 @@ def test_users_whose_states_are_in_another_order_have_the_metric_in_that_order()
 
 
 @pytest.mark.parametrize("method", [MetricPrivacy, PaperBound])
-def test_distances_below_one_leave_more_than_the_level(method):
+def test_distances_below_one_allow_budgets_above_alpha(method):
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     near = [[0.0, 0.1], [0.1, 0.0]]
     accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, horizon=3, accounting=method(near))
     assert accountant.remaining(last=True) == pytest.approx(10.0, rel=1e-9)
 
 
-def test_asking_for_the_name_does_not_choose_the_grid():
+def test_reading_the_accounting_method_does_not_fix_the_grid():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     asked, silent = (TemporalAccountant(Adversary(matrix, matrix), accounting=ApproximateDP(1e-6)) for _ in range(2))
     assert asked.accounting.pairwise is False

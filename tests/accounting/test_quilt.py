@@ -76,7 +76,7 @@ def correlated_cases(rng, n_cases):
         yield table, initial, forward, adversary, epsilons
 
 
-def test_never_below_the_leakage_of_mechanisms_with_shared_noise():
+def test_bound_covers_mechanisms_with_shared_noise():
     rng = np.random.default_rng(0)
     tightness = []
     for table, initial, forward, adversary, epsilons in correlated_cases(rng, 100):
@@ -91,7 +91,7 @@ def test_never_below_the_leakage_of_mechanisms_with_shared_noise():
 
 
 @pytest.mark.slow
-def test_never_below_the_leakage_of_five_hundred_mechanisms_with_shared_noise():
+def test_bound_covers_five_hundred_mechanisms_with_shared_noise():
     rng = np.random.default_rng(1)
     for table, initial, forward, adversary, epsilons in correlated_cases(rng, 500):
         bound = temporal_leakage(adversary, epsilons, accounting=QUILT)
@@ -108,7 +108,7 @@ def random_case(rng):
 
 
 @pytest.mark.parametrize("n_cases", [60, pytest.param(2000, marks=pytest.mark.slow)])
-def test_never_below_the_exact_leakage_of_independent_noise_which_is_the_lower_side(n_cases):
+def test_bound_covers_the_exact_leakage_of_independent_noise(n_cases):
     rng = np.random.default_rng(2)
     for _ in range(n_cases):
         adversary, epsilons = random_case(rng)
@@ -142,7 +142,7 @@ def by_hand(backward, forward, epsilons, t):
     return best[~np.eye(n, dtype=bool)].max()
 
 
-def test_it_is_the_smallest_over_all_quilts():
+def test_bound_is_the_smallest_over_all_quilts():
     rng = np.random.default_rng(3)
     for _ in range(60):
         n, n_steps = int(rng.integers(2, 5)), int(rng.integers(1, 8))
@@ -159,7 +159,7 @@ def test_published_values():
     assert leakage_supremum(adversary, 0.1).temporal == pytest.approx(0.586, abs=5e-4)
 
 
-def test_every_matrix_of_an_interval_is_covered():
+def test_bound_covers_every_matrix_of_an_interval():
     rng = np.random.default_rng(4)
     known = sticky(3, stays=(0.6, 0.9))
     bound = temporal_leakage(Adversary(known, known), [0.2] * 8, accounting=QUILT)
@@ -174,7 +174,7 @@ def test_every_matrix_of_an_interval_is_covered():
         assert (one.temporal <= bound.temporal * (1.0 + 1e-12)).all()
 
 
-def test_a_clock_has_suprema_and_budgets():
+def test_periodic_correlation_has_suprema_and_budgets():
     each = [TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.9, 0.6, 0.7)]
     adversary = Adversary(Periodic(each), Periodic(each))
     limit = leakage_supremum(adversary, 0.1, accounting=QUILT).temporal
@@ -184,7 +184,7 @@ def test_a_clock_has_suprema_and_budgets():
     assert temporal_leakage(adversary, [budget] * 90, accounting=QUILT).worst <= 1.0
 
 
-def test_a_chain_that_never_forgets_has_no_supremum_and_no_sustainable_budget():
+def test_chain_without_mixing_has_no_supremum_or_sustainable_budget():
     adversary = Adversary(np.eye(2), np.eye(2))
     assert leakage_supremum(adversary, 0.1, accounting=QUILT).temporal == math.inf
     assert sustainable_budget(adversary, alpha=1.0, accounting=QUILT) == 0.0

@@ -49,7 +49,7 @@ def test_reference_series_of_other_implementations(reference):
         assert series.backward[-1] == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_papers_recursions_are_evaluated_to_two_ulps_a_step():
+def test_paper_recursion_is_accurate_to_two_ulps_per_step():
     """Against the recursion in 60 digits: what a step loses is no more than two roundings, and the next one passes on less."""
     rng = np.random.default_rng(21)
     for n in (2, 3, 5):
@@ -100,7 +100,7 @@ def short_releases(draw, sizes=(2, 3, 4)):
 
 
 @given(short_releases(), st.sampled_from(["both", "backward", "forward"]))
-def test_the_definition_never_exceeds_what_is_reported(case, known):
+def test_reported_leakage_covers_the_definition(case, known):
     backward, forward, epsilons = case
     if len(epsilons) == 1:
         assert temporal_leakage(Adversary(), epsilons, accounting=PaperBound()).temporal.tolist() == epsilons
@@ -117,7 +117,7 @@ def test_the_definition_never_exceeds_what_is_reported(case, known):
 
 @pytest.mark.parametrize("stay", [0.55, 0.8, 0.97])
 @pytest.mark.parametrize("epsilon", [0.1, 0.7])
-def test_the_definition_meets_the_report_for_symmetric_two_state_matrices(stay, epsilon):
+def test_definition_equals_reported_leakage_for_symmetric_two_state_matrices(stay, epsilon):
     matrix = TransitionMatrix([[stay, 1 - stay], [1 - stay, stay]])
     series = temporal_leakage(Adversary(matrix, matrix), [epsilon] * 5, accounting=PaperBound())
     chain = [matrix.dense()] * 4
@@ -127,7 +127,7 @@ def test_the_definition_meets_the_report_for_symmetric_two_state_matrices(stay, 
     assert series.temporal == pytest.approx(tpl, rel=1e-12)
 
 
-def test_an_output_at_five_steps_of_four_values_never_exceeds_the_report():
+def test_reported_leakage_covers_outputs_of_five_steps_of_four_states():
     matrix = random_correlation(4, rng=4)
     series = temporal_leakage(Adversary(matrix, matrix), [0.4] * 5, accounting=PaperBound())
     chain = [matrix.dense()] * 4
@@ -151,7 +151,7 @@ def test_leakage_lies_between_the_budget_and_the_sum(one, _, epsilons):
 
 
 @given(matrices(), st.lists(budgets, min_size=1, max_size=8), st.data())
-def test_spending_more_anywhere_never_leaks_less_anywhere(matrix, epsilons, data):
+def test_leakage_is_monotone_in_every_budget(matrix, epsilons, data):
     where = data.draw(st.integers(0, len(epsilons) - 1))
     more = list(epsilons)
     more[where] *= 1.5
@@ -176,7 +176,7 @@ def test_no_correlation_leaks_the_budget_and_the_strongest_leaks_the_sum(bound):
     assert series.temporal == pytest.approx([1.3] * 3)
 
 
-def test_a_step_that_is_not_published_still_leaks_through_its_neighbours(bound):
+def test_unpublished_step_leaks_through_its_neighbours(bound):
     matrix = TransitionMatrix([[0.9, 0.1], [0.1, 0.9]])
     series = temporal_leakage(Adversary(matrix, matrix), [1.0, 0.0, 1.0], accounting=method_of(bound))
     loss = matrix.leakage_profile().loss(1.0)
@@ -222,7 +222,7 @@ def test_users_whose_worst_directions_differ(bound):
     assert {member.name for member in series.members} == {"user 0", "user 1"}
 
 
-def test_matrices_that_vary_with_time(bound):
+def test_time_varying_matrices(bound):
     first, second = TransitionMatrix([[1.0, 0.0], [0.0, 1.0]]), TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
     series = temporal_leakage(Adversary(backward=[first, second]), [0.1, 0.2, 0.4], accounting=method_of(bound))
     assert series.backward == pytest.approx([0.1, 0.3, 0.4])
@@ -258,7 +258,7 @@ def test_the_supremum_over_users_and_directions(bound):
         leakage_supremum(Adversary([mild, mild]), 0.1, accounting=method_of(bound))
 
 
-def test_a_series_cannot_go_stale(bound):
+def test_arrays_of_a_series_are_read_only(bound):
     series = temporal_leakage(Adversary(), [0.1, 0.2], accounting=method_of(bound))
     with pytest.raises(ValueError, match="read-only"):
         series.temporal[0] = 0.0
@@ -277,12 +277,12 @@ def test_a_series_cannot_go_stale(bound):
         ("0.1", "expected numbers or mechanisms"),
     ],
 )
-def test_bad_budgets_are_refused(epsilons, message):
+def test_invalid_budgets_are_refused(epsilons, message):
     with pytest.raises(BudgetError, match=message):
         temporal_leakage(Adversary(), epsilons)
 
 
-def test_what_is_no_adversary_is_refused():
+def test_invalid_adversaries_are_refused():
     with pytest.raises(InputError, match="expected an Adversary"):
         temporal_leakage([TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])], [0.1])
     with pytest.raises(InputError, match="two adversaries are named 'x'"):
@@ -291,7 +291,7 @@ def test_what_is_no_adversary_is_refused():
         temporal_leakage([], [0.1])
 
 
-def test_each_of_many_users_is_accounted_for_as_if_alone(rng):
+def test_many_users_are_accounted_for_as_each_alone(rng):
     matrices = [TransitionMatrix(rng.dirichlet(np.full(4, 0.5), 4)) for _ in range(6)]
     users = [Adversary(*pair) for pair in zip(matrices[:4], matrices[2:], strict=True)] + [Adversary()]
     spent = rng.uniform(0.0, 1.0, 6)
@@ -372,7 +372,7 @@ def test_long_series_of_many_users(rng):
         series.epsilons[0] = 1.0
 
 
-def test_a_series_of_a_hundred_thousand_steps_settles_at_its_supremum(bound):
+def test_series_of_a_hundred_thousand_steps_converges_to_its_supremum(bound):
     matrix = random_correlation(12, rng=0)
     series = temporal_leakage(Adversary(matrix), np.full(100_000, 0.4), accounting=method_of(bound))
     assert series.backward[-1] == pytest.approx(

@@ -31,7 +31,7 @@ def geometric(scale, reach=60):
     return {k: (1 - ratio) / (1 + ratio) * ratio ** abs(k) for k in range(-reach, reach + 1)}
 
 
-def test_a_replaced_row_of_a_histogram_costs_two_moves_and_no_less():
+def test_replaced_row_of_a_histogram_costs_exactly_two_moves():
     """Two counts with noise that hides a row more or less at 0.5: every output, where one person's state is replaced."""
     noise, epsilon = geometric(2.0), 0.5
     outputs = list(itertools.product(range(-40, 41), repeat=2))
@@ -58,7 +58,7 @@ def delta_of(one, two, epsilon):
     return max(hockey_stick(one, two, epsilon), hockey_stick(two, one, epsilon))
 
 
-def test_epsilon_and_delta_hold_over_two_moves_for_random_mechanisms():
+def test_guarantee_over_two_moves_covers_random_mechanisms():
     rng, told = np.random.default_rng(1), 0
     for _ in range(400):
         left, middle, right = rng.dirichlet(np.full(4, 2.0), size=3)
@@ -72,7 +72,7 @@ def test_epsilon_and_delta_hold_over_two_moves_for_random_mechanisms():
 
 
 def test_delta_over_two_moves_is_attained():
-    """Two outputs, each move as bad as its promise: twice delta would be too little."""
+    """Two outputs, each move as bad as its guarantee allows: twice delta would be too small."""
     epsilon, delta, first = 0.8, 0.01, 0.02
     second = math.exp(epsilon) * first + delta
     third = math.exp(epsilon) * second + delta
@@ -84,7 +84,7 @@ def test_delta_over_two_moves_is_attained():
     assert made.delta > 2.5 * delta
 
 
-def test_rho_over_two_moves_is_that_of_gaussian_noise_moved_twice_as_far():
+def test_rho_over_two_moves_equals_gaussian_noise_at_twice_the_distance():
     """Renyi divergences of two Gaussians, summed over a fine grid."""
     scale, rho = 3.0, 1.0 / 18.0
     x = np.linspace(-40.0, 40.0, 100_001)
@@ -94,7 +94,7 @@ def test_rho_over_two_moves_is_that_of_gaussian_noise_moved_twice_as_far():
         assert found == pytest.approx(over_moves(ConcentratedGuarantee(rho), 2).rho * order, rel=1e-6)
 
 
-def test_one_move_is_the_promise_itself_and_others_are_refused():
+def test_one_move_is_the_guarantee_itself_and_invalid_moves_are_refused():
     assert over_moves(0.1, 1) == 0.1
     assert 0.3 <= over_moves(0.1, 3) < 0.3 + 1e-14
     for moves in (0, -1, 1.5, True, "2"):
@@ -105,12 +105,12 @@ def test_one_move_is_the_promise_itself_and_others_are_refused():
 @pytest.mark.parametrize(
     ("given", "more"), [((math.inf,), {}), ((math.nan,), {}), ((1.0,), {"delta": 1.0}), ((), {"rho": math.inf})]
 )
-def test_what_bounds_nothing_is_refused(given, more):
+def test_guarantee_without_a_bound_is_refused(given, more):
     with pytest.raises(BudgetError, match="finite budget"):
         promise(*given, **more)
 
 
-def test_a_promise_is_charged_to_everybody_around_or_to_nobody():
+def test_charge_applies_to_all_enclosing_accountants_or_none():
     lifetime = TemporalAccountant(Adversary(WALK, WALK))
     day = TemporalAccountant(Adversary(WALK, WALK), alpha=0.5)
     with lifetime:
@@ -120,7 +120,7 @@ def test_a_promise_is_charged_to_everybody_around_or_to_nobody():
     assert day.spent.tolist() == lifetime.spent.tolist() == [0.3]
 
 
-def test_a_delta_goes_to_an_accountant_at_a_delta():
+def test_delta_requires_an_accountant_of_approximate_dp():
     with pytest.raises(BudgetError, match="counts epsilons with delta = 0"):
         charge(TemporalAccountant(Adversary(WALK, WALK)), PrivacyGuarantee(0.1, 1e-9))
     accountant = TemporalAccountant(Adversary(WALK, WALK), accounting=ApproximateDP(1e-6))
@@ -129,7 +129,7 @@ def test_a_delta_goes_to_an_accountant_at_a_delta():
     assert len(accountant) == 2
 
 
-def test_a_metric_that_counts_less_is_refused():
+def test_accountant_of_a_metric_is_refused():
     accountant = TemporalAccountant(Adversary(WALK, WALK), accounting=MetricPrivacy([[0.0, 0.5], [0.5, 0.0]]))
     with pytest.raises(InputError, match="may distinguish any two states"):
         charge(accountant, 0.1)

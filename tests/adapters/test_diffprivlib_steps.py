@@ -28,7 +28,7 @@ def histogram(epsilon, **more):
     return dpl.tools.histogram(VALUES, epsilon=epsilon, bins=2, range=(0.0, 1.0), **more)
 
 
-def test_a_step_is_paid_before_anything_in_it_is_answered():
+def test_step_is_charged_before_its_queries_are_answered():
     temporal = accountant(alpha=2.0)
     guarded = adapters.diffprivlib(temporal)
     with guarded.step(epsilon=0.1):
@@ -42,7 +42,7 @@ def test_a_step_is_paid_before_anything_in_it_is_answered():
     assert guarded.spent_budget == [(0.05, 0), (0.05, 0), (0.1, 0), (0.1, 0), (0.1, 0)]
 
 
-def test_more_than_the_step_was_charged_for_is_refused_before_it_is_drawn():
+def test_query_beyond_the_charge_of_the_step_is_refused_before_noise_is_drawn():
     guarded = adapters.diffprivlib(accountant())
     with guarded.step(0.1):
         histogram(0.08)
@@ -51,7 +51,7 @@ def test_more_than_the_step_was_charged_for_is_refused_before_it_is_drawn():
     assert guarded.total()[0] == pytest.approx(0.08)
 
 
-def test_nothing_is_answered_outside_of_a_step():
+def test_query_outside_of_a_step_is_refused():
     guarded = adapters.diffprivlib(accountant())
     with pytest.raises(BudgetError, match="no step is open"):
         histogram(0.1, accountant=guarded)
@@ -61,7 +61,7 @@ def test_nothing_is_answered_outside_of_a_step():
         histogram(0.1, accountant=guarded)
 
 
-def test_a_refused_step_is_not_opened_and_not_spent():
+def test_refused_step_is_neither_opened_nor_charged():
     temporal = accountant(alpha=0.5)
     guarded = adapters.diffprivlib(temporal)
     with pytest.raises(LeakageBudgetError), guarded.step(0.3):
@@ -72,7 +72,7 @@ def test_a_refused_step_is_not_opened_and_not_spent():
     assert len(temporal) == 1
 
 
-def test_those_who_replace_a_row_pay_once():
+def test_one_move_is_charged_once():
     temporal = accountant()
     with adapters.diffprivlib(temporal, moves=1).step(0.1):
         dpl.tools.mean(VALUES, epsilon=0.1, bounds=(0.0, 1.0))
@@ -83,7 +83,7 @@ def test_those_who_replace_a_row_pay_once():
         adapters.diffprivlib(dpl.BudgetAccountant())
 
 
-def test_its_histogram_needs_two_moves():
+def test_histogram_of_diffprivlib_needs_two_moves():
     """The noise on two counts that a replaced row moves, as diffprivlib draws it: ratios of its own distribution."""
     epsilon = 0.5
     noise = dpl.mechanisms.Geometric(epsilon=epsilon, sensitivity=1)

@@ -22,7 +22,7 @@ WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 ADVERSARY = Adversary(WALK, WALK)
 
 
-def test_every_composition_is_a_step_and_replacing_moves_twice_as_far():
+def test_every_composition_is_a_step_of_two_moves():
     temporal = TemporalAccountant(ADVERSARY, alpha=1.0)
     events = adapters.dp_accounting(temporal)
     assert events.compose(library.LaplaceDpEvent(20.0), count=3) is events
@@ -35,7 +35,7 @@ def test_every_composition_is_a_step_and_replacing_moves_twice_as_far():
     assert isinstance(events.ledger, library.DpEvent)
 
 
-def test_all_of_the_steps_are_spent_or_none():
+def test_spending_several_steps_is_atomic():
     temporal = TemporalAccountant(ADVERSARY, alpha=0.5)
     events = adapters.dp_accounting(temporal)
     events.compose(library.LaplaceDpEvent(20.0))
@@ -45,7 +45,7 @@ def test_all_of_the_steps_are_spent_or_none():
     assert (len(temporal), events.ledger) == (1, before)
 
 
-def test_what_cannot_be_counted_is_told_in_its_own_words():
+def test_unsupported_events_are_reported_as_the_library_does():
     events = adapters.dp_accounting(TemporalAccountant(ADVERSARY))
     gaussian = library.GaussianDpEvent(10.0)
     assert not events.supports(gaussian)
@@ -61,7 +61,7 @@ def test_what_cannot_be_counted_is_told_in_its_own_words():
     assert len(events.temporal) == 0
 
 
-def test_at_a_delta_any_event_counts():
+def test_approximate_dp_counts_any_event():
     temporal = TemporalAccountant(ADVERSARY, accounting=ApproximateDP(1e-6, grid=1e-2))
     events = adapters.dp_accounting(temporal).compose(library.GaussianDpEvent(10.0), count=2)
     other = TemporalAccountant(ADVERSARY, accounting=ApproximateDP(1e-6, grid=1e-2))

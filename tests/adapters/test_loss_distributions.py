@@ -27,14 +27,14 @@ def leakage(release):
         ({"sensitivity": 2.0}, events.NeighboringRelation.REPLACE_ONE),
     ],
 )
-def test_the_event_and_the_distribution_of_one_noise_leak_the_same(chosen, relation):
+def test_event_and_loss_distribution_of_a_noise_leak_equally(chosen, relation):
     made = pld.from_gaussian_mechanism(NOISE, value_discretization_interval=1e-4, **chosen)
     given = adapters.loss_distribution(made, neighboring_relation=relation)
     of_event = leakage(events.GaussianDpEvent(NOISE))
     assert of_event - 1e-9 <= leakage(given) <= of_event * 1.01
 
 
-def test_a_distribution_for_adding_or_removing_is_refused_rather_than_counted_too_low():
+def test_loss_distribution_of_add_or_remove_is_refused():
     made = pld.from_gaussian_mechanism(NOISE)
     with pytest.raises(InputError, match=r"does not state its neighbouring relation.*adapters.loss_distribution"):
         leakage(made)

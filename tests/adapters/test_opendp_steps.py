@@ -40,7 +40,7 @@ def sum_of_bits(context):
     return context.query().clamp((0, 1)).sum().laplace()
 
 
-def test_every_call_of_a_measurement_is_a_step_that_is_paid_first():
+def test_every_call_of_a_measurement_is_a_step_charged_in_advance():
     temporal = accountant(alpha=0.6)
     noisy = adapters.opendp(dp.m.make_laplace(*COUNTS, scale=10.0), temporal, d_in=2)
     assert [len(noisy([5, 6])), len(noisy([5, 6]))] == [2, 2]
@@ -71,7 +71,7 @@ class Watched:
     [(dp.symmetric_distance(), 2), (dp.insert_delete_distance(), 2), (dp.change_one_distance(), 1), (dp.hamming_distance(), 1)],
     ids=str,
 )  # fmt: skip
-def test_a_replaced_row_is_as_far_as_the_metric_says(metric, away):
+def test_distance_of_a_replaced_row_follows_the_metric(metric, away):
     rows = dp.vector_domain(dp.atom_domain(T="i32"))
     made = dp.m.make_user_measurement(
         rows, metric, dp.max_divergence(), len, lambda apart: 0.1 * apart, TO="ExtrinsicObject"
@@ -82,7 +82,7 @@ def test_a_replaced_row_is_as_far_as_the_metric_says(metric, away):
     assert temporal.spent == pytest.approx([0.1 * away, 0.7])
 
 
-def test_another_metric_asks_how_far_a_replaced_value_is():
+def test_other_metrics_require_the_distance_of_a_replaced_state():
     laplace = dp.m.make_laplace(*COUNTS, scale=10.0)
     with pytest.raises(InputError, match="expected d_in"):
         adapters.opendp(laplace, accountant())
@@ -90,7 +90,7 @@ def test_another_metric_asks_how_far_a_replaced_value_is():
         adapters.opendp("laplace", accountant())
 
 
-def test_a_context_is_one_step_and_is_paid_for_whole():
+def test_context_is_one_step_charged_in_full():
     temporal = accountant(alpha=3.0)
     context = adapters.opendp(bits_context(epsilon=0.5, queries=2), temporal)
     assert temporal.spent == pytest.approx([1.0], rel=1e-12), "a row goes, and another comes"
@@ -101,7 +101,7 @@ def test_a_context_is_one_step_and_is_paid_for_whole():
         sum_of_bits(context)
 
 
-def test_what_a_context_charges_is_no_less_than_its_answers_can_tell():
+def test_charge_of_a_context_covers_the_leakage_of_its_answers():
     """Sums of bits with the noise that OpenDP chose: every output, for every pair of data in which one bit is replaced."""
     temporal = accountant()
     context = adapters.opendp(bits_context(epsilon=0.5), temporal)
@@ -113,7 +113,7 @@ def test_what_a_context_charges_is_no_less_than_its_answers_can_tell():
     assert worst <= temporal.spent[0]
 
 
-def test_where_the_size_is_known_a_row_more_or_less_says_nothing_and_the_query_is_refused():
+def test_query_of_a_domain_of_known_size_is_refused_under_add_or_remove():
     """OpenDP finds hardly any noise at distance 1, since no such data exist; twice the budget would be no bound."""
     sized = dp.vector_domain(dp.atom_domain(bounds=(0.0, 1.0), nan=False), size=3)
     made = dp.Context.compositor(
@@ -128,7 +128,7 @@ def test_where_the_size_is_known_a_row_more_or_less_says_nothing_and_the_query_i
     assert len(context.d_mids) == 1, "nothing was answered"
 
 
-def test_a_context_for_a_replaced_row_is_charged_for_what_it_says():
+def test_context_for_a_replaced_row_is_charged_its_stated_loss():
     temporal = accountant()
     sized = dp.vector_domain(dp.atom_domain(bounds=(0.0, 1.0), nan=False), size=3)
     made = dp.Context.compositor(
@@ -140,21 +140,21 @@ def test_a_context_for_a_replaced_row_is_charged_for_what_it_says():
     assert temporal.spent == pytest.approx([1.0], rel=1e-12)
 
 
-def test_a_refused_step_leaves_the_context_as_it_was():
+def test_refused_step_leaves_the_context_unchanged():
     made, temporal = bits_context(epsilon=0.5), accountant(alpha=0.9)
     with pytest.raises(LeakageBudgetError):
         adapters.opendp(made, temporal)
     assert (len(temporal), len(made.d_mids)) == (0, 1)
 
 
-def test_a_context_that_has_answered_is_refused():
+def test_context_that_has_answered_queries_is_refused():
     made = bits_context(epsilon=0.1, queries=2)
     sum_of_bits(made).release()
     with pytest.raises(BudgetError, match="has answered already"):
         adapters.opendp(made, accountant())
 
 
-def test_a_filter_that_divides_its_budget_as_it_goes():
+def test_context_that_divides_its_budget_adaptively():
     temporal = accountant()
     made = dp.Context.compositor(
         data=[1, 0, 1], privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=0.5), domain=BITS
@@ -164,7 +164,7 @@ def test_a_filter_that_divides_its_budget_as_it_goes():
     assert isinstance(context.query(epsilon=0.2).clamp((0, 1)).sum().laplace().release(), int)
 
 
-def test_a_context_without_a_bound_cannot_be_paid_for():
+def test_context_without_a_bound_is_refused():
     made = dp.Context.compositor(
         data=[1, 0, 1], privacy_unit=dp.unit_of(contributions=1), privacy_loss=dp.loss_of(epsilon=math.inf), domain=BITS
     )
@@ -172,7 +172,7 @@ def test_a_context_without_a_bound_cannot_be_paid_for():
         adapters.opendp(made, accountant())
 
 
-def test_rho_and_delta_are_counted_at_a_delta():
+def test_rho_and_delta_are_counted_under_approximate_dp():
     temporal = accountant(accounting=ApproximateDP(1e-6))
     gaussian = dp.m.make_gaussian(dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64"), scale=10.0)
     adapters.opendp(gaussian, temporal, d_in=2.0**0.5)([5, 6])

@@ -55,7 +55,7 @@ def accountant(**settings):
     return TemporalAccountant(Adversary(WALK, WALK), **settings)
 
 
-def test_a_session_is_one_step_and_is_paid_for_whole():
+def test_session_is_one_step_charged_in_full():
     temporal, session = accountant(alpha=1.0), Session(PureDPBudget(0.1))
     assert adapters.tumult(session, temporal, PureDPBudget(0.1)) is session
     adapters.tumult(session, temporal, PureDPBudget(0.1), moves=1)
@@ -65,7 +65,7 @@ def test_a_session_is_one_step_and_is_paid_for_whole():
     assert len(temporal) == 2
 
 
-def test_rho_and_delta_grow_as_groups_do():
+def test_rho_and_delta_follow_group_privacy():
     temporal = accountant(accounting=ApproximateDP(1e-6))
     adapters.tumult(Session(RhoZCDPBudget(0.01)), temporal, RhoZCDPBudget(0.01))
     adapters.tumult(Session(RhoZCDPBudget(0.04)), temporal, RhoZCDPBudget(0.04), moves=1)
@@ -76,7 +76,7 @@ def test_rho_and_delta_grow_as_groups_do():
         adapters.tumult(Session(RhoZCDPBudget(0.1)), accountant(), RhoZCDPBudget(0.1))
 
 
-def test_a_session_that_was_asked_or_has_no_bound_is_refused():
+def test_used_session_or_session_without_a_bound_is_refused():
     temporal = accountant()
     with pytest.raises(BudgetError, match="nothing was asked yet"):
         adapters.tumult(Session(PureDPBudget(0.05)), temporal, PureDPBudget(0.1))
@@ -92,8 +92,8 @@ def test_a_session_that_was_asked_or_has_no_bound_is_refused():
 
 
 @pytest.mark.spark
-def test_real_sessions_are_charged_before_they_answer(tmp_path):
-    """Two sessions answer at 0.2 each, for a row that goes and one that comes; what would break the level is refused."""
+def test_sessions_are_charged_before_they_answer(tmp_path):
+    """Two sessions answer at 0.2 each for one removed and one added row; one that exceeds the level is refused."""
     python = REPOSITORY / ".venv-tumult" / "bin" / "python"
     if not python.exists() or shutil.which("java") is None:
         pytest.skip("Tumult Analytics has an environment of its own, which `make test-tumult` makes")

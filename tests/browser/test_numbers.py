@@ -47,7 +47,7 @@ def test_numbers_are_rounded_as_in_reports(compute):
         "#from=matrix&names=a%2Cb,%3Cscript%3E&forward=0.25,0.75;0.5,0.5&horizon=3",
     ],
 )
-def test_a_link_carries_a_setting(compute, text):
+def test_link_carries_a_setting(compute, text):
     first = compute("m.settingsOf(x)", text)
     assert first["problems"] == []
     again = compute("m.settingsOf('#' + m.fragment(m.settingsOf(x).settings).text)", text)
@@ -58,7 +58,7 @@ def test_a_link_carries_a_setting(compute, text):
     "text",
     ["#epsilon=-1", "#horizon=1e9", "#from=nowhere", "#delta=2", "#from=matrix&names=a&forward=1", "#values=2.5"],
 )
-def test_a_link_that_is_wrong_says_so_and_shows_the_rest(compute, text):
+def test_invalid_link_is_reported_and_the_rest_is_shown(compute, text):
     found = compute("m.settingsOf(x)", text)
     assert len(found["problems"]) == 1
     assert found["settings"] == [compute("({...m.DEFAULT})")]

@@ -66,7 +66,7 @@ def same_as_library(columns, series, paper=None):
         assert np.abs(columns["paper_nats"] - paper.temporal).max() < CLOSE
 
 
-def test_the_page_shows_the_sample_and_fetches_nothing_from_elsewhere(visit):
+def test_page_shows_the_sample_and_loads_nothing_external(visit):
     page = visit()
     assert page.worst == 0.6632
     assert all(url.startswith(page.address) for url in page.requests)
@@ -95,7 +95,7 @@ def test_sliders_move_curves(visit, name, label, position, more):
     assert page.worst == pytest.approx(there, rel=1e-3)
 
 
-def test_a_link_restores_the_state_elsewhere(visit):
+def test_link_restores_the_state_in_another_browser(visit):
     page = visit()
     page.choose("Stickiness")
     for name, value in (("values", 3), ("stays", 0.93), ("epsilon", 0.25), ("horizon", 30), ("alpha", 2)):
@@ -144,7 +144,7 @@ def test_the_sample_has_the_numbers_of_the_readme(visit):
     assert "a leakage of a nats changes the odds" in page.page.locator("footer").inner_text()
 
 
-def test_two_settings_stand_side_by_side(visit):
+def test_two_settings_are_compared_side_by_side(visit):
     page = visit(STICKY)
     page.page.get_by_role("button", name="Compare two settings").click()
     page.set("stays", 0.97)
@@ -159,7 +159,7 @@ def test_two_settings_stand_side_by_side(visit):
     assert [float(one) for one in other.page.locator(".figure strong").all_inner_texts()] == numbers
 
 
-def test_a_matrix_is_edited_by_hand_and_a_wrong_one_is_named(visit):
+def test_matrix_can_be_edited_and_invalid_entries_are_reported(visit):
     page = visit()
     page.choose("Matrix")
     assert page.worst == 0.6632  # still the sample's two matrices
@@ -225,7 +225,7 @@ def test_uploads_that_cannot_be_used_are_explained(browser, kind, content, said)
     page.close()
 
 
-def test_columns_of_an_upload_are_offered(visit):
+def test_columns_of_an_upload_can_be_chosen(visit):
     page = visit()
     page.choose("Upload")
     rows = "".join(f"u{k},{t},{'ab'[(t + k) % 2]}\n" for k in range(3) for t in range(5))
@@ -253,7 +253,7 @@ def test_no_column_of_a_matrix_is_cut_off(visit):
         )
 
 
-def test_upload_stays_in_view_while_answers_come_in(visit):
+def test_upload_stays_in_view_while_results_arrive(visit):
     page = visit()
     computed = "!document.querySelector('.plan').textContent.includes('being computed')"
     page.wait(computed)
@@ -280,7 +280,7 @@ def test_upload_stays_in_view_while_answers_come_in(visit):
     assert page.page.get_by_label("The file contains").is_visible()
 
 
-def test_a_matrix_too_large_for_a_link_is_said(visit):
+def test_matrix_too_large_for_a_link_is_reported(visit):
     n = 24
     rng = np.random.default_rng(1)
     drawn = rng.dirichlet(np.ones(n), size=n)
@@ -328,7 +328,7 @@ def test_python_and_the_command_line_give_the_numbers_of_the_page(visit, tmp_pat
 @pytest.mark.parametrize(
     "name", ["b%0ATOUCHED%0AEND_OF_MATRIX%0ATOUCHED", "b%22%3B$(TOUCHED)%60TOUCHED%60", "b%E2%80%A8TOUCHED"]
 )
-def test_a_name_of_a_link_never_gets_into_a_command(visit, name):
+def test_names_from_a_link_never_enter_a_command(visit, name):
     page = visit(f"#from=matrix&names=a,{name}&forward=0.9,0.1;0.4,0.6&horizon=6")
     shell = page.page.locator("details code").nth(1).text_content()
     assert "TOUCHED" not in shell
@@ -361,7 +361,7 @@ def test_the_saved_page_shows_the_same_without_a_server(visit, tmp_path, fragmen
     assert {url.split(":")[0] for url in alone.requests} <= {"file", "blob", "data", "about"}
 
 
-def test_only_the_newest_of_many_movements_is_shown_and_few_are_asked(visit):
+def test_rapid_slider_changes_show_the_latest_result_with_few_requests(visit):
     page = visit(STICKY)
     page.requests.clear()
     page.page.evaluate(
@@ -378,7 +378,7 @@ def test_only_the_newest_of_many_movements_is_shown_and_few_are_asked(visit):
     assert sum(url.endswith("/v1/view/leakage") for url in page.requests) <= 3
 
 
-def test_a_question_that_is_superseded_is_aborted(visit):
+def test_superseded_request_is_aborted(visit):
     page = visit(STICKY)
     page.page.route("**/v1/view/leakage", lambda route: held.append(route) if not held else route.continue_())
     held = []
@@ -402,7 +402,7 @@ def test_pictures_are_saved(visit, kind, begins):
         assert "W rather than N3" in words
 
 
-def test_the_keyboard_alone_is_enough(visit):
+def test_page_can_be_used_by_keyboard_alone(visit):
     page = visit(STICKY)
     keyboard = page.page.keyboard
     focused = "document.activeElement"
@@ -475,7 +475,7 @@ def test_labels_and_contrast_pass_axe_and_nothing_scrolls_sideways(visit, scheme
     assert page.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_dark_and_light_are_chosen_by_the_system_or_by_hand(visit):
+def test_dark_and_light_follow_the_system_or_the_user(visit):
     ground = "getComputedStyle(document.body).backgroundColor"
 
     def brightness(page):
@@ -491,7 +491,7 @@ def test_dark_and_light_are_chosen_by_the_system_or_by_hand(visit):
     assert chart.screenshot() != before
 
 
-def test_gaussian_noise_at_a_delta_comes_from_the_server_and_stays_in_a_saved_page(visit, tmp_path):
+def test_gaussian_noise_at_a_delta_is_computed_by_the_server_and_saved(visit, tmp_path):
     page = visit("#from=sticky&values=2&stays=0.7&noise=gaussian&scale=10&delta=1e-5&horizon=4&alpha=2")
     page.page.wait_for_function(
         "() => /one curve for each pair/.test(document.querySelector('.headline').textContent)", timeout=120_000
@@ -512,7 +512,7 @@ def test_gaussian_noise_at_a_delta_comes_from_the_server_and_stays_in_a_saved_pa
 HOSTILE = "%3C%2Fscript%3E%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E"
 
 
-def test_names_of_values_are_never_more_than_text(visit, tmp_path):
+def test_names_of_states_are_rendered_as_text(visit, tmp_path):
     page = visit(f"#from=matrix&names={HOSTILE},b&forward=0.9,0.1;0.4,0.6&horizon=6")
     assert "<img" in page.page.locator(".where").inner_text()
     assert page.page.locator("img").count() == 0
@@ -546,7 +546,7 @@ def lab(colour, lacking):
 
 @pytest.mark.parametrize("lacking", LACKING)
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_three_leakages_are_told_apart_by_whoever_lacks_a_colour(visit, theme, lacking):
+def test_curves_of_the_three_leakages_are_distinguishable_without_colour(visit, theme, lacking):
     look = visit().page.evaluate(f"import('/page/look.js').then((m) => m.colours('{theme}'))")
     seen = [lab(look[name], lacking) for name in ("temporal", "backward", "forward", "card")]
     distances = [np.linalg.norm(one - other) for k, one in enumerate(seen) for other in seen[:k]]

@@ -42,7 +42,7 @@ def words_of(result, code=0):
 
 
 @pytest.mark.long
-def test_audit_leads_with_the_exact_number_and_says_why():
+def test_audit_shows_the_exact_leakage_first_with_its_reason():
     words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1"))
     assert "largest leakage (exact) 0.6632, 6.632 times epsilon" in words
     assert "at step 26 of 47, time s25" in words
@@ -55,7 +55,7 @@ def test_audit_leads_with_the_exact_number_and_says_why():
     assert "N1, R and W at steps 23 to 25; W at step 26; N1 and W at steps 27 to 34" in words
 
 
-def test_audit_as_json_has_both_sides_the_observation_and_the_paper():
+def test_audit_as_json_has_both_bounds_the_witness_and_the_papers_bound():
     found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json").stdout)
     (adversary,) = estimate_adversaries(load_sample())
     series = temporal_leakage(adversary, [0.1] * 47)
@@ -77,7 +77,7 @@ def test_audit_as_json_has_both_sides_the_observation_and_the_paper():
 
 
 @pytest.mark.long
-def test_the_paper_s_bound_alone_says_nothing_of_another():
+def test_papers_bound_alone_mentions_no_other_method():
     words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper"))
     assert "largest leakage (upper bound) 1.034, 10.34 times epsilon" in words
     assert "0.663" not in words
@@ -89,7 +89,7 @@ def test_the_paper_s_bound_alone_says_nothing_of_another():
 
 
 @pytest.mark.long
-def test_the_number_that_is_shown_decides():
+def test_threshold_applies_to_the_leakage_that_is_shown():
     assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.664").returncode == 0
     gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.663")
     assert gate.returncode == 3
@@ -100,7 +100,7 @@ def test_the_number_that_is_shown_decides():
 
 
 @pytest.mark.parametrize("name", ["uniform", "pairwise", "auto", "both"])
-def test_other_bounds_are_no_bounds(name, tmp_path):
+def test_unknown_bounds_are_refused(name, tmp_path):
     for command in (
         ("audit", "--epsilon", "0.1"),
         ("plan", "--alpha", "1"),
@@ -142,7 +142,7 @@ def test_a_plan_by_the_exact_leakage_is_released_and_reported_on(tmp_path):
 
 
 @pytest.mark.long
-def test_a_plan_by_the_paper_s_bound_says_so_and_is_held(tmp_path):
+def test_plan_by_the_papers_bound_states_it_and_satisfies_the_level(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     words = words_of(temporaldp("plan", SAMPLE, "--alpha", "1", "--horizon", "47", "--bound", "paper", "-o", plan))
     assert "method optimal: the least noise that was found for this horizon, held by the paper's upper bound" in words
@@ -163,7 +163,7 @@ def test_a_plan_by_the_paper_s_bound_says_so_and_is_held(tmp_path):
     assert worst["paper"] == 1.0
 
 
-def test_a_certificate_above_a_hundred_percent_is_none(tmp_path):
+def test_certificate_above_100_percent_is_not_shown(tmp_path):
     save_matrix(TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), tmp_path / "m.csv")
     matrix = (
         "--set",
@@ -179,7 +179,7 @@ def test_a_certificate_above_a_hundred_percent_is_none(tmp_path):
 
 
 @pytest.mark.long
-def test_an_accountant_counts_by_the_exact_leakage_and_takes_a_plan_by_it(tmp_path):
+def test_accountant_of_exact_leakage_accepts_its_plan(tmp_path):
     plan, out, database = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "l.db"
     history = ("--history", SAMPLE, "--set", "correlation.prior=0.1")
     temporaldp("plan", *history, "--alpha", "1", "-o", plan)
@@ -199,7 +199,7 @@ def test_an_accountant_counts_by_the_exact_leakage_and_takes_a_plan_by_it(tmp_pa
 
 
 @pytest.mark.long
-def test_where_and_why_are_about_one_step_and_ties_are_said_to_be_ties(tmp_path):
+def test_explanation_is_about_one_step_and_states_ties(tmp_path):
     matrix = tmp_path / "m.csv"
     matrix.write_text(",a,b,c\na,0.7,0.2,0.1\nb,0.2,0.7,0.1\nc,0,0,1\n")
     shown = temporaldp(
@@ -223,7 +223,7 @@ def test_where_and_why_are_about_one_step_and_ties_are_said_to_be_ties(tmp_path)
 
 
 @pytest.mark.long
-def test_a_person_of_many_is_named_with_the_observation():
+def test_worst_person_is_named_with_the_witness():
     shown = temporaldp(
         "audit",
         SAMPLE,
@@ -263,7 +263,7 @@ IN_THREADS = (
 @pytest.mark.long
 @pytest.mark.parametrize("work", [SLEEPS, IN_MACHINE_CODE, IN_THREADS], ids=["python", "machine code", "threads"])
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
-def test_an_interrupted_audit_says_how_far_it_was_and_ends(work, name, tmp_path):
+def test_interrupted_audit_reports_its_progress_and_exits(work, name, tmp_path):
     begins, started = os.pipe()
     command = [
         sys.executable,
@@ -299,7 +299,7 @@ def test_an_interrupted_audit_says_how_far_it_was_and_ends(work, name, tmp_path)
 
 
 @pytest.mark.long
-def test_a_long_call_shows_how_far_it_is_on_a_terminal_and_nothing_in_a_pipe(tmp_path):
+def test_progress_is_shown_on_a_terminal_only(tmp_path):
     work = "time.sleep(4); progressed('leakage of every step', 0.5); time.sleep(1.5); raise SystemExit(7)"
     command = [sys.executable, "-c", LONG.format(work=work), "audit", str(SAMPLE), "--epsilon", "0.1"]
     piped = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
@@ -322,7 +322,7 @@ def test_a_long_call_shows_how_far_it_is_on_a_terminal_and_nothing_in_a_pipe(tmp
     assert re.search(r"0:00:\d\d\x1b\[0m \x1b\[36m0:00:\d\d", text)  # the time that has passed, and what is left
 
 
-def test_many_people_and_many_pairs_say_how_far_they_are():
+def test_progress_of_many_people_and_many_pairs():
     from temporaldp import Adversary
     from temporaldp.progress import watched
 

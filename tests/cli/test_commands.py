@@ -37,7 +37,7 @@ def plan_file(tmp_path_factory):
     return path
 
 
-def test_audit_of_the_sample_prints_json_that_the_library_agrees_with():
+def test_audit_json_of_the_sample_agrees_with_the_library():
     result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json")
     assert result.returncode == 0
     found = json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is no strict JSON"))
@@ -66,7 +66,7 @@ def test_audit_for_people():
     assert max(map(len, narrow.stdout.splitlines()[:12])) <= 60
 
 
-def test_matrices_that_contradict_each_other_are_warned_about(tmp_path):
+def test_contradictory_matrices_raise_a_warning(tmp_path):
     (tmp_path / "b.csv").write_text(",a,b\na,0.9,0.1\nb,0.4,0.6\n")
     (tmp_path / "f.csv").write_text(",a,b\na,0.6,0.4\nb,0.1,0.9\n")
     given = [
@@ -186,7 +186,7 @@ def test_plan_json_is_the_plan_file(tmp_path):
 
 
 @pytest.mark.long
-def test_plan_says_when_another_method_is_better(tmp_path):
+def test_plan_reports_when_another_method_is_better(tmp_path):
     save_matrix(TransitionMatrix([[0.999, 0.001], [0.001, 0.999]]), tmp_path / "m.csv")
     arguments = ("plan", "--set", f"correlation.backward={tmp_path / 'm.csv'}", "--alpha", "1", "--horizon", "5")
     assert "use --set plan.method=optimal" in temporaldp(*arguments, "--set", "plan.method=quantified").stderr
@@ -199,7 +199,7 @@ def test_plan_says_when_another_method_is_better(tmp_path):
 
 
 @pytest.mark.long
-def test_plans_side_by_side(tmp_path):
+def test_plans_are_compared_side_by_side(tmp_path):
     arguments = ("plan", SAMPLE, "--alpha", "1", "--horizon", "8", "--compare", "--figure", tmp_path / "c.png")
     shown = temporaldp(*arguments)
     assert "All methods" in shown.stdout
@@ -215,7 +215,7 @@ def test_plans_side_by_side(tmp_path):
     assert squared["optimality"]["error_bound"] is None
 
 
-def test_a_method_without_a_plan_is_told_with_its_reason(tmp_path):
+def test_method_without_a_plan_is_reported_with_its_reason(tmp_path):
     save_matrix(TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], ["home", "work"]), tmp_path / "m.csv")
     arguments = (
         "plan",
@@ -248,7 +248,7 @@ def test_release_refuses_to_spend_twice(tmp_path, plan_file):
 
 
 @pytest.mark.long
-def test_report_of_a_promise_and_of_a_plan_that_does_not_hold(tmp_path, plan_file):
+def test_report_of_a_claimed_level_and_of_an_invalid_plan(tmp_path, plan_file):
     assert temporaldp("report", SAMPLE, "--epsilon", "0.1", "-o", tmp_path / "a.html").returncode == 0
     assert "6.6 times as much" in (tmp_path / "a.html").read_text()
     stronger = TransitionMatrix(np.eye(5) * 0.99 + 0.002, load_sample().states)
@@ -272,7 +272,7 @@ def test_report_of_a_promise_and_of_a_plan_that_does_not_hold(tmp_path, plan_fil
 
 
 @pytest.mark.long
-def test_a_plan_from_history_and_a_plan_from_protected_data_are_told_apart(tmp_path):
+def test_plans_from_history_and_from_protected_data_are_distinguished(tmp_path):
     rows = Path(SAMPLE).read_text().splitlines()
     (tmp_path / "past.csv").write_text("\n".join(rows[:100]))
     (tmp_path / "now.csv").write_text("\n".join([rows[0], *rows[100:]]))
@@ -309,7 +309,7 @@ def test_a_report_of_a_plan_covers_all_that_is_planned(tmp_path):
 
 
 @pytest.mark.long
-def test_nobody_is_named_unless_asked_for(tmp_path):
+def test_users_are_named_only_on_request(tmp_path):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2,t3\nann,a,b,a,b\nbob,a,a,a,b\n")
     arguments = (
         "report",
@@ -332,13 +332,13 @@ def test_nobody_is_named_unless_asked_for(tmp_path):
     assert "&#39;ann&#39;" in (tmp_path / "r.html").read_text()
 
 
-def test_absences_are_said_to_be_unprotected(tmp_path):
+def test_absences_are_reported_as_unprotected(tmp_path):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2\n1,a,b,a\n2,a,,b\n3,b,b,a\n")
     result = temporaldp("audit", "t.csv", "--set", "traces.gaps=true", "--epsilon", "0.1", "--json", cwd=tmp_path)
     assert "not observed at every step" in result.stderr
 
 
-def test_a_history_without_absences_does_not_tell_how_people_come_and_go(tmp_path):
+def test_history_without_absences_cannot_estimate_absence(tmp_path):
     rows = [f"{user},{t},{'ab'[(t + user * t) % 2]}" for user in range(4) for t in range(6)]
     (tmp_path / "past.csv").write_text("\n".join(["user,time,state", *rows]))
     (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows[:-2]]))
@@ -347,7 +347,7 @@ def test_a_history_without_absences_does_not_tell_how_people_come_and_go(tmp_pat
     assert "away" in temporaldp(*arguments, "--set", "correlation.prior=1", "--json", cwd=tmp_path).stdout
 
 
-def test_a_hole_in_the_times_is_told_with_its_times(tmp_path):
+def test_gap_in_the_times_is_reported_with_its_times(tmp_path):
     days = ["2024-01-01", "2024-01-02", "2024-01-09", "2024-01-10"]
     rows = [f"{user},{day},{'ab'[(k + user) % 2]}" for user in range(3) for k, day in enumerate(days)]
     (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]))
@@ -360,7 +360,7 @@ def test_a_hole_in_the_times_is_told_with_its_times(tmp_path):
 
 
 @pytest.mark.long
-def test_a_reader_that_goes_away_is_no_error():
+def test_closed_pipe_is_not_an_error():
     command = (
         f"{sys.executable} -c 'from temporaldp.cli import main; main()' audit {SAMPLE} --epsilon 0.1 --json | head -1"
     )
@@ -369,7 +369,7 @@ def test_a_reader_that_goes_away_is_no_error():
 
 
 @pytest.mark.long
-def test_the_exit_code_of_a_reader_that_goes_away_and_of_a_full_disk():
+def test_exit_codes_of_a_closed_pipe_and_a_full_disk():
     program = f"set -o pipefail; {sys.executable} -c 'from temporaldp.cli import main; main()'"
     command = f"{program} audit {SAMPLE} --epsilon 0.1"
     for more in ("", "--json"):
@@ -387,7 +387,7 @@ def test_the_exit_code_of_a_reader_that_goes_away_and_of_a_full_disk():
 
 
 @pytest.mark.long
-def test_inputs_are_not_written_over(tmp_path, plan_file):
+def test_inputs_are_not_overwritten(tmp_path, plan_file):
     (tmp_path / "t.csv").write_text("user,t0,t1,t2\n1,a,b,a\n2,b,b,a\n")
     (tmp_path / "p.json").write_bytes(plan_file.read_bytes())
     for arguments in (
@@ -401,7 +401,7 @@ def test_inputs_are_not_written_over(tmp_path, plan_file):
         assert {path: path.read_bytes() for path in tmp_path.iterdir()} == content
 
 
-def test_a_history_without_somebody_cannot_account_for_them(tmp_path):
+def test_history_without_a_user_is_refused(tmp_path):
     (tmp_path / "past.csv").write_text("user,t0,t1,t2\n1,a,b,a\n2,b,b,a\n")
     (tmp_path / "now.csv").write_text("user,t0,t1\n2,a,b\n9,b,a\n")
     arguments = (
@@ -427,7 +427,7 @@ def test_a_report_of_another_plans_release_is_refused(tmp_path, plan_file):
     assert "they were not released under this plan" in message
 
 
-def test_more_steps_than_memory_is_one_message(tmp_path):
+def test_out_of_memory_is_reported_as_one_message(tmp_path):
     assert "not enough memory" in refused(
         "audit", SAMPLE, "--epsilon", "1", "--horizon", "1000000000000000", cwd=tmp_path
     )
@@ -450,7 +450,7 @@ def test_version_and_help():
 
 
 @pytest.mark.long
-def test_a_release_killed_while_it_works_leaves_no_half_file(tmp_path, plan_file):
+def test_killed_release_leaves_no_partial_file(tmp_path, plan_file):
     script = (
         "import os, signal\n"
         "from temporaldp.files import columns\n"

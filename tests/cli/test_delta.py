@@ -62,7 +62,7 @@ def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
 
 
 @pytest.mark.long
-def test_plan_release_and_report_at_a_delta(tmp_path):
+def test_plan_release_and_report_under_approximate_dp(tmp_path):
     plan, counts, page = tmp_path / "p.json", tmp_path / "r.parquet", tmp_path / "r.html"
     traces = tmp_path / "traces.csv"  # of the sample the first three steps
     traces.write_text("\n".join(",".join(line.split(",")[:4]) for line in SAMPLE.read_text().splitlines()) + "\n")
@@ -157,12 +157,12 @@ def test_plan_release_and_report_at_a_delta(tmp_path):
         ),
     ],
 )
-def test_bad_arguments(arguments, message):
+def test_invalid_arguments_are_refused(arguments, message):
     result = temporaldp(*arguments)
     assert result.returncode == 2 and message in " ".join(result.stderr.split())
 
 
-def test_noise_of_an_unknown_kind_is_audited_and_planned_for_by_quilts(tmp_path):
+def test_unknown_noise_is_audited_and_planned_by_quilts(tmp_path):
     found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--noise", "unknown", "--json").stdout)
     assert found["accounting"] == {"method": "quilt"} and found["paper"] is None
     assert found["worst_leakage"] == pytest.approx(2.1996, abs=1e-4)

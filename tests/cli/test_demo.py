@@ -11,7 +11,7 @@ from command import temporaldp
 pytestmark = pytest.mark.long
 
 
-def test_the_demo_makes_every_file_and_picture_by_commands_that_can_be_repeated(tmp_path):
+def test_demo_writes_all_files_by_repeatable_commands(tmp_path):
     folder = tmp_path / "out"
     folder.mkdir()
     (folder / "plan.json").write_text("of an earlier demo")

@@ -37,7 +37,7 @@ def test_json(folder):
     assert all(isinstance(sentence, str) for sentence in found["assumptions"])
 
 
-def test_text_says_limits_first(folder):
+def test_text_states_limits_first(folder):
     told = " ".join(run("r.yaml", "--horizon", "30", cwd=folder).stdout.split())
     places = [
         told.index(part)
@@ -47,7 +47,7 @@ def test_text_says_limits_first(folder):
 
 
 @pytest.mark.long
-def test_pictures_and_a_page_that_refers_to_nothing(folder):
+def test_figures_and_a_self_contained_page(folder):
     run("r.yaml", "--output", "c.png", "--output", "c.svg", "--output", "c.html", cwd=folder)
     assert (folder / "c.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (folder / "c.svg").read_bytes()
@@ -60,7 +60,7 @@ def test_pictures_and_a_page_that_refers_to_nothing(folder):
     assert (folder / "c.svg").read_bytes() == first
 
 
-def test_a_record_without_a_number_has_a_card_too(folder):
+def test_record_without_a_number_has_a_card(folder):
     (folder / "r.yaml").write_text(record(release_type="One release", name="<b>Births</b>"))
     done = run("r.yaml", "--output", "c.html", "--output", "c.png", cwd=folder)
     assert "No number is given" in done.stdout
@@ -70,7 +70,7 @@ def test_a_record_without_a_number_has_a_card_too(folder):
     assert "there is none" in refused("deployment", "r.yaml", "--emit", cwd=folder)
 
 
-def test_emitted_yaml_is_read_back_and_stands_in_the_documents(folder):
+def test_emitted_yaml_can_be_read_and_is_in_the_documentation(folder):
     line = ("r.yaml", "--states", "home,away", "--stays", "0.7:0.99", "--emit")
     told = run(*line, cwd=folder).stdout
     assert f"```yaml\n{told}```" in (REPOSITORY / "docs" / "measured" / "published-systems.md").read_text()
@@ -107,7 +107,7 @@ def test_tables_dates_and_units(folder):
     assert found["over_time"] == pytest.approx([2.0])
 
 
-def test_a_folder_goes_on(folder):
+def test_invalid_records_of_a_folder_are_skipped(folder):
     (folder / "bad.yaml").write_text("a: !!python/name:os.system")
     (folder / "once.yaml").write_text(record(release_type="One release"))
     (folder / "unit.yaml").write_text(record(privacy_unit="Flock-level"))
@@ -166,11 +166,11 @@ def test_the_registry(folder):
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_options_that_mean_nothing_are_refused(folder, options, says):
+def test_invalid_options_are_refused(folder, options, says):
     assert says in " ".join(refused("deployment", "r.yaml", *options, cwd=folder).split())
 
 
-def test_records_that_are_none_are_refused(folder):
+def test_invalid_records_are_refused(folder):
     (folder / "r.yaml").write_text(with_parameters("epsilon: plenty"))
     assert "r.yaml" in refused("deployment", "r.yaml", cwd=folder)
     (folder / "empty").mkdir()

@@ -55,7 +55,7 @@ def run(days, *arguments):
 
 
 @pytest.mark.long
-def test_a_release_of_several_days_goes_on_where_it_stopped(days):
+def test_release_of_several_days_resumes(days):
     first = json.loads(run(days, "release", "morning.csv", *EXACT, "-o", "morning.parquet", "--json").stdout)
     assert (first["ledger_steps"], first["new_steps"], first["steps"]) == (10, 10, 10)
     run(days, "release", "noon.csv", *EXACT, "-o", "noon.csv.csv")
@@ -73,7 +73,7 @@ def test_a_release_of_several_days_goes_on_where_it_stopped(days):
     run(days, "release", "one.csv", *EXACT, "-o", "one.csv.csv")
 
 
-def test_running_again_draws_nothing_and_replaces_its_own_output(days):
+def test_repeated_run_draws_nothing_and_replaces_its_own_output(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.parquet")
     before = load_released(days / "out.parquet").counts.tolist()
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.parquet")
@@ -88,7 +88,7 @@ def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def test_a_report_on_a_ledger_says_how_to_compute_it_again(days):
+def test_report_on_a_ledger_states_how_to_reproduce_it(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.parquet")
     run(days, "release", "evening.csv", *KNOWN, "-o", "all.parquet")
     run(days, "report", "--ledger", "release.db", "-o", "report.html")
@@ -142,7 +142,7 @@ def test_a_correlation_file_is_adopted(days):
     assert (then, after.inputs) == (10, {"second.json": sha256(days / "second.json")})
 
 
-def test_what_learning_a_correlation_has_cost_stays_with_the_ledger(days):
+def test_cost_of_learning_a_correlation_is_kept_in_the_ledger(days):
     run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", "paid.db", "-o", "learnt.json")
     known = ("--alpha", "1", "--set", "correlation.file=learnt.json", "--horizon", "20", "--ledger", "learnt.db")
     run(days, "release", "morning.csv", *known, "-o", "out.parquet")
@@ -166,7 +166,7 @@ def test_two_spends_of_the_same_epsilon_are_both_counted(days):
 
 
 @pytest.mark.parametrize("where", ["plan", "ledger"])
-def test_what_learning_the_correlation_of_a_plan_has_cost_is_in_reports_against_another_one(days, where):
+def test_cost_of_learning_is_reported_under_another_correlation(days, where):
     run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", "paid.db", "-o", "learnt.json")
     bound = ("--set", "privacy.bound=paper")
     run(
@@ -194,7 +194,7 @@ def test_what_learning_the_correlation_of_a_plan_has_cost_is_in_reports_against_
 
 
 @pytest.mark.long
-def test_a_file_of_somebody_else_is_not_replaced(days):
+def test_foreign_file_is_not_replaced(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.csv")
     (days / "other.csv").write_text("time,state,count,epsilon\n2024-01-01T00:00,W,5,0.1\n")
     before = (days / "release.db").read_bytes()
@@ -203,7 +203,7 @@ def test_a_file_of_somebody_else_is_not_replaced(days):
 
 
 @pytest.mark.long
-def test_an_output_is_replaced_only_by_one_that_holds_all_of_it(days):
+def test_output_is_replaced_only_by_one_that_contains_it(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "out.csv")
     before = (days / "out.csv").read_text()
     assert "--overwrite" in refused("release", "noon.csv", *KNOWN, "-o", "out.csv", cwd=days)
@@ -216,7 +216,7 @@ def test_an_output_is_replaced_only_by_one_that_holds_all_of_it(days):
 
 
 @pytest.mark.long
-def test_a_release_of_other_states_is_replaced_when_asked(days):
+def test_release_of_other_states_is_replaced_on_request(days):
     (days / "out.csv").write_text("time,state,count,epsilon\n2024-01-01T00:00,X,-5,0.1\n")
     result = temporaldp("release", "morning.csv", *KNOWN, "-o", "out.csv", cwd=days)
     assert result.returncode == 2
@@ -225,7 +225,7 @@ def test_a_release_of_other_states_is_replaced_when_asked(days):
 
 
 @pytest.mark.long
-def test_links_that_lead_nowhere_are_refused(days):
+def test_dangling_links_are_refused(days):
     (days / "loop").symlink_to("loop")
     assert "cannot use the ledger" in refused(
         "release", "morning.csv", *KNOWN[:-1], "loop", "-o", "out.csv", cwd=days, code=4
@@ -235,21 +235,21 @@ def test_links_that_lead_nowhere_are_refused(days):
 
 
 @pytest.mark.long
-def test_a_mistake_leaves_a_ledger_that_can_still_be_used(days):
+def test_failed_command_leaves_a_usable_ledger(days):
     result = temporaldp("release", "evening.csv", *KNOWN, "--horizon", "10", "-o", "out.csv", cwd=days)
     assert result.returncode == 3
     run(days, "release", "evening.csv", *KNOWN, "-o", "out.csv")
 
 
 @pytest.mark.long
-def test_a_hole_is_told(days):
+def test_gap_is_reported(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "a.csv")
     told = run(days, "release", "one.csv", *KNOWN, "-o", "b.csv").stderr
     assert "were passed over" in " ".join(told.split())
 
 
 @pytest.mark.long
-def test_a_plan_for_ever_and_a_plan_for_the_day(days):
+def test_plans_of_infinite_and_finite_horizons(days):
     for name, horizon in (("ever.json", ()), ("day.json", ("--horizon", "25"))):
         run(
             days,
@@ -277,7 +277,7 @@ def test_a_plan_for_ever_and_a_plan_for_the_day(days):
 
 
 @pytest.mark.long
-def test_a_known_horizon_spends_more_than_for_ever(days):
+def test_finite_horizon_spends_more_than_an_infinite_one(days):
     run(days, "release", "evening.csv", *EXACT[:-1], "ends.db", "--horizon", "25", "-o", "a.csv")
     run(days, "release", "evening.csv", *EXACT, "-o", "b.csv")
     ends, lasts = load_released(days / "a.csv").epsilons, load_released(days / "b.csv").epsilons
@@ -327,7 +327,7 @@ def test_what_cannot_be_released_is_refused(arguments, code, message, days):
 
 
 @pytest.mark.long
-def test_another_correlation_is_refused_and_says_so(days):
+def test_another_correlation_is_refused_with_the_reason(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "a.csv")
     other = [*KNOWN]
     other[other.index("correlation.prior=0.1")] = "correlation.prior=0.2"
@@ -370,7 +370,7 @@ def test_showing_and_verifying_a_ledger(days):
 
 @pytest.mark.long
 @pytest.mark.parametrize("bound", ["exact", "paper"])
-def test_the_leakage_that_the_ledger_tells_is_the_accountings(bound, days):
+def test_leakage_in_the_ledger_agrees_with_the_accounting(bound, days):
     asked = () if bound == "exact" else ("--set", f"privacy.bound={bound}")
     run(days, "release", "evening.csv", *EXACT, *asked, "-o", "out.csv")
     adversary = next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.1))
@@ -403,7 +403,7 @@ def test_the_exact_leakage_leaves_more_to_spend_than_the_paper_s_bound(days):
 
 
 @pytest.mark.long
-def test_a_noise_plan_goes_on_in_a_ledger_and_is_shown(days):
+def test_noise_plan_resumes_from_a_ledger_and_is_shown(days):
     known = ("--history", "past.csv", "--set", "correlation.prior=0.1")
     adversary = next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.1))
     save_plan(

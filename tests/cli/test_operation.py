@@ -45,7 +45,7 @@ def words_of(text):
 
 
 @pytest.mark.long
-def test_a_dry_run_says_what_a_release_then_does_and_writes_nothing(days):
+def test_dry_run_predicts_the_release_and_writes_nothing(days):
     before = sorted(path.name for path in days.iterdir())
     told = json.loads(run(days, "release", "morning.csv", *OLD, "--dry-run", "--json").stdout)
     assert sorted(path.name for path in days.iterdir()) == before
@@ -59,7 +59,7 @@ def test_a_dry_run_says_what_a_release_then_does_and_writes_nothing(days):
 
 
 @pytest.mark.long
-def test_without_the_key_of_digests_the_command_says_that_changes_are_not_detected(days, monkeypatch):
+def test_missing_digest_key_warns_that_changes_are_not_detected(days, monkeypatch):
     monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(days / "key"))
     assert "detected" not in run(days, "release", "morning.csv", *OLD, "-o", "out.csv").stderr
     assert "differ from those" in words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
@@ -70,7 +70,7 @@ def test_without_the_key_of_digests_the_command_says_that_changes_are_not_detect
 
 
 @pytest.mark.long
-def test_a_dry_run_leaves_a_database_as_it_was(days, postgres_server):
+def test_dry_run_leaves_a_database_unchanged(days, postgres_server):
     import psycopg
 
     url = postgres.create_database(postgres_server, f"dry_{uuid.uuid4().hex}")
@@ -103,7 +103,7 @@ def test_a_dry_run_leaves_a_database_as_it_was(days, postgres_server):
 
 
 @pytest.mark.long
-def test_a_ledger_made_in_place_of_a_missing_one_is_warned_about(days):
+def test_new_ledger_in_place_of_a_missing_one_warns(days):
     run(days, "release", "morning.csv", *OLD, "-o", "out.csv")
     (days / "release.db").unlink()
     said = run(days, "release", "morning.csv", *OLD, "-o", "again.csv").stderr
@@ -113,7 +113,7 @@ def test_a_ledger_made_in_place_of_a_missing_one_is_warned_about(days):
 
 
 @pytest.mark.long
-def test_the_life_of_a_release(days):
+def test_life_cycle_of_a_release(days):
     assert "carries little information" in words_of(
         run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--set", "release.log=log.jsonl").stderr
     )
@@ -173,7 +173,7 @@ def test_the_life_of_a_release(days):
 
 
 @pytest.mark.long
-def test_what_is_held_back_has_exit_codes_of_its_own(days):
+def test_withheld_releases_have_their_own_exit_codes(days):
     run(days, "release", "from_two.csv", *OLD, "-o", "out.csv")
     assert "late" in refused("release", "early.csv", *OLD, "-o", "x.csv", cwd=days, code=5)
     plan = (
@@ -205,7 +205,7 @@ def test_what_is_held_back_has_exit_codes_of_its_own(days):
         ({"horizon": 4}, [None, None, None, None], 0.8, True),
     ],
 )
-def test_a_level_that_is_spent_as_planned_is_no_reason_to_warn(settings, epsilons, at, warned, tmp_path):
+def test_planned_exhaustion_of_the_level_does_not_warn(settings, epsilons, at, warned, tmp_path):
     chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     accountant = TemporalAccountant(Adversary(chain, chain), alpha=1.0, **settings)
     with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=tmp_path / "release.db", accountant=accountant) as stream:
@@ -225,7 +225,7 @@ def test_a_level_that_is_spent_as_planned_is_no_reason_to_warn(settings, epsilon
         (("report", "morning.csv", "--ledger", "release.db", "-o", "x.html"), "leave out TRACES"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(arguments, message, days):
+def test_conflicting_options_are_refused(arguments, message, days):
     assert message in words_of(refused(*arguments, cwd=days))
 
 
@@ -245,7 +245,7 @@ main()
 
 
 @pytest.mark.long
-def test_an_interrupted_release_says_what_is_stored_and_goes_on(days):
+def test_interrupted_release_reports_what_is_stored_and_resumes(days):
     asked = ("release", "morning.csv", *OLD, "-o", "out.csv")
     command = [sys.executable, "-c", INTERRUPTED, *asked]
     done = subprocess.run(command, cwd=days, capture_output=True, text=True, check=False, timeout=60)
@@ -275,7 +275,7 @@ def incoming(days, *names, options=OLD):
 
 
 @pytest.mark.slow
-def test_a_folder_of_files_is_published_in_order_and_late_ones_are_put_aside(days):
+def test_files_of_a_folder_are_published_in_order_and_late_ones_set_aside(days):
     assert incoming(days, "from_two", "early") == (
         5, ["late/1 early.csv", "published/0 from_two.parquet", "released/0 from_two.csv"]
     )  # fmt: skip
@@ -300,11 +300,11 @@ def test_a_folder_of_files_is_published_in_order_and_late_ones_are_put_aside(day
 @pytest.mark.parametrize(
     "mistake", [("--histroy", "past.csv"), ("--history", "psat.csv"), ("--set", "traces.usr=user")]
 )
-def test_a_mistake_in_the_options_puts_no_file_aside(days, mistake):
+def test_invalid_options_set_no_file_aside(days, mistake):
     assert incoming(days, "from_two", options=(*OLD, *mistake)) == (2, ["0 from_two.csv"])
 
 
-def test_folders_of_traces_are_private_and_no_links(days):
+def test_folders_of_traces_are_private_and_not_links(days):
     folder = days / "incoming"
     (folder / "late").mkdir(parents=True)
     (folder / "late").chmod(0o777)
@@ -338,7 +338,7 @@ def test_the_log_is_not_written_through_a_symbolic_link(days):
 
 @pytest.mark.long
 def test_a_plan_is_renewed(days):
-    """Each epoch holds alpha; what all leak together is told by every command that tells of the release."""
+    """Each epoch satisfies alpha; every command about the release reports the leakage of all epochs together."""
     plan = ("--alpha", "1", "--bound", "paper", "--horizon", "2")
     run(days, "plan", "--history", "past.csv", "--set", "correlation.prior=1", *plan, "-o", "plan.json")
     asked = (

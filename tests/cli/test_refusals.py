@@ -49,7 +49,7 @@ BAD_TRACES = {
     ],
     ids=lambda command: command[0],
 )
-def test_bad_traces(tmp_path, case, command):
+def test_invalid_traces_are_refused(tmp_path, case, command):
     content, message = BAD_TRACES[case]
     if content is not None:
         (tmp_path / "t.csv").write_text(content)
@@ -97,7 +97,7 @@ def test_bad_traces(tmp_path, case, command):
         (("report", SAMPLE, "--epsilon", "1", "--set", "report.true_counts=true", "-o", "r.html"), "give both"),
     ],
 )
-def test_bad_arguments(tmp_path, arguments, message):
+def test_invalid_arguments_are_refused(tmp_path, arguments, message):
     assert message in refused(*arguments, cwd=tmp_path).replace("\n", " ")
 
 
@@ -116,7 +116,7 @@ def test_a_plan_shorter_than_the_data(tmp_path):
     assert "it is for 3 steps, the data have 47" in message
 
 
-def test_a_level_that_cannot_be_held_has_its_own_code(tmp_path):
+def test_unsatisfiable_level_has_its_own_exit_code(tmp_path):
     save_matrix(TransitionMatrix([[1.0, 0.0], [0.0, 1.0]], ["home", "work"]), tmp_path / "m.csv")
     message = refused(
         "plan", "--set", "correlation.backward=m.csv", "--alpha", "1", "-o", "p.json", cwd=tmp_path, code=3

@@ -143,7 +143,7 @@ def stopped_in_the_middle_of_a_step(address, own, store, release, process):
 
 
 @pytest.mark.long
-def test_what_cannot_be_served_is_refused(tmp_path):
+def test_invalid_arguments_of_serve_are_refused(tmp_path):
     (tmp_path / "other.db").write_text("not a database, but long enough to look like one" * 20)
     (tmp_path / "other.db").chmod(0o600)
     assert "other.db" in refused("serve", "--no-browser", "--store", "other.db", cwd=tmp_path, code=4)
@@ -154,14 +154,14 @@ def test_what_cannot_be_served_is_refused(tmp_path):
     assert "days" in refused("token", "create", "--store", "new.db", "--role", "own", "--days", "0", cwd=tmp_path)
 
 
-def test_tokens_for_what_is_not_there_are_refused(tmp_path):
+def test_tokens_for_missing_releases_are_refused(tmp_path):
     made_token(tmp_path / "service.db", "--role", "own")
     message = refused("token", "create", "--store", "service.db", "--role", "read", "--release", "0" * 32, cwd=tmp_path)
     assert "no release" in message
     assert "no token" in refused("token", "revoke", "abc", "--store", "service.db", cwd=tmp_path)
 
 
-def test_tokens_are_listed_of_a_database_that_is_there(tmp_path):
+def test_tokens_of_an_existing_database_are_listed(tmp_path):
     typo = tmp_path / "typo.db"
     for words in (("list",), ("revoke", "0" * 16)):
         assert "there is no database of a service" in refused("token", words[0], "--store", typo, *words[1:], code=4)

@@ -150,7 +150,7 @@ def _matrices(ledger):
         (publish("sleep", "", "--set", "release.smoothed=y.csv"), "leave out plan, alpha"),
     ],
 )
-def test_what_does_not_fit_is_refused(made, arguments, said):
+def test_inconsistent_arguments_are_refused(made, arguments, said):
     before = set(made.iterdir())
     result = temporaldp(*arguments, cwd=made)
     assert result.returncode == (4 if "no ledger" in said else 2)

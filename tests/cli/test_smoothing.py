@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_a_release_is_smoothed_and_rows_are_made_up(folder):
+def test_release_is_smoothed_and_synthetic_rows_are_written(folder):
     command = (
         "release now.csv --plan plan.json --history past.csv -o out.csv --set "
         "release.smoothed=smoothed.csv --set release.synthetic=rows.csv"
@@ -70,7 +70,7 @@ def test_a_release_is_smoothed_and_rows_are_made_up(folder):
 
 
 @pytest.mark.long
-def test_how_the_history_begins_tells_of_the_first_counts(folder):
+def test_same_start_uses_the_first_counts_of_the_history(folder):
     made = temporaldp("release", "now.csv", "--plan", "plan.json", "-o", "drawn.csv", cwd=folder)
     assert made.returncode == 0, made.stderr
     words = "smooth drawn.csv --history past.csv --population 76 -o told.csv --json"
@@ -85,7 +85,7 @@ def test_how_the_history_begins_tells_of_the_first_counts(folder):
 
 
 @pytest.mark.long
-def test_a_correlation_that_was_paid_for_holds_the_level_and_smooths(tmp_path):
+def test_learned_correlation_satisfies_the_level_and_smooths(tmp_path):
     rng = np.random.default_rng(1)
     for name, people in (("past.csv", 4_000), ("now.csv", 300)):
         walks = rng.random((people, 4)).cumsum(axis=1) % 1.0 < 0.5
@@ -124,7 +124,7 @@ def test_a_ledger_keeps_filtered_counts(folder):
     assert (folder / "f.csv").read_bytes() == first
 
 
-def test_a_release_that_is_mostly_noise_does_not_pass_without_a_word(folder):
+def test_release_that_is_mostly_noise_warns(folder):
     result = temporaldp(*["release", "now.csv", "--plan", "plan.json", "-o", "plain.csv"], cwd=folder)
     assert result.returncode == 0
     assert "released counts are below 0 or above 76, the number of people" in " ".join(result.stderr.split())
@@ -163,7 +163,7 @@ def test_a_release_that_is_mostly_noise_does_not_pass_without_a_word(folder):
         ("tradeoff now.csv --history past.csv --noise gaussian", "--delta"),
     ],
 )
-def test_what_would_publish_protected_data_or_makes_no_sense_is_refused(folder, command, told):
+def test_smoothing_that_publishes_protected_data_is_refused(folder, command, told):
     assert told in " ".join(refused(*command.split(), cwd=folder).split())
 
 
@@ -181,7 +181,7 @@ def test_tradeoff_finds_the_smallest_alpha_for_an_error(folder):
     assert "The smallest alpha with an error of at most 5 people smoothed" in " ".join(shown.stdout.split())
 
 
-def test_a_clock_is_at_the_phase_of_the_first_step_of_a_release(tmp_path):
+def test_periodic_correlation_starts_at_the_phase_of_the_first_step(tmp_path):
     """A smoothed release goes on with data that begin at another phase, and a finished one is smoothed from its own."""
     sample = load_sample()
     cells = [(user, hour, sample.states[code]) for user, row in zip(sample.users, sample.codes, strict=True)

@@ -16,7 +16,7 @@ def as_json(*arguments):
     return json.loads(result.stdout)
 
 
-def test_a_range_that_somebody_states_needs_no_data(tmp_path):
+def test_stated_range_needs_no_data(tmp_path):
     figure = tmp_path / "range.png"
     options = (
         "--set",
@@ -50,7 +50,7 @@ def walks(tmp_path):
 
 
 @pytest.mark.long
-def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
+def test_confidence_adds_a_sentence_and_a_figure(tmp_path, walks):
     figure, page = tmp_path / "uncertainty.svg", tmp_path / "page.html"
     options = (
         walks,
@@ -74,7 +74,7 @@ def test_a_confidence_gives_one_sentence_and_one_picture(tmp_path, walks):
 
 
 @pytest.mark.long
-def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
+def test_learned_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     learnt, again, ledger = (tmp_path / name for name in ("a.json", "b.json", "learnt.db"))
     for place in (learnt, again):
         result = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 2, "--ledger", ledger, "-o", place)
@@ -93,13 +93,13 @@ def test_a_learnt_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
 
 
 @pytest.mark.long
-def test_the_warning_about_protected_traces_names_the_way_out():
+def test_warning_about_protected_traces_names_the_remedy():
     result = temporaldp("audit", SAMPLE, *STATES, "--epsilon", 0.1)
     assert "temporaldp learn" in " ".join(result.stderr.split())
 
 
 @pytest.mark.long
-def test_a_clock_is_accounted_for_for_ever_too(walks):
+def test_periodic_correlation_over_an_infinite_horizon(walks):
     found = as_json(
         "audit",
         walks,
@@ -120,7 +120,7 @@ def test_a_clock_is_accounted_for_for_ever_too(walks):
     assert max(plan["leakage"]["temporal"]) <= 1.0
 
 
-def test_a_release_with_a_clock_needs_no_horizon(tmp_path, walks):
+def test_release_with_a_periodic_correlation_needs_no_horizon(tmp_path, walks):
     """One budget that a plan without a horizon grants at every step, whatever its phase; the same at the next run."""
     for name, times in (("one", "01"), ("both", "0123")):
         rows = [f"{user},{time},a" for time in times for user in ("u", "v", "w")]
@@ -145,7 +145,7 @@ def test_a_release_with_a_clock_needs_no_horizon(tmp_path, walks):
 
 
 @pytest.mark.long
-def test_a_diagnosis_is_a_table_a_verdict_and_a_picture(tmp_path, walks):
+def test_diagnosis_has_a_table_a_verdict_and_a_figure(tmp_path, walks):
     figure = tmp_path / "diagnosis.png"
     result = temporaldp("diagnose", walks, "--horizon", 4, "--figure", figure)
     assert result.returncode == 0, result.stderr
@@ -171,6 +171,6 @@ def test_a_diagnosis_is_a_table_a_verdict_and_a_picture(tmp_path, walks):
         (("--set", "correlation.file=nowhere.json"), "does not exist"),
     ],
 )
-def test_what_makes_no_sense_is_refused(tmp_path, options, message):
+def test_invalid_arguments_are_refused(tmp_path, options, message):
     told = " ".join(refused("audit", SAMPLE, "--epsilon", "0.1", *options, cwd=tmp_path).split())
     assert message in told

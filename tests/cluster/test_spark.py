@@ -56,7 +56,7 @@ def positions(rows):
     return [(user, t - (t > 6), state) for user, t, state in rows], lambda t: t != 6
 
 
-def test_tables_on_a_cluster_are_those_of_a_counting_loop(spark):
+def test_tables_on_a_cluster_agree_with_a_counting_loop(spark):
     rows = random_rows(1)
     found = read_traces(table(spark, rows))
     at, linked = positions(rows)
@@ -77,7 +77,7 @@ def test_the_collected_data_sets_on_a_cluster(spark, data_folder, tmp_path):
         assert tables_of(found) == (histogram, transitions, {user: of_user[user] for user in found.users}), name
 
 
-def test_events_on_a_grid_and_groups_are_those_of_a_file(spark):
+def test_events_and_groups_agree_with_those_of_a_file(spark):
     rows = [
         (f"p{k % 5}", datetime(2024, 3, 30, 20 + k % 4, 7 * k % 60, tzinfo=UTC), "abc"[k % 3], "ns"[k % 5 % 2])
         for k in range(40)
@@ -91,7 +91,7 @@ def test_events_on_a_grid_and_groups_are_those_of_a_file(spark):
         assert tables_of(there)[:2] == tables_of(here)[:2]
 
 
-def test_what_cannot_be_read_is_refused(spark):
+def test_unreadable_data_is_refused(spark):
     with pytest.raises(TraceError, match="'1' has two states at time '0'"):
         read_traces(table(spark, [("1", 0, "a"), ("1", 0, "b")]))
     with pytest.raises(TraceError, match="'state' has no value"):
@@ -120,7 +120,7 @@ def test_leakage_of_every_person_on_the_workers(spark):
     found.close()
 
 
-def test_a_job_that_dies_says_why(spark):
+def test_failed_job_reports_its_reason(spark):
     from temporaldp.cluster import leakage_on_spark
 
     found = leakage_on_spark(read_traces(table(spark, random_rows(4))), epsilon=0.1, horizon=4)
@@ -132,7 +132,7 @@ def test_a_job_that_dies_says_why(spark):
         )
 
 
-def test_a_crashed_task_is_done_again_and_its_people_are_counted_once(spark):
+def test_retried_task_counts_its_people_once(spark):
     from temporaldp.cluster import leakage_on_spark
 
     rows = random_rows(5)

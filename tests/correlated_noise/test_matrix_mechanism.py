@@ -27,7 +27,7 @@ def calibrated(name, n_steps):
 
 
 @pytest.mark.parametrize(("name", "published"), [("independent", 2.93), ("tree", 6.44), ("square_root", 7.52)])
-def test_couplings_without_quilts_have_the_values_of_the_theory(name, published):
+def test_couplings_without_quilts_have_the_values_of_the_theory_chapter(name, published):
     mechanism = calibrated(name, 12)
     couplings = Couplings(adversary(STICKY).over(12), 12)
     mixture = StepCouplings(couplings, mechanism.matrix, 6, "temporal").mixture(0, 0)
@@ -67,7 +67,7 @@ def random_case(seed):
 
 
 @pytest.mark.long
-def test_the_bound_is_never_below_the_leakage_summed_over_all_paths():
+def test_bound_covers_the_leakage_summed_over_all_paths():
     delta, draws, ratios = 0.05, 10_000, []
     for seed in range(200):
         rng, n, T, backward, forward, strategy = random_case(seed)
@@ -90,7 +90,7 @@ def test_the_bound_is_never_below_the_leakage_summed_over_all_paths():
     assert np.median(ratios) < 2.5, np.median(ratios)
 
 
-def test_each_direction_looks_at_its_own_outputs():
+def test_each_direction_uses_its_own_outputs():
     """Of a release of two steps, the first has no past, and the last no future: a sum over the two paths of the other step."""
     strategy, sigma, delta = np.array([[1.0, 0.0], [0.7, 1.0]]), 1.5, 0.02
     series = leakage(STICKY, MatrixMechanism(strategy, sigma), delta)
@@ -121,7 +121,7 @@ def test_more_noise_or_a_larger_delta_never_raises_the_leakage():
     assert leakage(STICKY, MatrixMechanism.square_root(10, 9.0), 1e-3).worst < least
 
 
-def test_many_states_share_the_worst_coupling():
+def test_leakage_of_many_states_is_that_of_the_worst_coupling():
     """Beyond 8 states one coupling stands for all at a quilt: an upper bound of the one for each."""
     rng = np.random.default_rng(3)
     forward = 0.5 * np.eye(10) + 0.5 * rng.dirichlet(np.ones(10), size=10)
@@ -203,7 +203,7 @@ def test_independent_noise_has_the_smaller_of_both_bounds():
     assert leakage(STICKY, mechanism, 1e-3).temporal == pytest.approx(curves.temporal)
 
 
-def test_a_plan_is_within_alpha_to_the_last_bit():
+def test_plan_never_exceeds_alpha_by_rounding():
     forward = [[0.98919946, 0.01080054], [0.45060444, 0.54939556]]
     plan = plan_matrix(adversary(forward), 3.3, 0.01, 7, "count")
     assert plan.leakage.worst <= 3.3
@@ -221,7 +221,7 @@ def test_a_step_at_which_nothing_is_published_is_simulated_too():
 @pytest.mark.parametrize(
     "given", [{"step": 9}, {"step": -1}, {"draws": 1}, {"failure": 0.0}, {"failure": 1e9}], ids=str
 )
-def test_a_simulation_refuses_what_it_cannot_do(given):
+def test_unsupported_simulations_are_refused(given):
     with pytest.raises(tdp.InputError, match="expected"):
         simulate_leakage(adversary(STICKY), MatrixMechanism.tree(4, 2.0), delta=0.1, **given)
 
@@ -231,7 +231,7 @@ def test_gaussian_noise_is_never_purely_private():
         MatrixMechanism.independent(4, sigma=1.0).calibrated(1.0, delta=0.0)
 
 
-def test_what_cannot_be_accounted_for_is_refused():
+def test_unsupported_arguments_are_refused():
     mechanism = MatrixMechanism.tree(4, 2.0)
     known = adversary(STICKY)
     with pytest.raises(tdp.InputError, match="infinite leakage without a delta"):

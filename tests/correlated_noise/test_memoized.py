@@ -41,7 +41,7 @@ def leakage_of(likelihoods, delta):
 
 @pytest.mark.parametrize("delta", [0.0, 0.01])
 @pytest.mark.parametrize("seed", range(4))
-def test_the_leakage_is_that_of_all_reports(seed, delta):
+def test_leakage_equals_that_of_all_reports_together(seed, delta):
     rng = np.random.default_rng(seed)
     n, T = (2, 5) if seed % 2 else (3, 3)
     backward, forward = rng.dirichlet(np.ones(n), size=n), rng.dirichlet(np.ones(n), size=n)
@@ -61,7 +61,7 @@ def test_the_leakage_is_that_of_all_reports(seed, delta):
 
 
 @pytest.mark.parametrize("seed", [7, 14, 19, 20, 36])
-def test_sums_over_many_tables_are_never_rounded_below_the_leakage(seed):
+def test_sums_over_many_tables_never_round_below_the_leakage(seed):
     """Sums of the mechanism's own doubles with a longer mantissa, over 3,125 tables of answers and two reports."""
     n, rng = 5, np.random.default_rng(seed)
     matrix = tdp.TransitionMatrix(rng.dirichlet(np.ones(n), size=(3, n))[0])
@@ -78,7 +78,7 @@ def test_sums_over_many_tables_are_never_rounded_below_the_leakage(seed):
 
 
 @pytest.mark.long
-def test_eight_steps_of_two_states_are_enumerated_exactly():
+def test_eight_steps_of_two_states_agree_with_enumeration():
     mechanism = MemoizedResponse(1.0, ONE_REPORT_HALF, 2)
     given = tdp.Adversary.from_forward(tdp.TransitionMatrix(STICKY))
     series = tdp.temporal_leakage(given, mechanism, horizon=8)
@@ -87,7 +87,7 @@ def test_eight_steps_of_two_states_are_enumerated_exactly():
         assert series.temporal[step] == pytest.approx(leakage_of(every, 0.0), abs=1e-9)
 
 
-def test_ten_steps_have_the_value_of_the_theory():
+def test_ten_steps_have_the_value_of_the_theory_chapter():
     given = tdp.Adversary.from_forward(tdp.TransitionMatrix(STICKY))
     mechanism = MemoizedResponse(1.0, ONE_REPORT_HALF, 2)
     series = tdp.temporal_leakage(given, mechanism, accounting=tdp.ApproximateDP(1e-3), horizon=10)
@@ -122,7 +122,7 @@ def test_simulated_bounds_enclose_the_enumerated_leakage(monkeypatch):
         assert (getattr(exact, name) <= getattr(simulated, name)).all()
 
 
-def test_likelihoods_that_underflow_are_refused_or_scaled_and_never_count_as_no_leakage():
+def test_underflowing_likelihoods_never_count_as_no_leakage():
     """A hundred reports of which only two groups can be distinguished leak as much as two reports."""
     chain = tdp.TransitionMatrix([[0.999, 0.001], [0.001, 0.999]])
     groups = np.kron(np.array([[2.0, 1.0], [1.0, 2.0]]), np.ones(50)) / 150.0
@@ -160,7 +160,7 @@ def test_quilts_are_never_below_the_enumerated_leakage():
         assert (exact.temporal <= quilts.temporal + 1e-9).all()
 
 
-def test_what_cannot_be_accounted_for_is_refused():
+def test_unsupported_arguments_are_refused():
     mechanism = MemoizedResponse(1.0, 1.0, 2)
     given = tdp.Adversary.from_forward(tdp.TransitionMatrix(STICKY))
     with pytest.raises(tdp.BudgetError, match="give horizon=T"):

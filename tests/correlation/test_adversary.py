@@ -50,7 +50,7 @@ def test_from_forward_with_a_sequence():
         Adversary.from_forward([CHAIN, other], initial=[0.5, 0.5], horizon=5)
 
 
-def test_from_forward_refuses_what_is_not_determined():
+def test_from_forward_refuses_undetermined_matrices():
     with pytest.raises(InputError, match="not stationary"):
         Adversary.from_forward(CHAIN, initial=[0.5, 0.5])
     with pytest.raises(InputError, match="whole number of at least 2"):
@@ -80,7 +80,7 @@ def test_adversaries_are_checked():
     assert Adversary([CHAIN, CHAIN]).n_steps == 3
 
 
-def test_a_slow_drift_is_not_taken_for_stationary():
+def test_slow_drift_is_not_treated_as_stationary():
     # One step moves the distribution by 1e-13, but for ever: the chain ends elsewhere.
     chain = TransitionMatrix([[1 - 1e-13, 1e-13], [1e-14, 1 - 1e-14]])
     start = np.array([1.0, 10**0.5]) / (1 + 10**0.5)
@@ -123,13 +123,13 @@ def test_matrices_of_different_chains_contradict_each_other():
     assert "state '0' has the share 0.8 under the backward one and 0.2 under the forward one" in said
 
 
-def test_one_matrix_for_both_directions_contradicts_itself_unless_the_chain_is_reversible():
+def test_one_matrix_for_both_directions_requires_a_reversible_chain():
     assert "Adversary.from_forward" in Adversary(CYCLE, CYCLE).contradiction
     symmetric = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     assert Adversary(symmetric, symmetric).contradiction is None
 
 
-def test_swapped_matrices_are_those_of_the_chain_in_the_other_direction_and_nothing_shows_it():
+def test_swapped_matrices_are_not_detected():
     right = Adversary.from_forward(CYCLE)
     swapped = Adversary(right.forward, right.backward)
     assert right.contradiction is swapped.contradiction is None
@@ -147,7 +147,7 @@ def test_swapped_matrices_are_those_of_the_chain_in_the_other_direction_and_noth
         Adversary(TransitionMatrix(np.eye(3), CYCLE.states), CYCLE),
     ],
 )
-def test_what_is_not_known_contradicts_nothing(unknown):
+def test_adversary_with_one_direction_has_no_contradiction(unknown):
     assert unknown.contradiction is None
 
 

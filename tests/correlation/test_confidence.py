@@ -27,7 +27,7 @@ def at_least(k, n, p):
 
 
 @pytest.mark.parametrize(("hits", "misses"), [(0, 7), (3, 9), (5, 0), (1, 1)])
-def test_bounds_are_where_the_tails_have_half_the_risk(hits, misses):
+def test_each_tail_has_half_the_risk(hits, misses):
     k, f = np.array([float(hits)]), np.array([float(misses)])
     low, high = (float(bound[0]) for bound in clopper_pearson((k, k), (f, f), 0.1))
     n = hits + misses
@@ -41,7 +41,7 @@ def test_bounds_are_where_the_tails_have_half_the_risk(hits, misses):
         assert high == 1.0
 
 
-def test_counts_that_are_known_up_to_a_range_give_the_union_of_their_intervals():
+def test_uncertain_counts_give_the_union_of_their_intervals():
     low, high = clopper_pearson((np.array([2.0]), np.array([5.0])), (np.array([4.0]), np.array([9.0])), 0.05)
     for hits in range(2, 6):
         for misses in range(4, 10):
@@ -51,7 +51,7 @@ def test_counts_that_are_known_up_to_a_range_give_the_union_of_their_intervals()
             assert one_high <= high
 
 
-def test_a_value_without_transitions_may_do_anything_and_it_is_said():
+def test_state_without_transitions_is_unrestricted_and_reported():
     traces = Trajectories.from_sequences([["a", "b"], ["a", "a"]], states=["a", "b", "c"])
     adversary = next(estimate_adversaries(traces, confidence=0.95))
     assert isinstance(adversary.forward, IntervalMatrix)
@@ -95,17 +95,17 @@ def covered(n_people, repetitions, seed):
 
 
 @pytest.mark.parametrize("n_people", [20, 150, 2000])
-def test_the_guaranteed_number_is_above_the_truth_as_often_as_stated(n_people):
+def test_guaranteed_leakage_covers_the_truth_at_the_stated_rate(n_people):
     assert covered(n_people, 40, n_people) >= 0.95
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_people", [20, 150, 2000])
-def test_the_guaranteed_number_is_above_the_truth_in_a_thousand_repetitions(n_people):
+def test_guaranteed_leakage_covers_the_truth_in_a_thousand_repetitions(n_people):
     assert covered(n_people, 1000, n_people) >= 0.95
 
 
-def test_entries_are_covered_and_half_as_wide_intervals_would_not_be():
+def test_intervals_cover_entries_and_half_as_wide_ones_do_not():
     rng = np.random.default_rng(1)
     P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
     held = narrow = 0
@@ -131,7 +131,7 @@ def test_the_posterior_has_the_marginals_of_dirichlet_rows():
             assert stats.kstest(first, stats.beta(1.5 * table[k, 0] + 2, table[k, 1] + 0.5).cdf).pvalue < 1e-4
 
 
-def test_people_are_drawn_whole():
+def test_bootstrap_draws_whole_people():
     traces = Trajectories.from_sequences(
         [["a", "a", "a", "b", "b", "b", "a"]] * 3 + [["a", "b", "a", "b", "a", "b", "a"]] * 3
     )
@@ -142,7 +142,7 @@ def test_people_are_drawn_whole():
     assert len(shares) > 3
 
 
-def test_draws_that_leave_a_value_without_a_transition_ask_for_a_prior():
+def test_draws_that_leave_a_state_without_transitions_require_a_prior():
     traces = Trajectories.from_sequences([["a", "b", "a"]] * 20, states=["a", "b", "c"])
     with pytest.raises(EstimationError, match="prior"):
         bootstrap_adversaries(traces, n_draws=4, rng=0)
@@ -150,7 +150,7 @@ def test_draws_that_leave_a_value_without_a_transition_ask_for_a_prior():
 
 
 @pytest.mark.long
-def test_quantiles_of_the_sample_stand_between_the_estimate_and_the_guarantee():
+def test_quantiles_of_the_sample_lie_between_the_estimate_and_the_bound():
     data, epsilons = load_sample(), [0.1] * 6
     estimate = temporal_leakage(next(estimate_adversaries(data)), epsilons).worst
     guarantee = temporal_leakage(next(estimate_adversaries(data, confidence=0.95)), epsilons).worst
@@ -164,7 +164,7 @@ def test_quantiles_of_the_sample_stand_between_the_estimate_and_the_guarantee():
             draws.quantile(0.0)
 
 
-def test_one_number_is_the_budget_of_every_step_of_the_traces():
+def test_single_epsilon_applies_to_every_step():
     data = load_sample()
     for draw in (leakage_posterior, leakage_bootstrap):
         one, each = (draw(data, epsilons=epsilons, n_draws=2, rng=0) for epsilons in (0.1, [0.1] * 47))
@@ -172,13 +172,13 @@ def test_one_number_is_the_budget_of_every_step_of_the_traces():
 
 
 @pytest.mark.parametrize("wrong", [{"n_draws": 0}, {"prior": -1.0}, {"prior": float("nan")}])
-def test_draws_that_make_no_sense_are_refused(wrong):
+def test_invalid_draws_are_refused(wrong):
     for draw in (leakage_posterior, leakage_bootstrap):
         with pytest.raises(InputError):
             draw(load_sample(), epsilons=[0.1], **wrong)
 
 
-def test_draws_are_made_from_traces_alone():
+def test_draws_require_traces():
     for draw in (leakage_posterior, leakage_bootstrap):
         with pytest.raises(InputError, match="expected traces, a path, or a table"):
             draw(Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])), epsilons=0.1)

@@ -20,7 +20,7 @@ sequences = st.lists(
 
 
 @given(sequences, st.sampled_from(["forward", "backward"]), st.sampled_from([0.5, 1.0]))
-def test_estimates_are_counted_transitions_and_never_bridge_gaps(rows, direction, prior):
+def test_estimates_count_transitions_and_skip_gaps(rows, direction, prior):
     data = Trajectories.from_sequences(rows, states=["a", "b", "c"])
     counts = Counter()
     for row in rows:
@@ -45,7 +45,7 @@ def test_maximum_likelihood_and_posterior_mean():
     assert smooth == pytest.approx(np.array([[3 / 6, 3 / 6], [3 / 6, 3 / 6]]))
 
 
-def test_a_state_without_outgoing_observation_is_named():
+def test_state_without_outgoing_transitions_is_named():
     data = Trajectories.from_sequences([["a", "b", "a", "c"]])
     with pytest.raises(EstimationError, match=r"no next state for 'c', so there is no forward row"):
         estimate_transition_matrix(data, direction="forward")
@@ -73,7 +73,7 @@ def test_steps_that_are_not_consecutive_are_not_counted():
     assert counted == pytest.approx(np.array([[1 / 4, 3 / 4], [1 / 2, 1 / 2]]))
 
 
-def test_bad_arguments_of_estimation_are_refused():
+def test_invalid_arguments_are_refused():
     data = Trajectories.from_sequences([list("abab")])
     with pytest.raises(InputError, match="'backward' or 'forward'"):
         estimate_transition_matrix(data, direction="sideways")

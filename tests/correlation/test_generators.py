@@ -19,7 +19,7 @@ def test_the_strongest_correlation_is_a_permutation():
     assert (strongest_correlation(3).dense() == np.eye(3)).all()
 
 
-def test_smoothing_adds_s_once():
+def test_smoothing_adds_s_to_every_entry():
     smoothed = smoothed_correlation(strongest_correlation(50), s=0.005).dense()
     assert smoothed == pytest.approx((np.eye(50) + 0.005) / (1 + 50 * 0.005), rel=1e-15)
 

@@ -9,7 +9,7 @@ from temporaldp.correlation import Origin
 from temporaldp.errors import MatrixError, StateError
 
 
-def test_members_are_in_the_set_and_others_are_not():
+def test_contains_members_only():
     rng = np.random.default_rng(0)
     for _ in range(50):
         interval = IntervalMatrix(*random_bounds(rng, 4))
@@ -19,13 +19,13 @@ def test_members_are_in_the_set_and_others_are_not():
     assert not tight.contains(TransitionMatrix([[0.95, 0.05], [0.1, 0.9]]))
 
 
-def test_a_corner_gives_all_it_can_in_the_given_order():
+def test_vertex_fills_entries_in_the_given_order():
     interval = IntervalMatrix(np.full((3, 3), 0.1), np.full((3, 3), 0.6))
     corner = interval.corner([[0, 1, 2], [2, 1, 0], [1, 0, 2]]).dense()
     np.testing.assert_allclose(corner, [[0.6, 0.3, 0.1], [0.1, 0.3, 0.6], [0.3, 0.6, 0.1]])
 
 
-def test_corners_reach_what_other_entries_leave():
+def test_bounds_are_tightened_to_attainable_values():
     rng = np.random.default_rng(1)
     low, high = random_bounds(rng, 4, width=0.6)
     interval = IntervalMatrix(low, high)
@@ -35,7 +35,7 @@ def test_corners_reach_what_other_entries_leave():
     np.testing.assert_allclose(np.max(corners, axis=0), tight_high, atol=1e-12)
 
 
-def test_sticky_holds_every_matrix_that_stays_as_stated():
+def test_sticky_contains_every_matrix_with_the_stated_diagonal():
     interval = sticky(stays=(0.7, 0.95), states=["a", "b", "c"])
     assert interval.contains(TransitionMatrix([[0.7, 0.3, 0.0], [0.0, 0.95, 0.05], [0.1, 0.1, 0.8]], ["a", "b", "c"]))
     assert not interval.contains(
@@ -44,7 +44,7 @@ def test_sticky_holds_every_matrix_that_stays_as_stated():
     assert interval.origin.sentence.startswith("Stated: the state stays the same with probability 0.7 to 0.95")
 
 
-def test_the_same_set_in_another_order():
+def test_reordering_states_gives_the_same_set():
     interval = IntervalMatrix([[0.7, 0.1], [0.0, 0.8]], [[0.9, 0.3], [0.2, 1.0]], states=["a", "b"])
     turned = interval.reordered(["b", "a"])
     assert turned.lower[0, 0] == 0.8
@@ -66,18 +66,18 @@ def test_the_same_set_in_another_order():
         (np.zeros((3, 3)), np.ones((2, 2)), "one shape"),
     ],
 )
-def test_bounds_that_hold_no_matrix_are_refused(lower, upper, message):
+def test_bounds_of_an_empty_set_are_refused(lower, upper, message):
     with pytest.raises(MatrixError, match=message):
         IntervalMatrix(lower, upper)
 
 
 @pytest.mark.parametrize("stays", [(0.9, 0.7), (-0.1, 0.5), (0.5, 1.1), (0.5,), "ab", 0.5])
-def test_ranges_that_are_none_are_refused(stays):
+def test_invalid_ranges_are_refused(stays):
     with pytest.raises(InputError):
         sticky(3, stays=stays)
 
 
-def test_an_origin_says_what_learning_has_cost():
+def test_origin_states_the_cost_of_learning():
     with pytest.raises(InputError, match="epsilon"):
         Origin("learnt", "Learnt.")
     with pytest.raises(InputError, match="epsilon"):

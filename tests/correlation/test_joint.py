@@ -16,7 +16,7 @@ def known(rows, *, both=True):
     return Adversary(TransitionMatrix(rows), TransitionMatrix(rows) if both else None)
 
 
-def test_each_joint_step_is_one_of_each():
+def test_joint_matrix_is_the_product_of_independent_chains():
     joint = independent_adversary(known(ONE), known(TWO)).backward.probabilities
     for a, b, c, d in np.ndindex(2, 3, 2, 3):
         assert joint[3 * a + b, 3 * c + d] == pytest.approx(ONE[a, c] * TWO[b, d], rel=1e-15)
@@ -30,7 +30,7 @@ def test_a_table_about_both_leaks_at_least_what_it_leaks_about_each():
         assert (joint >= temporal_leakage(known(rows), epsilons).temporal * (1 - 1e-12)).all()
 
 
-def test_what_is_not_known_alike_is_refused():
+def test_adversaries_of_different_kinds_are_refused():
     assert not independent_adversary(known(ONE, both=False), known(TWO, both=False)).forward
     with pytest.raises(InputError, match="all forward"):
         independent_adversary(known(ONE), known(TWO, both=False))
@@ -42,7 +42,7 @@ def test_what_is_not_known_alike_is_refused():
         independent_adversary(known(np.eye(40)), known(np.eye(40)))
 
 
-def test_joint_traces_have_the_people_and_the_transitions_of_both():
+def test_joint_traces_have_the_users_and_transitions_of_both():
     """Against counting by hand: people and times of one alone are left out, and so are steps that either lacks."""
     one = {"Ann": "AASAS", "Bo": "SSAAA", "Cy": "ASASA"}
     two = {"Cy": "HOHO", "Ann": "HHOO"}
@@ -70,7 +70,7 @@ def test_joint_traces_have_the_people_and_the_transitions_of_both():
     assert later.times == ("1", "2", "3", "4") and later.consecutive.tolist() == [False, True, True]
 
 
-def test_traces_that_have_nothing_in_common_are_refused():
+def test_traces_without_common_users_or_times_are_refused():
     walks = Trajectories.from_sequences([["a", "b"]], users=["Ann"])
     for other in (
         Trajectories.from_sequences([["a", "b"]], users=["Bo"]),
@@ -85,8 +85,8 @@ def test_traces_that_have_nothing_in_common_are_refused():
         joint_trajectories(many, many)
 
 
-def test_a_coarser_view_of_the_same_value_changes_nothing_that_is_known():
-    """Pairs that cannot occur get no share of a prior: what is known about the fine value stays what it is by itself."""
+def test_coarser_copy_of_a_state_does_not_change_the_estimate():
+    """Impossible pairs get no share of a prior, so the estimate for the fine states is that of the fine table alone."""
     rng = np.random.default_rng(3)
     fine = Trajectories(rng.integers(0, 4, (30, 12)), states=list("abcd"))
     coarse = Trajectories(fine.codes // 2, states=["ab", "cd"])

@@ -24,5 +24,5 @@ from temporaldp.correlation.moments import is_near
         (None, "3", "5", "2024-01-05T00:00", False),
     ],
 )
-def test_a_label_is_at_most_a_step_ahead_of_the_clock_or_without_one_of_the_last(step, before, label, now, near):
+def test_label_may_be_at_most_one_step_ahead_of_the_clock(step, before, label, now, near):
     assert is_near(step, before, label, datetime.fromisoformat(now).replace(tzinfo=UTC)) is near

@@ -14,7 +14,7 @@ from temporaldp.errors import TraceError
 FORWARD = np.array([[0.7, 0.3], [0.4, 0.6]])
 
 
-def test_counts_of_pairs_are_counted_moves_and_gaps_are_left_out():
+def test_pair_counts_are_counted_transitions_without_gaps():
     walks = Trajectories.from_sequences([["a", "b", None, "b"], ["b", "b", "a", "a"], ["a", "a", "b", "b"]])
     found = transition_trajectories(walks)
     assert found.states == ("a > a", "a > b", "b > a", "b > b")
@@ -25,7 +25,7 @@ def test_counts_of_pairs_are_counted_moves_and_gaps_are_left_out():
         pair_adversary(Adversary())
 
 
-def test_pairs_move_as_the_chain_of_values_does():
+def test_pairs_follow_the_chain_of_states():
     rng = np.random.default_rng(0)
     matrices = [rng.dirichlet(np.ones(3), 3) for _ in range(4)]
     chain = [TransitionMatrix(one) for one in matrices]
@@ -45,7 +45,7 @@ def test_pairs_move_as_the_chain_of_values_does():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_leaks_about_a_value_through_tables_of_transitions_is_no_more_than_about_its_pairs(seed):
+def test_leakage_about_a_state_is_at_most_that_about_its_pairs(seed):
     """One person of three steps, two tables: every output of random tables of outputs, for each value of each step."""
     rng = np.random.default_rng(seed)
     epsilon, initial = 0.4, rng.dirichlet(np.ones(2))
@@ -67,7 +67,7 @@ def test_what_leaks_about_a_value_through_tables_of_transitions_is_no_more_than_
     assert 0.0 < worst <= temporal_leakage(pairs, promised).worst * (1.0 + 1e-12)
 
 
-def test_a_correlation_that_another_one_replaced_is_refused():
+def test_changing_correlation_is_refused():
     later = TransitionMatrix([[0.6, 0.4], [0.3, 0.7]])
     changed = Adversary(FORWARD, FORWARD).changed(3, Adversary(later, later))
     with pytest.raises(InputError, match="one for each transition, got Changing"):

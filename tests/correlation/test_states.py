@@ -13,7 +13,7 @@ NAMES = st.lists(st.one_of(st.integers(-99, 99).map(str), st.sampled_from(["home
 
 
 @given(NAMES.map(lambda names: list(dict.fromkeys(names))), st.randoms())
-def test_the_order_is_the_same_however_names_come(names, random):
+def test_order_of_states_does_not_depend_on_the_input(names, random):
     ordered = in_order(names)
     shuffled = names[:]
     random.shuffle(shuffled)
@@ -44,7 +44,7 @@ def test_numbers_too_long_for_a_float_are_compared_digit_by_digit():
         ),
     ],
 )
-def test_names_that_are_none_are_refused(names, message):
+def test_invalid_names_are_refused(names, message):
     with pytest.raises(StateError, match=message):
         state_names(names)
 
@@ -60,6 +60,6 @@ def test_lists_of_states_are_compared_by_name_and_order():
     assert positions(["b", "c", "a"], ["a", "b", "c"], what="the rows") == [2, 0, 1]
 
 
-def test_long_lists_are_cut():
+def test_long_lists_are_truncated():
     assert listed(["a"]) == "'a'"
     assert listed(list("abcd"), 2) == "'a', 'b' and 2 more"

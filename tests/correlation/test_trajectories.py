@@ -32,7 +32,7 @@ def _walks():
         (np.int32(0), [0]),
     ],
 )
-def test_some_users_keep_everything_but_the_others(walks, chosen, rows):
+def test_subset_of_users_keeps_states_and_times(walks, chosen, rows):
     some = walks[chosen]
     expected = Trajectories.from_sequences([WALKS[k] for k in rows], states=["a", "b", "c"])
     assert (some.codes == expected.codes).all() and some.n_users == len(some) == len(rows)
@@ -42,7 +42,7 @@ def test_some_users_keep_everything_but_the_others(walks, chosen, rows):
     assert (some.histogram() == expected.histogram()).all()
 
 
-def test_halves_add_up_and_a_loop_goes_user_by_user(walks):
+def test_subsets_add_up_and_iteration_is_by_user(walks):
     assert (walks[:2].histogram() + walks[2:].histogram() == walks.histogram()).all()
     assert [one.users for one in walks] == [("Ann",), ("Bo",), ("Cy",), ("Di",)]
     assert (np.asarray(walks) == walks.codes).all()
@@ -58,19 +58,19 @@ def test_halves_add_up_and_a_loop_goes_user_by_user(walks):
         ([1, 1], TraceError, "user names must be distinct"),
     ],
 )
-def test_what_names_no_users_is_refused(walks, chosen, error, message):
+def test_invalid_selection_of_users_is_refused(walks, chosen, error, message):
     with pytest.raises(error, match=message):
         walks[chosen]
 
 
-def test_numbers_stand_by_size_and_other_names_letter_by_letter():
+def test_numbers_are_sorted_by_size_and_other_names_alphabetically():
     walks = Trajectories.from_sequences([["10", "9", "-1"], ["2", "2.5", "b10"], ["b9", "1", "A"]])
     assert walks.states == ("-1", "1", "2", "2.5", "9", "10", "A", "b10", "b9")
     with pytest.raises(StateError, match="'9', '10', 'x'"):
         Trajectories.from_sequences([["10", "9", "x", "1"]], states=["1", "2"])
 
 
-def test_histogram_counts_everybody_who_is_there():
+def test_histogram_counts_all_present_users():
     data = Trajectories.from_sequences([["a", "b", None], ["a"]], states=["b", "a", "c"])
     assert data.histogram().tolist() == [[0, 2, 0], [1, 0, 0], [0, 0, 0]]
 
@@ -85,7 +85,7 @@ def test_histogram_counts_everybody_who_is_there():
         ([["a", "b"]], ["a", "b", "a"], StateError, "given twice"),
     ],
 )
-def test_bad_sequences_are_refused(rows, states, error, message):
+def test_invalid_sequences_are_refused(rows, states, error, message):
     with pytest.raises(error, match=message):
         Trajectories.from_sequences(rows, states=states)
 
@@ -100,6 +100,6 @@ def test_bad_sequences_are_refused(rows, states, error, message):
         ({"codes": np.array([[0, 1], [1, 0]]), "users": ["x", "x"]}, "distinct"),
     ],
 )
-def test_bad_tables_are_refused(arguments, message):
+def test_invalid_tables_are_refused(arguments, message):
     with pytest.raises(TraceError, match=message):
         Trajectories(**arguments, states=["a", "b"])

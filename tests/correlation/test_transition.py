@@ -35,7 +35,7 @@ HALF = [[0.5, 0.5], [0.5, 0.5]]
         ([[0.5 + 1j, 0.5 - 1j], [0.5, 0.5]], "complex"),
     ],
 )
-def test_what_is_no_transition_matrix_is_refused(probabilities, message):
+def test_invalid_transition_matrices_are_refused(probabilities, message):
     with pytest.raises(MatrixError, match=message):
         TransitionMatrix(probabilities)
 
@@ -51,7 +51,7 @@ def test_what_is_no_transition_matrix_is_refused(probabilities, message):
         ([[0.5 + 1j, 0.5 - 1j], [0.5, 0.5]], "complex"),
     ],
 )
-def test_what_is_no_sparse_transition_matrix_is_refused(probabilities, message):
+def test_invalid_sparse_transition_matrices_are_refused(probabilities, message):
     with pytest.raises(MatrixError, match=message):
         TransitionMatrix(sparse.csr_array(np.array(probabilities)))
 
@@ -125,7 +125,7 @@ def test_reversing_by_bayes_rule():
 
 
 @given(matrices(kinds=("integers", "near")))
-def test_reversing_twice_gives_the_matrix_back(matrix):
+def test_reversing_twice_restores_the_matrix(matrix):
     pi = matrix.stationary_distribution()
     assert matrix.reversed(pi).reversed(pi).dense() == pytest.approx(matrix.dense(), rel=1e-12)
 
@@ -150,7 +150,7 @@ def test_a_state_that_cannot_be_reached_has_no_reversed_row():
 
 
 @given(matrices(kinds=("integers", "near", "scaled")))
-def test_stationary_distributions_do_not_move(matrix):
+def test_stationary_distributions_are_invariant(matrix):
     pi = matrix.stationary_distribution()
     assert pi.sum() == pytest.approx(1.0, rel=1e-14)
     assert pi @ matrix.dense() == pytest.approx(pi, rel=1e-11)
@@ -182,7 +182,7 @@ def test_reordering_states():
         matrix.reordered(["a", "c"])
 
 
-def test_random_correlation_is_the_matrix_of_the_reference():
+def test_random_correlation_matches_the_reference():
     rows = np.random.default_rng(0).random((50, 50))
     assert (random_correlation(50, rng=0).dense() == rows / rows.sum(axis=1, keepdims=True)).all()
 
@@ -190,7 +190,7 @@ def test_random_correlation_is_the_matrix_of_the_reference():
 # Tables with names
 
 
-def test_a_table_is_read_by_the_names_of_its_rows_and_columns():
+def test_table_is_read_by_its_row_and_column_names():
     pd = pytest.importorskip("pandas")
     table = pd.DataFrame({"work": [0.1, 0.8], "home": [0.9, 0.2]}, index=["home", "work"])
     matrix = TransitionMatrix(table)
@@ -211,14 +211,14 @@ def test_a_table_is_read_by_the_names_of_its_rows_and_columns():
         (["home", "home"], ["home", "work"], None, "given twice"),
     ],
 )
-def test_a_table_whose_names_do_not_fit_is_refused(columns, index, states, message):
+def test_table_with_inconsistent_names_is_refused(columns, index, states, message):
     pd = pytest.importorskip("pandas")
     with pytest.raises(StateError, match=message):
         TransitionMatrix(pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], columns=columns, index=index), states=states)
 
 
 @pytest.mark.parametrize("stored", [np.array, sparse.csr_array])
-def test_numpy_sees_the_probabilities(stored):
+def test_conversion_to_a_numpy_array(stored):
     table = np.array([[0.25, 0.75], [0.5, 0.5]])
     matrix = TransitionMatrix(stored(table), ["home", "work"])
     assert (np.asarray(matrix) == table).all() and np.asarray(matrix).shape == (2, 2)
@@ -228,7 +228,7 @@ def test_numpy_sees_the_probabilities(stored):
     assert (np.asarray(matrix) == table).all()
 
 
-def test_a_matrix_made_of_a_matrix_keeps_its_names():
+def test_matrix_from_a_matrix_keeps_its_names():
     matrix = TransitionMatrix([[0.25, 0.75], [0.5, 0.5]], ["home", "work"])
     assert TransitionMatrix(matrix) == matrix
     assert TransitionMatrix(matrix, ["a", "b"]).states == ("a", "b")

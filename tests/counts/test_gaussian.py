@@ -40,7 +40,7 @@ def p_value(noise, scale, kind):
 
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
-def test_the_noise_has_the_scale_and_a_wrong_one_is_noticed(kind):
+def test_noise_has_its_scale_and_a_wrong_scale_is_rejected(kind):
     mechanism = NoisyHistogram(n_states=DRAWS, noise=kind)
     noise = mechanism(np.full(DRAWS, 1000), 6.0) - 1000
     assert p_value(noise, 6.0, kind) > 1e-6
@@ -70,7 +70,7 @@ def test_released_counts_keep_their_guarantee_in_the_file(tmp_path):
         load_released(tmp_path / "r.csv")
 
 
-def test_what_counts_pure_epsilons_refuses_such_noise(tmp_path):
+def test_accountants_of_pure_epsilons_refuse_gaussian_noise(tmp_path):
     plan = plan_noise(Adversary(), alpha=1.0, accounting=ApproximateDP(1e-6))
     with TemporalAccountant(Adversary(), alpha=1.0) as accountant, pytest.raises(BudgetError, match="delta = 0"):
         release_histograms(load_sample(), plan)
@@ -99,7 +99,7 @@ def test_a_mechanism_with_noise_is_called_with_the_planned_scales():
     assert result.outputs == ("a", "b") and result.epsilons.tolist() == plan.epsilons[1:].tolist()
 
 
-def test_bad_snapshots_and_scales_are_refused():
+def test_invalid_snapshots_and_scales_are_refused():
     mechanism = NoisyHistogram(n_states=2, noise="gaussian")
     for snapshot, scale in (([1, 2, 3], 1.0), ([1.5, 2.0], 1.0), ([-1, 2], 1.0), ([1, 2], 0.0), ([1, 2], np.nan)):
         with pytest.raises(InputError):

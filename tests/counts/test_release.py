@@ -59,7 +59,7 @@ def chi_square(noise: np.ndarray, scale: float) -> float:
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-def test_noise_is_discrete_laplace_for_sensitivity_2_and_no_other_scale(epsilon):
+def test_noise_is_discrete_laplace_of_sensitivity_2(epsilon):
     # OpenDP's sampler takes no seed. The threshold leaves a false alarm less likely than 1e-6, and the same statistic must
     # reject scales that are wrong by 1.5 either way by a wide margin: so the test can fail, and does not by chance.
     mechanism = DiscreteLaplaceHistogram(n_states=DRAWS)
@@ -72,7 +72,7 @@ def test_noise_is_discrete_laplace_for_sensitivity_2_and_no_other_scale(epsilon)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1 / 3, 1.0, 7.3, 40.0])
-def test_the_spent_budget_is_opendps_and_never_more_than_asked(epsilon):
+def test_spent_budget_agrees_with_opendp_and_never_exceeds_the_request(epsilon):
     mechanism = DiscreteLaplaceHistogram(n_states=3)
     spent = mechanism.epsilon_spent(epsilon)
     assert Fraction(HISTOGRAM_SENSITIVITY) / Fraction(mechanism.scale(epsilon)) <= Fraction(spent) <= Fraction(epsilon)
@@ -80,7 +80,7 @@ def test_the_spent_budget_is_opendps_and_never_more_than_asked(epsilon):
     assert mechanism.scale(epsilon) == pytest.approx(2 / epsilon, rel=1e-12)
 
 
-def test_noise_summaries_are_those_of_the_distribution():
+def test_noise_summaries_agree_with_the_distribution():
     for epsilon in (0.2, 1.0, 5.0):
         scale = 2 / epsilon
         k = np.arange(-4000, 4001)
@@ -101,17 +101,17 @@ def test_noise_summaries_are_those_of_the_distribution():
         ([1, 2**60, 0], "whole counts from 0"),
     ],
 )
-def test_bad_snapshots_are_refused(snapshot, message):
+def test_invalid_snapshots_are_refused(snapshot, message):
     with pytest.raises(InputError, match=message):
         DiscreteLaplaceHistogram(n_states=3)(snapshot, 1.0)
 
 
-def test_bad_budgets_are_refused():
+def test_invalid_budgets_are_refused():
     with pytest.raises(BudgetError, match="finite number >= 1e-100"):
         DiscreteLaplaceHistogram(n_states=3)([1, 2, 3], 0.0)
 
 
-def test_a_budget_in_place_of_a_plan_is_refused_and_says_how_to_plan():
+def test_budget_in_place_of_a_plan_is_refused_with_advice():
     with pytest.raises(InputError, match=r"expected a plan or a continual release, got 0\.1: `plan_budget`"):
         release_histograms(load_sample(), 0.1)
 
@@ -131,7 +131,7 @@ def test_any_mechanism_is_called_once_a_step_with_its_budget():
     assert result.epsilons.tolist() == plan.epsilons[:3].tolist()
 
 
-def test_nothing_is_drawn_when_the_plan_is_too_short_or_there_is_nothing():
+def test_nothing_is_drawn_if_the_plan_is_too_short_or_the_data_empty():
     plan = plan_budget(Adversary(), alpha=1.0, horizon=2)
 
     def never(snapshot, epsilon):
@@ -155,7 +155,7 @@ def test_a_mechanism_that_overspends_is_stopped_before_it_draws():
         release_snapshots(Greedy(), [1], plan_budget(Adversary(), alpha=1.0))
 
 
-def test_histograms_are_released_with_what_opendp_says_was_spent():
+def test_released_histograms_carry_the_budget_computed_by_opendp():
     sample = load_sample()
     plan = plan_budget(Adversary(), alpha=1 / 3)
     released = release_histograms(sample, plan)
@@ -184,7 +184,7 @@ def test_consistent_counts_are_the_nearest_integers_with_that_total(noisy, total
     assert int(((np.array(noisy) - found) ** 2).sum()) == best
 
 
-def test_consistent_counts_refuse_what_is_no_count():
+def test_consistent_counts_refuse_invalid_counts():
     with pytest.raises(InputError, match="noisy counts that are integers"):
         consistent_counts([0.5, 1.0], total=1)
     with pytest.raises(InputError, match="total >= 0"):
@@ -198,7 +198,7 @@ def test_consistent_releases_keep_the_public_total():
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
-def test_released_files_come_back(tmp_path, suffix):
+def test_released_files_round_trip(tmp_path, suffix):
     released = release_histograms(load_sample(), plan_budget(Adversary(), alpha=0.2), consistent=True)
     path = tmp_path / f"r{suffix}"
     save_released(released, path)
@@ -211,9 +211,9 @@ def test_released_files_come_back(tmp_path, suffix):
         assert b'"l1_sensitivity": 2' in parquet.read_schema(path).metadata[b"temporaldp"]
 
 
-def test_files_that_hold_no_release_are_refused(tmp_path):
+def test_files_without_a_release_are_refused(tmp_path):
     (tmp_path / "r.csv").write_text("time,state,count,epsilon\n0,a,1,0.1\n0,b,1,0.1\n1,a,2,0.1\n")
-    with pytest.raises(InputError, match="3 rows do not make 2 times of 2 states"):
+    with pytest.raises(InputError, match="each of 2 times and 2 states, got 3 rows"):
         load_released(tmp_path / "r.csv")
     for row, message in {
         "0,a,2,0.1": "are in two rows",
@@ -268,7 +268,7 @@ def test_a_message_about_counts_does_not_print_them(counts):
         assert "37" not in str(refused.value) and "63" not in str(refused.value)
 
 
-def test_a_name_that_a_spreadsheet_would_run_is_quoted_and_comes_back(tmp_path):
+def test_names_that_look_like_formulas_are_quoted_and_round_trip(tmp_path):
     states = ("=1+1", "+cmd", "-2+3", "@SUM(A1)", "'=x", "-5", "'quoted'", "plain")
     walks = Trajectories(np.array([[0, 1], [2, 3], [4, 5], [6, 7]]), states=states)
     released = release_histograms(walks, plan_budget(Adversary(), alpha=1.0, horizon=2))
@@ -281,7 +281,7 @@ def test_a_name_that_a_spreadsheet_would_run_is_quoted_and_comes_back(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_the_columns_of_time_and_state_may_have_names_of_their_own(suffix, tmp_path):
+def test_time_and_state_columns_may_have_other_names(suffix, tmp_path):
     released = ReleasedHistograms([[3, 4], [5, 6]], [0.1, 0.2], [20.0, 10.0], ("a", "b"), ("1", "2"), 1.0)
     place = tmp_path / f"r{suffix}"
     save_released(released, place, time="at", state="zone")

@@ -27,7 +27,7 @@ from temporaldp.release import release_snapshots
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 
 
-def test_a_clamped_sum_moves_by_the_range_at_most_and_has_noise_for_it():
+def test_noise_of_a_clamped_sum_covers_its_range():
     mechanism = ClampedSum(lower=-1.0, upper=3.0, n_people=4)
     numbers = [0.5, 2.0, 99.0, -7.0]  # clamped: 0.5 + 2 + 3 - 1
     drawn = np.array([mechanism(numbers, 0.5) for _ in range(2_000)])
@@ -44,19 +44,19 @@ def test_a_clamped_sum_moves_by_the_range_at_most_and_has_noise_for_it():
 @pytest.mark.parametrize(
     ("lower", "upper", "people"), [(1.0, 1.0, 3), (2.0, 1.0, 3), (0.0, math.inf, 3), (0.0, 1.0, 0)]
 )
-def test_bounds_that_bound_nothing_are_refused(lower, upper, people):
+def test_invalid_bounds_are_refused(lower, upper, people):
     for kind in (ClampedSum, ClampedMean):
         with pytest.raises(InputError):
             kind(lower, upper, n_people=people)
 
 
 @pytest.mark.parametrize("numbers", [[1.0], [1.0, math.nan], [[1.0, 2.0]], ["a", "b"]])
-def test_numbers_that_are_not_one_a_person_are_refused(numbers):
+def test_values_must_be_one_per_person(numbers):
     with pytest.raises(InputError, match="numbers"):
         ClampedSum(0.0, 1.0, n_people=2)(numbers, 1.0)
 
 
-def test_groups_have_the_whole_budget_each():
+def test_each_group_has_the_whole_budget():
     mechanism = DiscreteLaplaceHistogram(n_states=2, n_groups=3)
     assert mechanism.epsilon_spent(0.3) == DiscreteLaplaceHistogram(6).epsilon_spent(0.3)
     drawn = np.array([mechanism(np.full((3, 2), 10), 2.0) for _ in range(500)])
@@ -66,7 +66,7 @@ def test_groups_have_the_whole_budget_each():
         mechanism([1, 2, 3], 1.0)
 
 
-def test_shares_of_a_budget_have_the_least_total_error():
+def test_shares_of_a_budget_minimise_the_total_error():
     tables = {"a": DiscreteLaplaceHistogram(5), "b": ClampedSum(0.0, 40.0, 9), "c": DiscreteLaplaceHistogram(3, 2)}
     importance = {"a": 1.0, "b": 0.3, "c": 2.0}
     shared = SharedBudget(tables, importance=importance)
@@ -83,7 +83,7 @@ def test_shares_of_a_budget_have_the_least_total_error():
     assert shared.error_at_one < even
 
 
-def test_shared_tables_are_charged_once_a_step_and_kept_by_a_ledger(tmp_path):
+def test_shared_tables_are_charged_once_per_step_and_stored(tmp_path):
     shared = SharedBudget({"counts": DiscreteLaplaceHistogram(2), "mean": ClampedMean(0.0, 10.0, 4)})
     snapshot = {"counts": [3, 1], "mean": [1.0, 2.0, 3.0, 4.0]}
     accountant = TemporalAccountant(Adversary(WALK, WALK), alpha=1.0, accounting=PaperBound())
@@ -103,7 +103,7 @@ def test_shared_tables_are_charged_once_a_step_and_kept_by_a_ledger(tmp_path):
     assert (done.epsilons <= plan.epsilons).all()
 
 
-def test_what_cannot_share_a_budget_is_refused():
+def test_invalid_tables_of_a_shared_budget_are_refused():
     with pytest.raises(InputError, match="at least one"):
         SharedBudget({})
     with pytest.raises(InputError, match="error_at_one"):

@@ -57,7 +57,7 @@ def test_the_supremum_at_epsilon_1_is_the_solved_fixed_point(load, stays, printe
     assert leak == pytest.approx(printed, abs=0.005)
 
 
-def test_the_curve_has_round_numbers_and_both_ends(load):
+def test_curve_has_round_points_and_both_ends(load):
     card = load().card(stays=(0.52, 0.99))
     assert card.stays[0] == 0.52
     assert {0.55, 0.7, 0.9, 0.95, 0.99} <= set(card.stays)
@@ -67,7 +67,7 @@ def test_the_curve_has_round_numbers_and_both_ends(load):
     assert load().card(stays=(0.9, 0.9)).stays == (0.9,)
 
 
-def test_no_two_valued_stationary_chain_in_the_range_leaks_more_than_its_worse_end(load, rng):
+def test_worse_end_of_the_range_bounds_all_stationary_two_state_chains(load, rng):
     card = load().card(stays=(0.3, 0.9))
     worst = max(card.over_time)
     for first, second in rng.uniform(0.3, 0.9, (200, 2)):
@@ -75,7 +75,7 @@ def test_no_two_valued_stationary_chain_in_the_range_leaks_more_than_its_worse_e
     assert worst == card.over_time[-1]
 
 
-def test_values_that_never_or_always_change_leak_without_bound(load):
+def test_states_that_never_or_always_change_leak_without_bound(load):
     card = load().card(stays=(0.0, 1.0))
     assert card.over_time[0] == card.over_time[-1] == math.inf
     assert card.over_time[card.stays.index(0.5)] == pytest.approx(1.0, abs=1e-12)
@@ -87,7 +87,7 @@ def test_values_that_never_or_always_change_leak_without_bound(load):
     assert only.leakage.within == pytest.approx(365.0)
 
 
-def test_every_number_of_a_card(load):
+def test_all_values_of_a_card(load):
     found = load().card(horizon=10).leakage
     top = fixed_point(0.9, 0.9, 1.0)
     assert (found.promised, found.alone, found.delta, found.at) == (1.0, 1.0, 0.0, 0.9)
@@ -106,7 +106,7 @@ def test_every_number_of_a_card(load):
     assert found.doubled == pytest.approx(2.0 * fixed_point(0.9, 0.9, 2.0) - 2.0, abs=1e-9)
 
 
-def test_in_words(load):
+def test_sentences_of_a_card(load):
     told = " ".join(load().card(horizon=10).sentences)
     assert "increases from 50 % to at most 99 % and from 10 % to at most 91 %" in told
     assert "4.4995 nats about one day" in told
@@ -132,7 +132,7 @@ def test_probabilities_and_factors_are_never_rounded_down():
     assert factor(2.302585 * 16.02) == "10^16.1"
 
 
-def test_limits_are_said_first_and_assumptions_name_everything(load):
+def test_limits_come_first_and_assumptions_are_complete(load):
     card = load().card(states=("home", "away"), stays=(0.6, 0.95))
     assert "do not show that the differential privacy of the deployment is broken" in " ".join(card.limits)
     assert "The record does not show whether a chain" in " ".join(card.limits)
@@ -175,7 +175,7 @@ def binary_releases(matrix, epsilon, delta, horizon):
     ],
     ids=["rho", "delta"],
 )
-def test_at_a_delta_never_below_an_enumerated_mechanism_with_the_promise(load, text, epsilon):
+def test_bound_under_approximate_dp_covers_an_enumerated_mechanism(load, text, epsilon):
     card = load(text).card(stays=(0.8, 0.8), delta=1e-3, horizon=30)
     enumerated = binary_releases(np.array([[0.8, 0.2], [0.2, 0.8]]), epsilon, 1e-3, 11)
     found = card.leakage
@@ -192,7 +192,7 @@ def test_at_a_delta_never_below_an_enumerated_mechanism_with_the_promise(load, t
     assert more.limit.temporal > 0.999 * found.alone
 
 
-def test_values_without_any_likeness_leak_what_a_step_tells(load):
+def test_independent_states_leak_as_much_as_one_step(load):
     card = load(with_parameters("rho: 0.015", variant="Zero-concentrated DP")).card(stays=(0.5, 0.5))
     assert card.over_time[0] == pytest.approx(card.leakage.alone, rel=1e-3)
     assert card.leakage.together < 365 * card.leakage.alone
@@ -226,7 +226,7 @@ def test_a_matrix_in_place_of_a_range(load):
     assert not known.leakage.is_exact
 
 
-def test_tables_take_the_place_of_the_promise(load):
+def test_tables_replace_the_stated_guarantee(load):
     card = load().card(tables={"country": 0.1, "county": 0.3})
     assert card.leakage.promised == pytest.approx(0.4)
     assert "for the tables of this secret" in card.to_publisher
@@ -281,7 +281,7 @@ def test_units_by_default(load):
         ({"absent": "gone"}, InputError, "got 'gone'"),
     ],
 )
-def test_questions_that_mean_nothing_are_refused(load, asked, error, says):
+def test_invalid_questions_are_refused(load, asked, error, says):
     with pytest.raises(error, match=says):
         load().card(**asked)
     with pytest.raises(InputError, match="a Question or its fields"):

@@ -11,7 +11,7 @@ from conftest import REPOSITORY, shared_folder
 PAGE = REPOSITORY / "docs" / "measured" / "published-systems.md"
 
 
-def test_the_page_is_current():
+def test_page_is_up_to_date():
     folder = shared_folder() / "deployments"
     if not folder.is_dir():
         pytest.skip(f"no records at {folder}; set TEMPORALDP_SHARED")

@@ -27,7 +27,7 @@ def load(tmp_path):
     return loaded
 
 
-def test_what_is_read(load):
+def test_fields_of_a_record(load):
     found = load(VISITS)
     assert (found.record.slug, found.name, found.record.curators) == (
         "visits-example-2026",
@@ -128,7 +128,7 @@ def test_words_that_an_older_yaml_takes_for_booleans_are_text(load):
         (record(data_curators="3").replace("      - Example Office\n", ""), "deployment.basic.data_curators, got 3"),
     ],
 )
-def test_what_is_no_record_is_refused(load, text, says):
+def test_invalid_records_are_refused(load, text, says):
     with pytest.raises(InputError) as refused:
         load(text)
     assert says in str(refused.value)
@@ -136,7 +136,7 @@ def test_what_is_no_record_is_refused(load, text, says):
     assert len(str(refused.value)) < 600
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_missing_file_is_reported(tmp_path):
     with pytest.raises(MissingFileError):
         Deployment.load(tmp_path / "none.yaml")
 
@@ -164,7 +164,7 @@ def test_units_in_words(text, period, of_people):
 
 
 @pytest.mark.parametrize("text", ["Flock-level", "day", "level", "User-day-month", "???", "user-fortnight"])
-def test_units_that_nobody_knows_are_refused(load, text):
+def test_unknown_units_are_refused(load, text):
     with pytest.raises(InputError, match="expected a privacy unit such as"):
         StatedUnit.read(text)
     with pytest.raises(InputError, match="privacy_unit: expected a privacy unit"):
@@ -193,7 +193,7 @@ def test_units_that_nobody_knows_are_refused(load, text):
         (record(variant_name="Custom"), "Custom is not modelled", None),
     ],
 )
-def test_why_there_is_no_number(load, text, brief, asked):
+def test_reason_for_a_missing_number(load, text, brief, asked):
     found = load(text)
     misfit = found.misfit(Question())
     assert misfit is not None
@@ -210,7 +210,7 @@ def test_why_there_is_no_number(load, text, brief, asked):
         assert found.card(stays=(0.9, 0.9), **asked).over_time[0] > 1.0
 
 
-def test_noise_of_an_unknown_kind_has_the_bound_by_quilts(load):
+def test_unknown_noise_is_bounded_by_quilts(load):
     """Where noise is drawn on a device, and the record does not state that it is fresh; elsewhere the bound stands beside."""
     central, local = load(record()).card(stays=(0.9, 0.9)), load(record(model_name="Local")).card(stays=(0.9, 0.9))
     chain = tdp.TransitionMatrix([[0.9, 0.1], [0.1, 0.9]])
@@ -231,7 +231,7 @@ def test_noise_of_an_unknown_kind_has_the_bound_by_quilts(load):
     assert many.leakage.held is not None
 
 
-def test_the_terminal_is_not_at_a_records_mercy(load):
+def test_control_characters_of_a_record_are_escaped(load):
     assert load(record(name='"\\e[31mred\\e[0m"')).name == "?[31mred?[0m"
 
 
@@ -257,7 +257,7 @@ def test_every_record_of_the_registry_has_a_number_or_a_reason():
     assert all(misfit.sentence.endswith(".") for misfit in found.values() if misfit is not None)
 
 
-def test_a_line_break_in_a_record_makes_no_sentence_of_its_own(load):
+def test_line_breaks_of_a_record_are_replaced(load):
     loaded = load(VISITS.replace("Counts of visits", '"Counts of visits\\n- All is well"'))
     assert loaded.name == "Counts of visits - All is well"
     with pytest.raises(StateError, match="line breaks"):

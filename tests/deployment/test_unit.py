@@ -45,7 +45,7 @@ def enumerated(matrix, low, high, horizon):
     ],
     ids=["absent", "histogram", "replaced", "two contributions"],
 )
-def test_three_values_against_every_mechanism_enumerated(unit, low, high):
+def test_three_states_against_enumerated_mechanisms(unit, low, high):
     states = ("absent", "home", "work")
     rows = np.where(np.eye(3, dtype=bool), 0.8, 0.1)
     chain = TransitionMatrix(rows, states)
@@ -56,7 +56,7 @@ def test_three_values_against_every_mechanism_enumerated(unit, low, high):
     assert found.is_exact
 
 
-def test_a_histogram_counted_as_one_unit_would_be_too_low():
+def test_half_the_sensitivity_of_a_histogram_is_rejected():
     """The same enumeration rejects half the sensitivity."""
     chain = np.where(np.eye(3, dtype=bool), 0.8, 0.1)
     assert enumerated(chain, (-0.7,) * 3, (0.7,) * 3, 5) > 1.5 * enumerated(chain, (-0.35,) * 3, (0.35,) * 3, 5)
@@ -88,7 +88,7 @@ def test_distances_of_all_units():
         (lambda: PrivacyUnit.tables({"a": -1.0}, of=PrivacyUnit.binary_count()), "the epsilon of a"),
     ],
 )
-def test_units_that_mean_nothing_are_refused(make, says):
+def test_invalid_units_are_refused(make, says):
     with pytest.raises(InputError, match=says):
         make()
 

@@ -39,7 +39,7 @@ def counted_tables(folder):
     return folder / "moves.csv", folder / "counts.parquet"
 
 
-def test_counts_are_what_they_were_counted_from(tmp_path):
+def test_counts_agree_with_the_traces(tmp_path):
     moves, counts = counted_tables(tmp_path)
     sample = load_sample()
     found = read_counts(transitions=moves, counts=counts, states=sample.states)
@@ -52,7 +52,7 @@ def test_counts_are_what_they_were_counted_from(tmp_path):
 
 
 @pytest.mark.long
-def test_the_commands_need_no_personal_data(tmp_path):
+def test_commands_accept_counts_in_place_of_traces(tmp_path):
     moves, counts = counted_tables(tmp_path)
     states = ("--set", "traces.states=W,R,N1,N2,N3")
     with_traces = json.loads(run("audit", SAMPLE, "--epsilon", "0.1", *states, "--json").stdout)
@@ -102,12 +102,12 @@ def test_people_and_groups():
         ({"from": ["a"], "to": [None], "count": [1]}, "column 'to' has no value in data row 1"),
     ],
 )
-def test_bad_tables_of_counts_are_refused(table, message):
+def test_invalid_tables_of_counts_are_refused(table, message):
     with pytest.raises(TraceError, match=message):
         read_counts(transitions=pd.DataFrame(table))
 
 
-def test_what_is_not_there_is_asked_for():
+def test_missing_tables_are_requested():
     with pytest.raises(InputError, match="a table of transitions, of counts, or both"):
         read_counts()
     moves = pd.DataFrame({"from": ["a"], "to": ["b"], "count": [1]})
@@ -158,7 +158,7 @@ def test_a_condition_on_the_rows_of_counts(tmp_path):
 
 
 @pytest.mark.long
-def test_an_audit_of_events_says_first_that_it_cannot_reassure(tmp_path):
+def test_audit_of_events_with_few_transitions_warns_and_gives_no_verdict(tmp_path):
     rows = [(f"p{k % 40}", f"2024-01-01T{k // 30:02d}:{k % 30 + k // 90:02d}", "ab"[k * k % 3 % 2]) for k in range(400)]
     rows += [("p0", "2024-01-01T23:00", "a"), ("p0", "2024-01-01T23:01", "b"), ("p0", "2024-01-01T23:02", "a")]
     pd.DataFrame(rows, columns=["user", "time", "state"]).to_csv(tmp_path / "e.csv", index=False)

@@ -55,7 +55,7 @@ def test_patterns_and_folders_are_read_in_order_of_names(tmp_path):
         read_traces(tmp_path / "empty")
 
 
-def test_a_folder_that_grows(tmp_path):
+def test_folder_with_new_files(tmp_path):
     write(tmp_path, a="1,0,a\n2,0,b\n")
     write(tmp_path, b="1,1,b\n2,1,a\n")
     assert read_traces(tmp_path).n_times == 2
@@ -70,7 +70,7 @@ def test_a_folder_that_grows(tmp_path):
         read_traces(tmp_path, sort=True)
 
 
-def test_files_that_do_not_belong_together(tmp_path):
+def test_inconsistent_files_are_refused(tmp_path):
     write(tmp_path, a="1,0,a\n")
     (tmp_path / "b.csv").write_text("user,time,where\n1,1,b\n")
     with pytest.raises(TraceError, match=r"different columns: a\.csv has .*'state', b\.csv has .*'where'"):
@@ -81,7 +81,7 @@ def test_files_that_do_not_belong_together(tmp_path):
         read_traces(tmp_path)
 
 
-def test_columns_of_one_name_hold_the_same_in_all_files(tmp_path):
+def test_columns_of_one_name_agree_in_all_files(tmp_path):
     """DuckDB alone would take the type of the first file for all, and round the others' entries to it."""
     ids, states = np.array([1, 1]), np.array(["a", "b"])
     parquet.write_table(
@@ -108,13 +108,13 @@ def test_columns_of_one_name_hold_the_same_in_all_files(tmp_path):
     assert found.users == ("1", "2") and found.transition_counts().tolist() == [[0, 1], [1, 0]]
 
 
-def test_lines_that_end_as_on_windows_are_quoted_too(tmp_path):
+def test_quoted_cells_with_windows_line_endings(tmp_path):
     (tmp_path / "t.csv").write_bytes(b"user,time,state\r\na,1,x\r\na,2,y\r\nb,1,x,9\r\n")
     with pytest.raises(TraceError, match=r"record 4 of t\.csv has 4 columns, .* has 3; mend it"):
         read_traces(tmp_path / "t.csv")
 
 
-def test_names_of_columns_that_differ_in_blanks_only_are_not_taken_for_missing(tmp_path):
+def test_column_names_that_differ_in_blanks_are_found(tmp_path):
     """DuckDB would not find the second file's column, and take all its entries for missing."""
     for name, column, users in (("a", "2", ["a", "b"]), ("b", " 2", ["c", "d"])):
         table = pa.table({"user": users, "1": ["x", "y"], column: ["x", "x"]})
@@ -126,7 +126,7 @@ def test_names_of_columns_that_differ_in_blanks_only_are_not_taken_for_missing(t
     assert read_traces(tmp_path).times == ("1", "2")
 
 
-def test_people_who_are_numbers_with_fractions_are_chosen_by_them(tmp_path):
+def test_users_with_fractional_numbers_can_be_selected(tmp_path):
     users = [1.0, 1.0, 1.5, 1.5, 2.0, 2.0]
     table = pa.table({"user": users, "time": [0, 1] * 3, "state": list("abbaab")})
     parquet.write_table(table, tmp_path / "t.parquet")
@@ -137,7 +137,7 @@ def test_people_who_are_numbers_with_fractions_are_chosen_by_them(tmp_path):
         read_traces(tmp_path / "t.parquet")
 
 
-def test_without_locks_files_are_read_all_the_same(tmp_path, monkeypatch):
+def test_files_are_read_without_file_locks(tmp_path, monkeypatch):
     def no_locks(*_):
         raise OSError(errno.ENOSYS, "no locks here")
 
@@ -148,8 +148,8 @@ def test_without_locks_files_are_read_all_the_same(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_only_looks_like_an_abandoned_folder_stays(tmp_path):
-    """A pipe would be waited for."""
+def test_foreign_temporary_folders_are_kept(tmp_path):
+    """Opening a pipe would block."""
     first = temporary_folder(tmp_path)
     other = tmp_path / first.name.replace("temporaldp-", "temporaldp-of-another-machine-")
     other.mkdir()
@@ -172,7 +172,7 @@ def test_any_other_column_may_have_any_name(name, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["file_row_number", "File_Index"])
-def test_names_that_duckdb_takes_are_refused(name, tmp_path):
+def test_column_names_reserved_by_duckdb_are_refused(name, tmp_path):
     parquet.write_table(pa.table({name: [7], "user": [1], "time": [0], "state": ["a"]}), tmp_path / "t.parquet")
     with pytest.raises(TraceError, match=f"column '{name}' has a name that DuckDB reserves .* rename it"):
         read_traces(tmp_path / "t.parquet")
@@ -195,7 +195,7 @@ def test_times_with_and_without_a_zone_in_two_files(tmp_path):
         ('a,0,"x\na,1,y\n', r"a quote is opened in record 2 of t\.csv and not closed, or .* separator$"),
     ],
 )
-def test_a_line_that_cannot_be_read_is_named(tmp_path, content, message):
+def test_unreadable_line_is_named(tmp_path, content, message):
     (tmp_path / "t.csv").write_text(LONG + content)
     with pytest.raises(TraceError, match=message):
         read_traces(tmp_path / "t.csv")
@@ -204,7 +204,7 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path, content, message):
 @pytest.mark.parametrize(
     "line", ["b,2,SECRETZONE,extra", "b,2", 'b,2,"SECRETZONE" x', 'b,2,"SECRETZONE', f"b,2,{'SECRETZONE' * 250_000}"]
 )
-def test_what_a_record_contains_is_protected_and_never_in_a_message(tmp_path, line):
+def test_messages_never_contain_cells_of_records(tmp_path, line):
     (tmp_path / "t.csv").write_text(f"{LONG}{line}\n")
     with pytest.raises(TraceError, match=r"record 2 of t\.csv") as refusal:
         read_traces(tmp_path / "t.csv")
@@ -225,14 +225,14 @@ def test_a_condition_may_name_people_and_is_not_in_messages(tmp_path):
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
 @pytest.mark.parametrize("n", [1, 100_000])  # the first lines are read by Python, the others by DuckDB
-def test_a_file_in_another_encoding_is_refused_in_words(tmp_path, encoding, n):
+def test_file_in_another_encoding_is_refused_with_advice(tmp_path, encoding, n):
     lines = "".join(f"u,{k},a\n" for k in range(n))
     (tmp_path / "t.csv").write_text(f"{LONG}{lines}u,{n},München\n", encoding=encoding)
     with pytest.raises(TraceError, match=r'is not encoded in UTF-8; save it again, in a spreadsheet as "CSV UTF-8"$'):
         read_traces(tmp_path / "t.csv")
 
 
-def test_the_line_that_names_the_separator_for_excel_is_refused_in_words(tmp_path):
+def test_separator_line_of_excel_is_refused_with_advice(tmp_path):
     (tmp_path / "t.csv").write_text("sep=;\nuser;time;state\na;0;x\na;1;y\n")
     with pytest.raises(TraceError, match=r'its first line, "sep=", is for Excel only: remove the line'):
         read_traces(tmp_path / "t.csv")
@@ -240,7 +240,7 @@ def test_the_line_that_names_the_separator_for_excel_is_refused_in_words(tmp_pat
 
 @pytest.mark.parametrize("start", ["", "\ufeff"])
 @pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
-def test_separators_in_names_that_are_in_quotes_do_not_count(tmp_path, separator, start):
+def test_separators_in_quoted_names_are_ignored(tmp_path, separator, start):
     odd = "state, zone; or place| roughly,,;;||"
     header = separator.join(f'"{name}"' for name in ("user", "time", odd))
     rows = "".join(f"{separator.join(row)}\n" for row in ("a0x", "a1y", "b0y", "b1x"))
@@ -249,13 +249,13 @@ def test_separators_in_names_that_are_in_quotes_do_not_count(tmp_path, separator
 
 
 @pytest.mark.parametrize("name", ["two\nlines", "mirrored\u202e", "\x7f"])
-def test_a_column_whose_name_holds_control_characters_is_refused(tmp_path, name):
+def test_column_name_with_control_characters_is_refused(tmp_path, name):
     (tmp_path / "t.csv").write_text(f'user,time,state,"{name}"\na,0,x,1\na,1,y,1\n')
     with pytest.raises(StateError, match=r"name of column .* control characters"):
         read_traces(tmp_path / "t.csv")
 
 
-def test_a_parquet_that_is_cut_off(tmp_path):
+def test_truncated_parquet_file_is_refused(tmp_path):
     parquet.write_table(pa.table({"user": [1, 1], "time": [0, 1], "state": ["a", "b"]}), tmp_path / "t.parquet")
     whole = (tmp_path / "t.parquet").read_bytes()
     (tmp_path / "t.parquet").write_bytes(whole[: len(whole) // 2])
@@ -267,7 +267,7 @@ def test_a_parquet_that_is_cut_off(tmp_path):
             read_traces(source)
 
 
-def test_a_parquet_that_is_damaged_in_the_middle(tmp_path):
+def test_damaged_parquet_file_is_refused(tmp_path):
     table = pa.table(
         {"user": np.arange(20_000), "time": np.zeros(20_000, int), "state": np.random.default_rng(0).random(20_000)}
     )
@@ -281,7 +281,7 @@ def test_a_parquet_that_is_damaged_in_the_middle(tmp_path):
     assert temporary() == before
 
 
-def test_a_disk_that_is_full_while_spilling(tmp_path, monkeypatch):
+def test_full_disk_while_spilling_is_reported(tmp_path, monkeypatch):
     spill, path = tmp_path / "spill", tmp_path / "t.seq"
     spill.mkdir()
     np.savetxt(path, np.random.default_rng(1).integers(1 << 60, size=(100_000, 30)), fmt="%d")
@@ -296,7 +296,7 @@ def test_a_disk_that_is_full_while_spilling(tmp_path, monkeypatch):
     assert not list(spill.iterdir())
 
 
-def test_nothing_is_left_behind(tmp_path):
+def test_temporary_files_are_removed(tmp_path):
     before = temporary()
     found = read_traces(write(tmp_path, a="1,0,a\n1,1,b\n") / "a.csv")
     assert len(temporary() - before) == 1
@@ -305,7 +305,7 @@ def test_nothing_is_left_behind(tmp_path):
 
 
 @pytest.mark.long
-def test_a_process_that_is_stopped_leaves_nothing(tmp_path):
+def test_stopped_process_leaves_no_temporary_files(tmp_path):
     path = tmp_path / "t.parquet"
     duckdb.sql(
         "SELECT (hash(i) % 300000)::INT AS user, (i // 300000)::INT AS time, 's' || (i % 7)::VARCHAR AS state "
@@ -325,8 +325,8 @@ def test_a_process_that_is_stopped_leaves_nothing(tmp_path):
     assert not list((tmp_path / "spilled").iterdir())
 
 
-def test_what_a_killed_process_left_is_taken_away_by_the_next(tmp_path):
-    """The folders of those who still read stay."""
+def test_leftovers_of_a_killed_process_are_removed_by_the_next(tmp_path):
+    """Folders of processes that still read are kept."""
     path = write(tmp_path, a="1,0,a\n1,1,b\n") / "a.csv"
     code = "import sys, temporaldp as tdp; traces = tdp.read_traces(sys.argv[1]); print('read', flush=True); input()"
     place = tmp_path / "spilled"
@@ -354,7 +354,7 @@ def test_what_a_killed_process_left_is_taken_away_by_the_next(tmp_path):
 
 
 @pytest.mark.parametrize("memory", ["a lot", "-1", ""])
-def test_bad_limits_of_memory_are_refused(memory, tmp_path):
+def test_invalid_memory_limits_are_refused(memory, tmp_path):
     before = temporary()
     with pytest.raises(ValueError, match="expected memory such as '4GiB'"):
         read_traces(write(tmp_path, a="1,0,a\n1,1,b\n") / "a.csv", memory=memory)
@@ -362,7 +362,7 @@ def test_bad_limits_of_memory_are_refused(memory, tmp_path):
 
 
 @pytest.mark.long
-def test_a_script_that_reads_ends_without_a_word(tmp_path):
+def test_script_that_reads_traces_exits_without_messages(tmp_path):
     """Libraries that are still held when the interpreter ends may complain on standard error."""
     path = tmp_path / "traces.csv"
     path.write_text("user,time,state\na,1,x\na,2,y\nb,1,y\nb,2,x\n")
@@ -373,8 +373,8 @@ def test_a_script_that_reads_ends_without_a_word(tmp_path):
     assert (done.stdout, done.stderr) == ("4\n", "")
 
 
-def test_a_notebook_without_widgets_reads_files_as_well(tmp_path, monkeypatch):
-    """DuckDB refuses to count its progress where it thinks that it would have to draw it."""
+def test_notebook_without_widgets_reads_files(tmp_path, monkeypatch):
+    """DuckDB refuses to report its progress where it assumes that it has to draw a progress bar."""
 
     class InANotebook:
         def __init__(self):

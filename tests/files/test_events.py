@@ -75,7 +75,7 @@ def daily(rows, zone):
 @pytest.mark.parametrize("fill", ["last", "absent"])
 @pytest.mark.parametrize("kind", ["text", "pandas", "polars", "lazy", "parquet"])
 @pytest.mark.parametrize("every", ["6h", "1d"])
-def test_events_are_stepped_as_a_loop_steps_them_over_a_change_of_clocks(fill, kind, every, tmp_path):
+def test_events_on_a_grid_agree_with_a_loop_across_a_clock_change(fill, kind, every, tmp_path):
     for seed, start in enumerate((datetime(2024, 3, 29, 20, tzinfo=UTC), datetime(2024, 10, 25, 20, tzinfo=UTC))):
         rows = events(seed, start, 80)
         frame = pd.DataFrame(rows, columns=NAMES)
@@ -106,7 +106,7 @@ def test_a_day_of_23_hours_is_a_day():
     ("time", "how"),
     [("2024-03-31T02:30", "never, as daylight saving begins"), ("2024-10-27T02:30", "twice, as daylight saving ends")],
 )
-def test_what_the_clock_never_or_twice_shows_is_refused(time, how):
+def test_nonexistent_and_ambiguous_local_times_are_refused(time, how):
     frame = pd.DataFrame([("1", "2024-03-30T02:30", "a"), ("1", time, "b")], columns=NAMES)
     with pytest.raises(TraceError, match=f"time '{time}' in data row 2: the clock of Europe/Amsterdam shows it {how}"):
         read_traces(frame, every="1h", fill="last", timezone="Europe/Amsterdam")
@@ -121,7 +121,7 @@ def test_mixed_zones_are_refused():
             read_traces(frame, **how)
 
 
-def test_numbers_have_a_grid_too():
+def test_numeric_times_have_a_grid():
     frame = pd.DataFrame([("1", 3, "a"), ("1", 7, "b"), ("1", 18, "a")], columns=NAMES)
     found = read_traces(frame, every="5", fill="last")
     assert (found.times, found.step, found.codes.tolist()) == (("5", "10", "15", "20"), "5", [[0, 1, 1, 0]])
@@ -142,7 +142,7 @@ def test_numbers_have_a_grid_too():
         ({"every": "0.000001s", "fill": "last"}, "more than 2000000"),
     ],
 )
-def test_bad_grids_are_refused(how, message):
+def test_invalid_grids_are_refused(how, message):
     frame = pd.DataFrame([("1", "2024-01-01T00:00", "a"), ("1", "2024-01-01T07:00", "b")], columns=NAMES)
     with pytest.raises((InputError, TraceError), match=message):
         read_traces(frame, **how)
@@ -158,7 +158,7 @@ def test_events_out_of_order_are_refused_unless_they_are_sorted():
 
 
 @pytest.mark.slow
-def test_bikes_are_where_they_were_last_left(data_folder, tmp_path):
+def test_bikes_stay_at_their_last_station(data_folder, tmp_path):
     trips = data_folder / "bikeshare_bayarea_2014" / "trips.csv.gz"
     names = {"user": "bike_id", "time": "end_date", "state": "end_terminal"}
     found = read_traces(trips, **names, every="1d", fill="last", sort=True)

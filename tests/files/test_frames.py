@@ -79,7 +79,7 @@ def positions(rows):
 
 @pytest.mark.parametrize("kind", EVERY)
 @pytest.mark.parametrize("shuffled", [False, True])
-def test_random_tables_are_counted_as_a_loop_counts_them(kind, shuffled, tmp_path):
+def test_counts_of_random_tables_agree_with_a_loop(kind, shuffled, tmp_path):
     for seed in range(4):
         rows = random_rows(seed, shuffled=shuffled)
         found = read_traces(as_frame(rows, kind, tmp_path), sort=shuffled)
@@ -91,7 +91,7 @@ def test_random_tables_are_counted_as_a_loop_counts_them(kind, shuffled, tmp_pat
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", EVERY)
-def test_whoever_has_no_row_can_have_a_state_of_their_own(kind, tmp_path):
+def test_users_without_a_row_can_have_an_absent_state(kind, tmp_path):
     for seed in range(4):
         rows = random_rows(seed, shuffled=False)
         found = read_traces(as_frame(rows, kind, tmp_path), absent="away")
@@ -104,7 +104,7 @@ def test_whoever_has_no_row_can_have_a_state_of_their_own(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ORDERED)
-def test_what_is_out_of_order_or_repeated_is_named_by_its_rows(kind, tmp_path):
+def test_unordered_or_repeated_rows_are_named(kind, tmp_path):
     rows = [("1", 0, "a"), ("1", 2, "b"), ("2", 0, "b"), ("1", 1, "a"), ("2", 1, "a")]
     where = (
         (r"data row 2 of 1\.parquet", r"data row 2 of 0\.parquet") if kind == "files" else ("data row 4", "data row 2")
@@ -119,7 +119,7 @@ def test_what_is_out_of_order_or_repeated_is_named_by_its_rows(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", EVERY)
-def test_every_table_refuses_the_same(kind, tmp_path):
+def test_all_kinds_of_tables_have_the_same_refusals(kind, tmp_path):
     rows = [("1", 0, "a"), ("1", 1, "b"), ("2", 0, "c"), ("2", 1, "")]
     with pytest.raises(TraceError, match=r"'state' has no value in .* \(got ''; 1 such cell\)"):
         read_traces(as_frame(rows, kind, tmp_path))
@@ -138,7 +138,7 @@ def test_every_table_refuses_the_same(kind, tmp_path):
 
 
 @pytest.mark.long
-def test_blanks_around_names_are_not_part_of_them(tmp_path):
+def test_blanks_around_names_are_stripped(tmp_path):
     rows = [("1 ", 0, "a"), (" 1", 1, "b "), ("1", 2, "a")]
     for kind in EVERY:
         found = read_traces(as_frame(rows, kind, tmp_path))
@@ -146,7 +146,7 @@ def test_blanks_around_names_are_not_part_of_them(tmp_path):
         assert found.transition_counts().tolist() == [[0, 1], [1, 0]]
 
 
-def test_names_of_columns_that_differ_in_capitals_only(tmp_path):
+def test_column_names_that_differ_in_case(tmp_path):
     table = pa.table({"User": ["x", "x"], "user": [1, 1], "time": [0, 1], "state": ["a", "b"]})
     parquet.write_table(table, tmp_path / "t.parquet")
     for source in (table, tmp_path / "t.parquet"):
@@ -154,14 +154,14 @@ def test_names_of_columns_that_differ_in_capitals_only(tmp_path):
         assert read_traces(source, user="User").users == ("x",)
 
 
-def test_a_column_of_two_types_is_named():
+def test_column_of_mixed_types_is_named():
     frame = pd.DataFrame({"user": [1, "x"], "time": [0, 1], "state": ["a", "b"]})
     with pytest.raises(TraceError, match=r"column 'user' holds values of several types \(int, str; the first is 1\)"):
         read_traces(frame)
 
 
 @pytest.mark.parametrize("nothing", [3, None, ["a"], {"user": [1]}])
-def test_what_is_no_table_is_refused(nothing):
+def test_invalid_tables_are_refused(nothing):
     with pytest.raises(InputError, match="expected traces, a path, or a table"):
         read_traces(nothing)
 
@@ -174,7 +174,7 @@ def test_wide_frames():
         read_traces(wide)
 
 
-def test_estimates_take_tables_as_they_are(tmp_path):
+def test_estimators_accept_tables(tmp_path):
     rows = random_rows(1, shuffled=False)
     expected = next(estimate_adversaries(read_traces(as_frame(rows, "csv", tmp_path)), prior=1.0))
     for kind in ("pandas", "polars", "lazy", "arrow", "duckdb"):
@@ -183,7 +183,7 @@ def test_estimates_take_tables_as_they_are(tmp_path):
         assert found.backward == expected.backward
 
 
-def test_the_length_of_a_step_can_be_asked_for(tmp_path):
+def test_length_of_a_step_is_an_attribute(tmp_path):
     table = as_frame([("1", 0, "a"), ("1", 2, "b")], "arrow", tmp_path)
     assert read_traces(table, step="2").step == "2"
     with pytest.raises(TraceError, match="expected steps of 1, but the times are 2"):
@@ -218,7 +218,7 @@ LARGE = 20_000
 
 @pytest.mark.long
 @pytest.mark.parametrize("large", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["small", "large"])
-def test_the_collected_data_sets_by_every_reader(data_folder, tmp_path, large):
+def test_every_reader_agrees_on_the_collected_data_sets(data_folder, tmp_path, large):
     for name, path, how, rows in collected(data_folder, tmp_path):
         if (len(rows) > LARGE) != large:
             continue

@@ -38,14 +38,14 @@ CHAIN = TransitionMatrix([[0.1, 0.9], [1 / 3, 2 / 3]], ["caf\u00e9, bar", 'the "
 
 
 @given(matrices(), st.sampled_from(SUFFIXES))
-def test_matrices_come_back_bit_by_bit(tmp_path_factory, matrix, suffix):
+def test_matrices_round_trip_exactly(tmp_path_factory, matrix, suffix):
     path = tmp_path_factory.mktemp("matrix") / f"m{suffix}"
     save_matrix(matrix, path)
     assert load_matrix(path) == matrix
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_state_names_with_separators_come_back(tmp_path, suffix):
+def test_state_names_with_separators_round_trip(tmp_path, suffix):
     save_matrix(CHAIN, tmp_path / f"m{suffix}")
     assert load_matrix(tmp_path / f"m{suffix}") == CHAIN
     assert [path.name for path in tmp_path.iterdir()] == [f"m{suffix}"]
@@ -78,7 +78,7 @@ def test_sparse_matrices_stay_sparse_in_json(tmp_path):
         ("m.txt", "", InputError, ".csv or .json"),
     ],
 )
-def test_files_that_hold_no_matrix_are_refused(tmp_path, name, content, error, message):
+def test_files_without_a_matrix_are_refused(tmp_path, name, content, error, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(error, match=message):
         load_matrix(tmp_path / name)
@@ -91,7 +91,7 @@ def test_missing_files_are_named(tmp_path):
         load_plan(tmp_path)
 
 
-def test_an_interrupted_write_leaves_what_was_there(tmp_path):
+def test_interrupted_write_keeps_the_previous_file(tmp_path):
     path = tmp_path / "kept.txt"
     path.write_text("before")
 
@@ -106,7 +106,7 @@ def test_an_interrupted_write_leaves_what_was_there(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["kept.txt"]
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
+def test_full_disk_keeps_the_previous_file(tmp_path, monkeypatch):
     path = tmp_path / "m.csv"
     save_matrix(CHAIN, path)
     before = path.read_bytes()
@@ -122,13 +122,13 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("place", ["no/such/folder/m.csv", "folder.csv"])
-def test_places_that_cannot_be_written_are_named(tmp_path, place):
+def test_unwritable_paths_are_named(tmp_path, place):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(OutputError, match="cannot write"):
         save_matrix(CHAIN, tmp_path / place)
 
 
-def test_a_name_that_a_spreadsheet_would_run_is_quoted_and_comes_back(tmp_path):
+def test_names_that_look_like_formulas_are_quoted_and_round_trip(tmp_path):
     matrix = TransitionMatrix(np.full((4, 4), 0.25), ['=HYPERLINK("http://x")', "-2+3", "'=x", "-5"])
     save_matrix(matrix, tmp_path / "m.csv")
     with (tmp_path / "m.csv").open(newline="") as file:
@@ -138,7 +138,7 @@ def test_a_name_that_a_spreadsheet_would_run_is_quoted_and_comes_back(tmp_path):
 
 
 @pytest.mark.parametrize("horizon", [None, 1, 5])
-def test_plans_come_back_whole(tmp_path, horizon):
+def test_plans_round_trip(tmp_path, horizon):
     matrix = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["a", "b"])
     plan = plan_budget(Adversary(matrix, matrix), alpha=1.5, horizon=horizon)
     save_plan(plan, tmp_path / "plan.json")
@@ -161,7 +161,7 @@ def test_plans_come_back_whole(tmp_path, horizon):
         ({"digest": 5}, "was changed after it was made"),
     ],
 )
-def test_plans_that_were_changed_are_refused(tmp_path, change, message):
+def test_edited_plans_are_refused(tmp_path, change, message):
     path = tmp_path / "plan.json"
     save_plan(plan_budget(Adversary(), alpha=1.0, horizon=3), path)
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
@@ -214,7 +214,7 @@ def test_devices_and_pipes_are_not_replaced(tmp_path):
 
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_symbolic_link_is_not_followed(tmp_path, exists):
-    """Whoever may write to a folder of outputs could lead a job to any file of its user."""
+    """A user with write access to an output folder could otherwise redirect a job to any file of its owner."""
     real = tmp_path / "real.csv"
     if exists:
         real.write_text("precious")
@@ -252,7 +252,7 @@ KNOWN = {
 
 
 @pytest.mark.parametrize("known", KNOWN.values(), ids=KNOWN)
-def test_correlations_come_back_with_their_digest_whatever_contains_them(tmp_path, known):
+def test_correlations_round_trip_with_their_digest(tmp_path, known):
     save_correlation(known, tmp_path / "c.json")
     again = load_correlation(tmp_path / "c.json")
     assert again == known
@@ -280,7 +280,7 @@ def test_the_digest_of_a_sequence_is_that_of_equal_matrices_in_its_order():
     assert len({made(0, 0, 1), made(0, 1, 0), made(1, 0, 0), made(0, 0, 0), made(0, 0)}) == 5
 
 
-def test_a_matrix_that_repeats_is_written_once(tmp_path):
+def test_repeated_matrix_is_written_once(tmp_path):
     save_correlation(Adversary(forward=[CHAIN] * 10_000), tmp_path / "c.json")
     assert (tmp_path / "c.json").stat().st_size < 100_000
     assert len(load_correlation(tmp_path / "c.json").forward) == 10_000
@@ -296,7 +296,7 @@ class Own(Correlation):
         return self
 
 
-def test_a_correlation_of_another_class_says_that_it_cannot_be_written(tmp_path):
+def test_custom_correlation_cannot_be_written(tmp_path):
     with pytest.raises(InputError, match="class Own cannot be written"):
         save_correlation(Adversary(forward=Own()), tmp_path / "c.json")
     assert not list(tmp_path.iterdir())
@@ -313,7 +313,7 @@ def test_a_correlation_of_another_class_says_that_it_cannot_be_written(tmp_path)
         ({"backward": None, "forward": BOX.document() | {"upper": [[1.0]]}}, "expected"),
     ],
 )
-def test_damaged_correlations_are_refused_where_they_are_damaged(tmp_path, change, message):
+def test_damaged_correlations_are_refused_with_the_location(tmp_path, change, message):
     (tmp_path / "c.json").write_text(json.dumps(change))
     with pytest.raises(InputError, match=rf"c\.json: .*{message}"):
         load_correlation(tmp_path / "c.json")

@@ -60,7 +60,7 @@ AS_WORDS = sorted(str(k) for k in range(92, 112))  # 100, 101, ..., 111, 92, ...
         pytest.param(AS_WORDS, str, id="both", marks=pytest.mark.long),
     ],
 )
-def test_parts_are_counted_as_a_loop_counts_the_whole(names, kind, tmp_path):
+def test_counts_of_parts_agree_with_a_loop_over_the_whole(names, kind, tmp_path):
     rows = people_in_order(0, names)
     found = read_traces(written(rows, tmp_path / "t.parquet", kind))
     assert n_parts(found) > 3
@@ -73,7 +73,7 @@ def test_parts_are_counted_as_a_loop_counts_the_whole(names, kind, tmp_path):
 
 
 @pytest.mark.long
-def test_events_in_parts_are_events(tmp_path):
+def test_events_are_read_in_parts(tmp_path):
     rows = people_in_order(0, NUMBERS)
     path = written(rows, tmp_path / "t.parquet", int)
     for fill in ("last", "absent"):
@@ -94,7 +94,7 @@ def test_files_that_are_each_ordered_by_people(tmp_path):
 
 
 def test_wide_tables_in_parts(tmp_path):
-    """People stand in the order of rows, and the first empty cell of the first column is named."""
+    """Users are in the order of rows, and the first empty cell of the first column is named."""
     rng = random.Random(7)
     rows = [[name, *(rng.choice("abc") for _ in range(STEPS))] for name in PADDED]
     table = pd.DataFrame(rows, columns=["user", *(f"day{t}" for t in range(STEPS))])
@@ -145,8 +145,8 @@ def test_groups_in_parts(tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["falls", "repeats"])
-def test_refusals_are_those_of_the_whole(wrong, tmp_path, monkeypatch):
-    """The first person is the first by name, wherever their part is."""
+def test_refusals_of_parts_equal_those_of_the_whole(wrong, tmp_path, monkeypatch):
+    """The first user is the first by name, in whichever part."""
     rows = people_in_order(1, NUMBERS)
     for name in ("7", "29", "33"):
         last = max(k for k, row in enumerate(rows) if row[0] == name)
@@ -166,7 +166,7 @@ def test_refusals_are_those_of_the_whole(wrong, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", [" p010", "p010 "])
 def test_names_with_blanks_are_read_at_once(name, tmp_path):
-    """Without its blanks a name may stand elsewhere."""
+    """A name may sort differently without its blanks."""
     rows = people_in_order(2, [*PADDED[:10], name, *PADDED[11:]])
     spoilt = [(PADDED[10] if t % 2 else who, t, state) if who == name else (who, t, state) for who, t, state in rows]
     found = read_traces(written(spoilt, tmp_path / "t.parquet"), sort=True)
@@ -183,7 +183,7 @@ def test_shuffled_people_are_read_at_once(tmp_path):
     assert tables_of(found)[:2] == counted(rows)[:2]
 
 
-def test_whoever_watches_hears_how_far_all_parts_are(tmp_path):
+def test_progress_is_reported_over_all_parts(tmp_path):
     path, said = written(people_in_order(5, NUMBERS), tmp_path / "t.parquet", int), []
     with watched(lambda doing, share: said.append((doing, share))):
         read_traces(path)
@@ -201,7 +201,7 @@ GROUPS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20), st.integers(
 
 
 @given(GROUPS)
-def test_cuts_read_few_rows_twice(groups):
+def test_boundaries_of_parts_reread_few_rows(groups):
     found = cuts(groups)
     assert list(found) == sorted(set(found))
     edges = [float("-inf"), *found, float("inf")]

@@ -24,14 +24,14 @@ def test_a_fraction_of_a_second_counts_in_every_spelling(stamp):
     assert distance(times[0], times[1]) == pytest.approx(0.9)
 
 
-def test_an_empty_table_of_events_is_refused_in_words(tmp_path):
+def test_empty_table_of_events_is_refused(tmp_path):
     (tmp_path / "events.csv").write_text("user,time,state\n")
     with pytest.raises(TraceError, match="header but no rows"):
         read_traces(tmp_path / "events.csv", every="1h", fill="last")
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999"])
-def test_a_number_beyond_all_doubles_is_no_time(number):
+def test_number_beyond_the_range_of_doubles_is_not_a_time(number):
     with pytest.raises(TraceError, match="is not a number, date or timestamp"):
         read_traces(table(["1", "2", number]), sort=True)
     with pytest.raises(TraceError, match="is not a number, date or timestamp"):
@@ -47,7 +47,7 @@ def test_two_columns_of_one_time_are_refused(columns):
         read_traces(wide)
 
 
-def test_times_of_counts_that_follow_no_step_are_refused_with_their_column():
+def test_irregular_times_of_counts_are_refused_with_their_column():
     counts = pd.DataFrame({"time": ["1", "2", "9", "30", "70"], "state": "a", "count": 1})
     with pytest.raises(TraceError, match="DataFrame: times in column 'time' follow no regular step"):
         read_counts(counts=counts)
@@ -57,17 +57,17 @@ def test_a_decimal_in_other_digits_keeps_its_fraction():
     assert read_traces(table(["．5", "1.5", "2.5"])).times == ("0.5", "1.5", "2.5")
 
 
-def test_weeks_in_a_column_are_dates_and_in_labels_numbered_words():
+def test_weeks_are_dates_in_columns_and_numbered_words_in_labels():
     assert read_traces(table(["2014-W01", "2014-W02", "2014-W03"])).times[0] == "2013-12-30"
     assert moment("2014-W03").value == 3
 
 
 @pytest.mark.parametrize("label", ["9999-12-31T23:00-05:00", "0001-01-01T00:00+05:00"])
-def test_beyond_the_years_of_the_calendar_there_are_no_times(label):
+def test_years_outside_of_the_calendar_are_refused(label):
     with pytest.raises(TraceError, match="is not a number, date or timestamp"):
         read_traces(table([label]))
 
 
-def test_a_long_cell_is_looked_at_once():  # twice for every letter would take an hour
+def test_long_cells_are_parsed_in_linear_time():  # twice for every letter would take an hour
     assert moment("1" * 1_000_000 + "x").kind == "word"
     assert moment("x" + "1" * 3000).kind == "word x"

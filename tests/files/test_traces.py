@@ -57,19 +57,19 @@ def test_all_layouts_and_formats_agree(tmp_path):
         assert data.codes.tolist() == CODES
 
 
-def test_interleaved_users_are_no_disorder(tmp_path):
+def test_interleaved_users_are_accepted(tmp_path):
     rows = LONG.splitlines()
     data = read(tmp_path, "t.csv", "\n".join([rows[0], *rows[1::3], *rows[2::3], *rows[3::3]]))
     assert data.codes.tolist() == CODES
 
 
-def test_the_order_of_states_is_the_given_one(tmp_path):
+def test_order_of_states_is_as_given(tmp_path):
     data = read(tmp_path, "t.csv", LONG, states=["c", "b", "a"])
     assert data.states == ("c", "b", "a")
     assert data.codes.tolist() == [[2, 1, 1], [1, 2, 1]]
 
 
-def test_values_and_people_named_by_numbers_stand_by_size(tmp_path):
+def test_numeric_states_and_users_are_sorted_by_size(tmp_path):
     people, values = ["10", "9", "1", "Ann"], ["2", "10", "1", "home"]
     rows = "".join(f"{person},{t},{values[(k + t) % 4]}\n" for k, person in enumerate(people) for t in (0, 1))
     data = read(tmp_path, "t.csv", "user,time,state\n" + rows)
@@ -97,7 +97,7 @@ def test_values_and_people_named_by_numbers_stand_by_size(tmp_path):
         ),
     ],
 )
-def test_times_are_ordered_as_what_they_are(tmp_path, times, labels):
+def test_times_are_ordered_by_their_type(tmp_path, times, labels):
     rows = [
         f"{user},{time},{state}"
         for user, states in ((1, "abb"), (2, "bab"))
@@ -129,7 +129,7 @@ def test_gaps_are_kept_as_gaps(tmp_path):
     assert wide.codes.tolist() == [[0, -1, 1], [1, 0, -1]]
 
 
-def test_columns_that_are_times_have_gaps_too(tmp_path):
+def test_time_columns_of_wide_tables_have_gaps(tmp_path):
     header = "user,2024-01-01,2024-01-02,2024-01-03,2024-01-09,2024-01-10"
     data = read(tmp_path, "w.csv", f"{header}\n1,a,b,a,b,a\n")
     assert data.consecutive.tolist() == [True, True, False, True]
@@ -153,12 +153,12 @@ def test_columns_that_are_times_have_gaps_too(tmp_path):
         (["2024-01", "2024-04"], "3 months"),
     ],
 )
-def test_the_length_of_a_step_is_known(tmp_path, times, step):
+def test_length_of_a_step_is_inferred(tmp_path, times, step):
     assert read(tmp_path, "t.csv", f"user,time,state\n1,{times[0]},a\n1,{times[1]},b\n").step == step
     assert read(tmp_path, "w.csv", f"user,{times[0]},{times[1]}\n1,a,b\n").step == step
 
 
-def test_sorting_is_asked_for(tmp_path):
+def test_unsorted_rows_require_sort(tmp_path):
     shuffled = "user,time,state\n1,1,b\n1,0,a\n1,2,b\n"
     with pytest.raises(TraceError, match=r"user '1' has '0' \(data row 2\) after '1' \(data row 1\).*traces.sort=true"):
         read(tmp_path, "t.csv", shuffled)
@@ -234,7 +234,7 @@ def test_sorting_is_asked_for(tmp_path):
         ("t.parquet", "not parquet", {}, "Parquet table, but"),
     ],
 )
-def test_what_cannot_be_read_says_why(tmp_path, name, content, options, message):
+def test_unreadable_files_are_refused_with_the_reason(tmp_path, name, content, options, message):
     path = write(tmp_path, name, content)
     with pytest.raises((TraceError, StateError), match=message) as caught:
         read_traces(path, **options)
@@ -252,7 +252,7 @@ def test_nulls_and_mixed_types_in_parquet(tmp_path):
         read_traces(tmp_path / "t.parquet")
 
 
-def test_a_parquet_file_whose_names_are_no_text_is_refused(tmp_path):
+def test_parquet_file_with_non_text_names_is_refused(tmp_path):
     parquet.write_table(pa.table({"user": [1], "time": [0], "state": ["a"]}), tmp_path / "t.parquet")
     content = (tmp_path / "t.parquet").read_bytes()
     (tmp_path / "t.parquet").write_bytes(content.replace(b"user", b"us\xffr"))
@@ -260,7 +260,7 @@ def test_a_parquet_file_whose_names_are_no_text_is_refused(tmp_path):
         read_traces(tmp_path / "t.parquet")
 
 
-def test_whole_floats_are_the_integers_they_once_were(tmp_path):
+def test_whole_floats_are_read_as_integers(tmp_path):
     parquet.write_table(pa.table({"user": [1.0, 1.0], "time": [0, 1], "state": [3.0, 4.0]}), tmp_path / "t.parquet")
     data = read_traces(tmp_path / "t.parquet")
     assert data.states == ("3", "4")
@@ -287,7 +287,7 @@ def test_a_null_category_is_missing_and_not_the_last_category(tmp_path, where):
         (pa.array([b"a", b"b"]), "values of type binary"),
     ],
 )
-def test_columns_that_hold_no_names_are_refused(tmp_path, column, message):
+def test_columns_without_names_are_refused(tmp_path, column, message):
     parquet.write_table(pa.table({"user": [1, 1], "time": [0, 1], "state": column}), tmp_path / "t.parquet")
     with pytest.raises(TraceError, match=message):
         read_traces(tmp_path / "t.parquet")
@@ -300,7 +300,7 @@ def test_columns_that_hold_no_names_are_refused(tmp_path, column, message):
         (pa.array([False, True]), "bool, such as (True|False), which are not times"),
     ],
 )
-def test_times_that_are_none_are_refused(tmp_path, times, message):
+def test_invalid_times_are_refused(tmp_path, times, message):
     parquet.write_table(pa.table({"user": [1, 1], "time": times, "state": ["a", "b"]}), tmp_path / "t.parquet")
     with pytest.raises(TraceError, match=message):
         read_traces(tmp_path / "t.parquet")
@@ -312,7 +312,7 @@ def test_small_integer_types_do_not_wrap(tmp_path):
     assert read_traces(tmp_path / "t.parquet").consecutive.tolist() == [True, True, False]
 
 
-def test_parquet_is_known_by_its_content(tmp_path):
+def test_parquet_is_detected_by_its_content(tmp_path):
     parquet.write_table(pa.table({"user": [1, 1], "time": [0, 1], "state": ["a", "b"]}), tmp_path / "t.pq")
     assert read_traces(tmp_path / "t.pq").codes.tolist() == [[0, 1]]
 
@@ -325,14 +325,14 @@ def test_headers_with_blanks_and_columns_in_numbered_order(tmp_path):
     assert wide.codes.tolist() == [[0, 1, 1]]
 
 
-def test_timestamps_with_offsets_are_turned_to_utc(tmp_path):
+def test_timestamps_with_offsets_are_converted_to_utc(tmp_path):
     rows = "1,2024-03-31T00:30+01:00,a\n1,2024-03-31T01:30+01:00,b\n1,2024-03-31T03:30+02:00,a\n"
     data = read(tmp_path, "t.csv", "user,time,state\n" + rows)
     assert data.times == ("2024-03-30T23:30Z", "2024-03-31T00:30Z", "2024-03-31T01:30Z")
     assert data.consecutive.all()
 
 
-def test_a_word_for_missing_may_be_the_name_of_a_state(tmp_path):
+def test_word_for_missing_values_may_name_a_state(tmp_path):
     content = "user,time,state\n1,0,none\n1,1,NA\n"
     with pytest.raises(TraceError, match="no value in data row 1"):
         read(tmp_path, "t.csv", content)
@@ -348,12 +348,12 @@ def test_damaged_archives_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", "\u00e9"])
-def test_bad_delimiters_are_refused(tmp_path, delimiter):
+def test_invalid_delimiters_are_refused(tmp_path, delimiter):
     with pytest.raises(InputError, match="one ASCII character"):
         read(tmp_path, "t.csv", LONG, delimiter=delimiter)
 
 
-def test_one_column_cannot_be_two_things(tmp_path):
+def test_column_cannot_have_two_roles(tmp_path):
     with pytest.raises(
         InputError, match="different columns for user, time, state, got user 'state', time 'time', state 'state'"
     ):
@@ -376,6 +376,6 @@ def test_the_bundled_sample():
 
 
 @pytest.mark.long
-def test_the_bundled_sample_is_the_collected_one(data_folder):
+def test_bundled_sample_equals_the_collected_data(data_folder):
     path = data_folder / "sleep_hmc" / "quickstart_sleep_5min.csv"
     assert np.array_equal(read_traces(path, states=["W", "R", "N1", "N2", "N3"]).codes, load_sample().codes)

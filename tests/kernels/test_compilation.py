@@ -105,7 +105,7 @@ def fresh_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("fresh_time")
-def test_what_python_refuses_is_computed_by_machine_code() -> None:
+def test_interpreted_errors_fall_back_to_compiled_code() -> None:
     out = np.zeros(2)
     reciprocals(np.array([2.0, 0.0]), out)
     assert out.tolist() == [0.5, np.inf]
@@ -127,7 +127,7 @@ def counted_up(counts, n):
 
 
 @pytest.mark.usefixtures("fresh_time")
-def test_an_interrupted_interpretation_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_interpretation_has_no_side_effects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compilation, "INTERPRETED_SECONDS", 0.01)
     counts = np.zeros(1)
     assert counted_up(counts, 300_000) == counts[0] == 300_000.0
@@ -135,7 +135,7 @@ def test_an_interrupted_interpretation_leaves_no_trace(monkeypatch: pytest.Monke
 
 
 def test_a_kernel_that_shares_arrays_with_other_threads_is_not_interpreted(monkeypatch):
-    """An interpretation that ends early puts the content of arrays back, and with it what other threads wrote since."""
+    """An interrupted interpretation restores its arrays and would overwrite what other threads wrote to them."""
     monkeypatch.setenv("TEMPORALDP_THREADS", "2")
     monkeypatch.setattr(Kernel, "interpreted", None)
     written = np.zeros(8)

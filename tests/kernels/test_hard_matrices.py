@@ -33,7 +33,7 @@ class TwoApart:
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array])
 @pytest.mark.parametrize("n", [29, 128])
-def test_sampled_pairs_of_equal_rows_do_not_end_the_search(form, n, monkeypatch):
+def test_search_continues_after_sampled_pairs_of_equal_rows(form, n, monkeypatch):
     # Two kinds of rows, told apart wholly; every pair that the search samples first is of one kind.
     monkeypatch.setattr(np.random, "default_rng", lambda seed: TwoApart())
     rows = np.zeros((n, n))
@@ -44,7 +44,7 @@ def test_sampled_pairs_of_equal_rows_do_not_end_the_search(form, n, monkeypatch)
 
 
 @pytest.mark.parametrize("n", [32, 64])
-def test_a_level_that_is_all_rounding_hides_nothing(n):
+def test_rounding_of_a_slope_hides_no_small_entry(n):
     # A line x - h d at the slope where it meets a far smaller one is nothing but the rounding of x.
     rows = np.zeros((n, n))
     rows[:, :2] = 0.5
@@ -62,7 +62,7 @@ def test_a_level_that_is_all_rounding_hides_nothing(n):
 
 
 @pytest.mark.parametrize("form", [np.array, sparse.csr_array])
-def test_columns_that_tie_do_not_hide_smaller_ones(form, rng):
+def test_tied_columns_do_not_hide_smaller_ones(form, rng):
     # 150 columns of one ratio, whose sums drift by rounding, and single columns of 1e-15 that count at a large level.
     n, m = 300, 150
 
@@ -86,7 +86,7 @@ def test_columns_that_tie_do_not_hide_smaller_ones(form, rng):
 
 
 @pytest.mark.parametrize("seed", [3, 4, 5])
-def test_entries_that_single_precision_cannot_hold_are_not_lost(seed):
+def test_entries_below_single_precision_are_not_lost(seed):
     n, tiny = 40, 1e-75
     rng = np.random.default_rng(seed)
     big = n // 10 + 1
@@ -104,7 +104,7 @@ def test_entries_that_single_precision_cannot_hold_are_not_lost(seed):
         assert matrix.leakage_profile().loss(alpha) == pytest.approx(expected, rel=EXACT)
 
 
-def test_probabilities_whose_differences_would_lose_their_digits_are_refused():
+def test_probabilities_with_inexact_differences_are_refused():
     with pytest.raises(MatrixError, match=r"0 or at least 1e-290, got 2e-291 in row '0'"):
         TransitionMatrix([[2e-291, 1.0], [0.0, 1.0]])
 
@@ -129,7 +129,7 @@ def test_losses_at_very_large_levels_keep_their_digits(alpha):
     assert disjoint.loss(alpha) == pytest.approx(np.logaddexp(math.log(1e-200), -alpha) + alpha, rel=EXACT)
 
 
-def test_a_profile_made_by_hand_keeps_its_witnesses():
+def test_constructed_profile_keeps_its_witnesses():
     witness = Witness("a", "b", ("a",), 0.5, 0.25)
     profile = LeakageProfile([[0.25, 0.5]], [0.25], [0.5], [witness])
     assert profile.witnesses == (witness,)

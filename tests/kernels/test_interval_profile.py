@@ -30,7 +30,7 @@ def loss_by_rows(low, high, alpha):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_every_set_is_the_largest_loss_over_all_extreme_rows(seed):
+def test_profile_is_the_largest_loss_over_all_extreme_rows(seed):
     rng = np.random.default_rng(seed)
     low, high = random_bounds(rng, int(rng.integers(2, 6)), zeros=seed % 2 == 0)
     profile = interval_profile(low, high, names(len(low)))
@@ -41,7 +41,7 @@ def test_every_set_is_the_largest_loss_over_all_extreme_rows(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_lagrangian_bound_is_never_below_the_enumeration_and_says_how_far_above(seed):
+def test_lagrangian_bound_covers_the_enumeration_within_its_gap(seed):
     rng = np.random.default_rng(seed)
     low, high = random_bounds(rng, int(rng.integers(3, 11)), zeros=seed % 2 == 0)
     exact = interval_profile(low, high, names(len(low)), enumerated=True)
@@ -51,7 +51,7 @@ def test_the_lagrangian_bound_is_never_below_the_enumeration_and_says_how_far_ab
     assert (bound.loss(LEVELS[:4]) <= exact.loss(LEVELS[:4]) * 1.05).all()
 
 
-def test_bounds_without_width_are_the_profile_of_the_matrix():
+def test_intervals_of_width_zero_give_the_profile_of_the_matrix():
     P = np.random.default_rng(3).dirichlet(np.ones(20), 20)
     plain = TransitionMatrix(P).leakage_profile()
     bound = interval_profile(P, P, names(20))
@@ -60,7 +60,7 @@ def test_bounds_without_width_are_the_profile_of_the_matrix():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_hockey_stick_divergence_of_large_sets_is_at_least_what_random_rows_reach(seed):
+def test_hockey_stick_divergence_of_large_sets_covers_random_rows(seed):
     rng = np.random.default_rng(seed)
     n = 25
     low, high = random_bounds(rng, n, width=0.05)
@@ -84,7 +84,7 @@ def test_a_hockey_stick_divergence_of_large_sets_is_at_least_what_random_rows_re
             assert profile.loss(alpha) >= attained - 1e-12
 
 
-def test_an_interval_that_is_too_narrow_would_be_found_out():
+def test_narrower_intervals_are_rejected():
     rng = np.random.default_rng(5)
     low, high = random_bounds(rng, 4, width=0.2)
     narrower = interval_profile(low, np.maximum(high - 0.05, low + 0.5 * (1 - low.sum(1, keepdims=True)) / 4), names(4))

@@ -53,7 +53,7 @@ def cases(draw, max_n=4):
 
 @settings(max_examples=20)
 @given(cases())
-def test_the_exact_value_is_met_and_never_fallen_short_of(case):
+def test_lifting_is_a_tight_upper_bound_of_the_exact_value(case):
     matrix, metric = case
     found, exact, paper = step(matrix, metric), exact_lift(matrix.dense(), metric), matrix.leakage_profile()
     # Rows are stored to half an ulp, and may sum to 1 only within it.
@@ -77,7 +77,7 @@ def test_a_linear_program_agrees_on_small_metrics(matrix, data):
     np.testing.assert_allclose(step(matrix, metric), solved, atol=1e-6)
 
 
-def test_several_steps_from_the_trees_before_are_those_from_none():
+def test_warm_started_steps_equal_cold_ones():
     rng = np.random.default_rng(3)
     n = 6
     matrix = TransitionMatrix(rng.dirichlet(np.ones(n), n))
@@ -89,7 +89,7 @@ def test_several_steps_from_the_trees_before_are_those_from_none():
         metric = warm + 0.4 * off_diagonal(n)
 
 
-def test_trees_of_another_matrix_are_only_a_place_to_start():
+def test_trees_of_another_matrix_only_warm_start_the_search():
     rng = np.random.default_rng(4)
     n = 5
     trees, metric = no_trees(n), closed(rng.random((n, n)) * off_diagonal(n))
@@ -99,7 +99,7 @@ def test_trees_of_another_matrix_are_only_a_place_to_start():
         np.testing.assert_allclose(step(matrix, metric, trees), step(matrix, metric), rtol=0, atol=1e-13)
 
 
-def test_a_constant_metric_leaks_what_the_profile_says():
+def test_constant_metric_agrees_with_the_profile():
     matrix = TransitionMatrix(np.random.default_rng(5).dirichlet(np.ones(6), 6))
     for level in (1e-9, 0.1, 3.0, 40.0, 900.0):
         assert step(matrix, level * off_diagonal(6)).max() == pytest.approx(
@@ -107,7 +107,7 @@ def test_a_constant_metric_leaks_what_the_profile_says():
         )
 
 
-def test_a_symmetric_matrix_gains_nothing():
+def test_symmetric_matrix_attains_the_papers_bound():
     matrix = smoothed_correlation(strongest_correlation(5), s=0.05)
     metric = 0.3 * off_diagonal(5)
     for _ in range(4):
@@ -116,7 +116,7 @@ def test_a_symmetric_matrix_gains_nothing():
         metric = found + 0.3 * off_diagonal(5)
 
 
-def test_what_cannot_be_told_apart_leaks_nothing():
+def test_indistinguishable_states_leak_nothing():
     matrix = TransitionMatrix([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2], [0.1, 0.1, 0.8]])
     found = step(matrix, closed(np.array([[0, 1.0, 2.0], [1.5, 0, 1.0], [2.0, 1.0, 0]])))
     assert found[0, 1] == found[1, 0] == 0.0
@@ -124,14 +124,14 @@ def test_what_cannot_be_told_apart_leaks_nothing():
     assert not step(matrix, np.zeros((3, 3))).any()
 
 
-def test_rows_without_a_common_value_pass_everything_on():
+def test_disjoint_rows_transmit_all_leakage():
     metric = closed(np.array([[0, 300.0, 500.0], [200.0, 0, 400.0], [100.0, 250.0, 0]]))
     found = step(TransitionMatrix([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 1.0]]), metric)
     assert (found >= metric).all()
     np.testing.assert_allclose(found, metric, rtol=1e-13)
 
 
-def test_a_triangle_that_is_too_long_is_never_used():
+def test_metric_and_its_closure_give_the_same_result():
     """A metric that is not closed gives the same as the closed one: the constraints are the same."""
     matrix = TransitionMatrix(np.random.default_rng(6).dirichlet(np.ones(4), 4))
     metric = np.array([[0, 0.1, 5.0, 0.3], [0.2, 0, 0.1, 4.0], [0.3, 0.2, 0, 0.1], [0.1, 3.0, 0.2, 0]])
@@ -139,7 +139,7 @@ def test_a_triangle_that_is_too_long_is_never_used():
 
 
 @pytest.mark.long
-def test_a_tree_from_elsewhere_does_not_lead_astray():
+def test_foreign_trees_do_not_mislead_the_search():
     """At hundreds of nats a search can end far from the best tree; it then begins again without the one it was given."""
     rng = np.random.default_rng(11)
     for _ in range(150):
@@ -181,7 +181,7 @@ ASTRAY = [
 
 
 @pytest.mark.parametrize(("first", "then", "metric", "epsilons"), ASTRAY, ids=["four", "three"])
-def test_known_trees_that_led_astray(first, then, metric, epsilons):
+def test_known_trees_that_misled_the_search(first, then, metric, epsilons):
     first, then, metric = TransitionMatrix(first), TransitionMatrix(then), np.array(metric)
     trees = no_trees(len(metric))
     arrived = step(first, epsilons[0] * metric, trees)
@@ -190,7 +190,7 @@ def test_known_trees_that_led_astray(first, then, metric, epsilons):
 
 
 @pytest.mark.parametrize("level", [0.1, 50.0, 500.0])
-def test_ties_between_many_values_are_no_trouble(level):
+def test_ties_between_many_states(level):
     """A walk on a ring: distances repeat, and many trees are tight at once. Symmetry must survive."""
     n = 14
     rows = 0.6 * np.eye(n) + 0.2 * np.eye(n)[(np.arange(n) + 1) % n] + 0.2 * np.eye(n)[(np.arange(n) - 1) % n]
@@ -203,7 +203,7 @@ def test_ties_between_many_values_are_no_trouble(level):
     np.testing.assert_allclose(metric, metric.T, rtol=0, atol=10 * exceeds(n, metric))
 
 
-def test_closed_is_shortest_paths():
+def test_closure_is_all_pairs_shortest_paths():
     assert closed(np.array([[0, 1.0, 9.0], [9.0, 0, 1.0], [1.0, 9.0, 0]])).tolist() == [[0, 1, 2], [2, 0, 1], [1, 2, 0]]
 
 
@@ -216,7 +216,7 @@ def test_no_trees_are_kept_for_very_many_states(monkeypatch):
     np.testing.assert_array_equal(step(matrix, metric), expected)
 
 
-def test_threads_change_no_digit():
+def test_results_do_not_depend_on_the_number_of_threads():
     rng = np.random.default_rng(10)
     matrix = TransitionMatrix(rng.dirichlet(np.ones(7), 7))
     metric = closed(rng.random((7, 7)) * off_diagonal(7))

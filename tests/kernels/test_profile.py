@@ -59,7 +59,7 @@ def test_loss_is_the_maximum_over_every_subset(matrix, alpha):
 
 @pytest.mark.parametrize("n", [2, 3, 5, 12])
 @pytest.mark.parametrize("alpha", [0.05, 1.0, 4.0, 10.0])
-def test_loss_solves_the_linear_fractional_program(n, alpha):
+def test_loss_agrees_with_a_linear_fractional_program(n, alpha):
     matrix = random_correlation(n, rng=n)
     assert matrix.leakage_profile().loss(alpha) == pytest.approx(highs_loss(matrix.dense(), alpha), rel=1e-7)
 
@@ -160,7 +160,7 @@ def test_supremum_at_every_scale(epsilon):
 
 
 @given(matrices(), st.floats(1e-3, 30.0))
-def test_sustainable_budget_is_sustained_and_is_the_largest(matrix, alpha):
+def test_sustainable_budget_is_the_largest_that_satisfies_the_level(matrix, alpha):
     profile = matrix.leakage_profile()
     budget = profile.sustainable_budget(alpha=alpha)
     assert profile.loss(alpha) + budget <= alpha
@@ -285,7 +285,7 @@ def test_profile_is_computed_once_and_cannot_change():
 
 
 @pytest.mark.slow
-def test_a_profile_of_a_large_sparse_matrix_fits_in_memory():
+def test_profile_of_a_large_sparse_matrix_fits_in_memory():
     n = 2_000
     hub = sparse.coo_array((np.full(n, 0.1), (np.arange(n), np.zeros(n, dtype=int))), shape=(n, n))
     shifted = sparse.coo_array((np.full(n, 0.9), (np.arange(n), np.arange(n))), shape=(n, n))
@@ -295,12 +295,12 @@ def test_a_profile_of_a_large_sparse_matrix_fits_in_memory():
 
 
 @pytest.mark.parametrize("value", [-1.0, math.nan, -1e-300])
-def test_loss_refuses_what_is_no_leakage(value):
+def test_loss_refuses_invalid_leakage(value):
     with pytest.raises(BudgetError, match="alpha >= 0"):
         random_correlation(3, rng=0).leakage_profile().loss(value)
 
 
-def test_arguments_are_refused_with_their_names():
+def test_invalid_arguments_are_refused_by_name():
     profile = random_correlation(3, rng=0).leakage_profile()
     with pytest.raises(BudgetError, match="gamma >= 1"):
         profile.contraction(0.5)
@@ -321,7 +321,7 @@ def test_supremum_does_not_underflow_for_badly_scaled_rows():
 
 
 @given(st.floats(-30, -0.01), st.floats(-40, -0.5))
-def test_supremum_close_to_where_it_ceases_to_exist_is_not_too_low(log_q, log_distance):
+def test_supremum_near_its_limit_of_existence_is_not_too_low(log_q, log_distance):
     # d = 0: exp(a) - 1 = (exp(e) - 1) / (1 - q exp(e)), in 60-digit arithmetic.
     q = math.exp(log_q)
     epsilon = -math.log(q) * (1 - math.exp(log_distance))
@@ -335,7 +335,7 @@ def test_supremum_close_to_where_it_ceases_to_exist_is_not_too_low(log_q, log_di
 
 
 @pytest.mark.parametrize(("q", "alpha"), [(0.9999, 650.0), (1 - 1e-12, 601.0), (0.8, 1e15), (0.8, 650.0), (0.5, 599.0)])
-def test_sustainable_budget_at_large_levels_is_sustained(q, alpha):
+def test_sustainable_budget_at_large_levels_satisfies_the_level(q, alpha):
     # d = 0: a - L(a) = -log(q + (1 - q) exp(-a)), which is -log q there.
     profile = TransitionMatrix([[q, 1 - q], [0.0, 1.0]]).leakage_profile()
     budget = profile.sustainable_budget(alpha=alpha)

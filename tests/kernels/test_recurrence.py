@@ -49,7 +49,7 @@ def test_some_chains_have_a_supremum_at_every_budget(rows):
 
 
 @pytest.mark.parametrize("rows", NEVER.values(), ids=NEVER)
-def test_some_chains_have_one_at_none(rows):
+def test_some_chains_have_a_supremum_at_no_budget(rows):
     for form in renamed(rows):
         assert not any(has_supremum(form, epsilon) for epsilon in BUDGETS)
 
@@ -72,7 +72,7 @@ RADII = {
 
 
 @pytest.mark.parametrize(("rows", "radius"), RADII.values(), ids=RADII)
-def test_the_border_is_the_radius_of_the_values_that_are_left(rows, radius):
+def test_threshold_is_the_spectral_radius_of_the_transient_states(rows, radius):
     for form in renamed(rows):
         if radius is None:  # the closed values have a period: never
             assert not has_supremum(form, 1e-6)
@@ -97,8 +97,8 @@ def stays_below_one(block, factor):
     return True
 
 
-def test_the_border_is_approached_and_never_crossed_in_exact_arithmetic():
-    """Random classes that are left, badly scaled ones too: an eigenvalue is off by more than this test allows."""
+def test_threshold_is_approached_and_never_exceeded_in_rational_arithmetic():
+    """Random transient classes, some badly scaled: an eigenvalue solver has larger errors than this test allows."""
     rng = np.random.default_rng(3)
     for _ in range(20):
         k = int(rng.integers(1, 5))

@@ -25,7 +25,7 @@ LEVELS = (1e-9, 0.01, 0.3, 1.0, 3.0, 10.0, 40.0, 200.0, 500.0, 650.0)
 @pytest.mark.long
 @settings(max_examples=20)
 @given(large_matrices())
-def test_no_pair_is_lost_at_any_level(matrix):
+def test_profile_equals_the_loss_over_all_pairs(matrix):
     profile = matrix.leakage_profile()
     for alpha in LEVELS:
         expected = extended_loss(matrix.dense(), alpha)
@@ -34,7 +34,7 @@ def test_no_pair_is_lost_at_any_level(matrix):
 
 @settings(max_examples=20)
 @given(large_matrices())
-def test_both_forms_of_storage_find_the_same(matrix):
+def test_dense_and_sparse_storage_give_the_same_profile(matrix):
     dense, other = (TransitionMatrix(form(matrix.dense())).leakage_profile() for form in (np.array, sparse.csr_array))
     assert len(other) == pytest.approx(len(dense), abs=2)  # ties in their last digits may be kept or not
     assert other.loss(LEVELS) == pytest.approx(dense.loss(LEVELS), rel=2e-14, abs=0)
@@ -50,7 +50,7 @@ def test_the_screen_loses_no_vertex_that_all_pairs_have(n, monkeypatch):
     assert list(screened.witnesses) == list(unscreened.witnesses)
 
 
-def test_a_witness_is_what_its_vertex_says():
+def test_witnesses_agree_with_their_vertices():
     matrix = random_correlation(40, rng=3)
     profile = matrix.leakage_profile()
     for (d, q), witness in zip(profile.vertices, profile.witnesses, strict=True):
@@ -104,14 +104,14 @@ def test_twenty_thousand_states_fit_in_memory(rng):
     assert (d, q) == (0.0, pytest.approx(1.0 - hub.min(), rel=1e-12))
 
 
-def test_equal_rows_leak_nothing_in_any_way():
+def test_equal_rows_have_an_empty_profile():
     for n in (3, 40):
         matrix = TransitionMatrix(np.full((n, n), 1.0 / n))
         assert len(matrix.leakage_profile()) == 0
         assert matrix.leakage_profile().loss(5.0) == 0.0
 
 
-def test_threads_change_nothing():
+def test_results_do_not_depend_on_the_number_of_threads():
     rows = random_correlation(220, rng=5).dense()
     found = []
     for threads in (1, 2, 5):
@@ -142,7 +142,7 @@ def _profile_in_a_child(rows, queue):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_can_go_on():
+def test_forked_process_can_continue():
     rows = random_correlation(200, rng=1).dense()
     expected = TransitionMatrix(rows).leakage_profile().vertices.tolist()
     context = multiprocessing.get_context("fork")
@@ -160,7 +160,7 @@ def test_a_forked_process_can_go_on():
         ("TEMPORALDP_THREADS", "two", "got 'two'"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(monkeypatch, name, value, message):
+def test_invalid_settings_are_refused(monkeypatch, name, value, message):
     monkeypatch.setenv(name, value)
     with pytest.raises(InputError, match=message):
         random_correlation(170, rng=0).leakage_profile()

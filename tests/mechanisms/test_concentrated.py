@@ -32,7 +32,7 @@ def discrete_gaussian(rho, epsilon):
 
 
 @pytest.mark.parametrize("rho", RHOS)
-def test_never_below_gaussian_noise_and_what_is_below_is_it(rho):
+def test_bounds_enclose_gaussian_noise(rho):
     losses = np.linspace(0.0, rho + 8.0 * math.sqrt(2.0 * rho), 60)
     low, up = ConcentratedGuarantee(rho).bounds(losses)
     exact = np.array([gaussian(rho, epsilon) for epsilon in losses])
@@ -42,7 +42,7 @@ def test_never_below_gaussian_noise_and_what_is_below_is_it(rho):
 
 
 @pytest.mark.parametrize("rho", [0.015, 0.5, 2.0])
-def test_never_below_other_mechanisms_with_the_guarantee(rho):
+def test_bound_covers_other_mechanisms_with_the_guarantee(rho):
     losses = np.linspace(0.0, rho + 5.0 * math.sqrt(2.0 * rho), 40)
     _, up = ConcentratedGuarantee(rho).bounds(losses)
     assert (up >= [discrete_gaussian(rho, epsilon) * (1.0 - 1e-12) for epsilon in losses]).all()
@@ -53,7 +53,7 @@ def test_never_below_other_mechanisms_with_the_guarantee(rho):
 
 
 @pytest.mark.parametrize("rho", RHOS)
-def test_near_the_best_single_order(rho):
+def test_bound_is_close_to_the_best_renyi_order(rho):
     for share in (1.0, 3.0, 6.0):
         epsilon = rho + share * math.sqrt(2.0 * rho)
 
@@ -68,11 +68,11 @@ def test_near_the_best_single_order(rho):
             assert found >= 0.97 * best
 
 
-def test_rho_is_kept_as_a_float():
+def test_rho_is_stored_as_a_float():
     assert repr(ConcentratedGuarantee(Decimal("0.5")).rho) == "0.5"
 
 
 @pytest.mark.parametrize("rho", [0.0, -1.0, math.inf, math.nan, 1e9, "much", True, None])
-def test_what_is_no_rho_is_refused(rho):
+def test_invalid_rho_is_refused(rho):
     with pytest.raises(InputError, match="expected rho to be a finite number"):
         ConcentratedGuarantee(rho)

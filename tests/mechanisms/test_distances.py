@@ -8,7 +8,7 @@ import pytest
 from temporaldp.mechanisms.distances import box_of
 
 
-def test_boxes_of_metrics_that_are_known():
+def test_boxes_of_known_metrics():
     plain = box_of(0.7 * (1.0 - np.eye(4)))
     assert plain.high - plain.low == pytest.approx(np.full(4, 0.7))
     assert np.ptp(plain.low) == pytest.approx(0.0, abs=1e-15)

@@ -38,7 +38,7 @@ RELATION = NeighboringRelation.REPLACE_ONE
         (events.RandomizedResponseDpEvent(0.4, 5), pld.from_randomized_response(0.4, 5)),
     ],
 )
-def test_events_spend_what_googles_accounting_says_at_delta_zero(event, distribution):
+def test_events_agree_with_dp_accounting_at_delta_zero(event, distribution):
     accountant = TemporalAccountant(ADVERSARY, neighboring_relation=RELATION)
     (spent,) = accountant.spend(event).spent
     assert spent == pytest.approx(distribution.get_epsilon_for_delta(1e-9), abs=4e-4)
@@ -72,8 +72,8 @@ def test_events_without_pure_privacy_are_refused(event):
 
 
 @pytest.mark.parametrize("delta", [0.01, 1e-6])
-def test_a_loss_distribution_is_never_below_what_it_says_itself(delta):
-    """A promise with a delta loses without bound with that probability, which is where its curve ends."""
+def test_loss_distribution_covers_the_deltas_of_dp_accounting(delta):
+    """An (epsilon, delta) guarantee has an infinite loss with probability delta, which is the limit of its curve."""
     distribution = pld.from_privacy_parameters(common.DifferentialPrivacyParameters(0.7, delta))
     made = loss_distribution(distribution, neighboring_relation="replace_one")
     assert delta <= made.limit <= delta + 1e-11

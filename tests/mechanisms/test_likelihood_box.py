@@ -24,13 +24,13 @@ BAD_BOXES = [
 
 
 @pytest.mark.parametrize(("low", "high", "words"), BAD_BOXES, ids=[words[-1] for *_, words in BAD_BOXES])
-def test_what_is_no_box_is_refused_with_what_came_and_what_to_try(low, high, words):
+def test_invalid_boxes_are_refused_with_the_value_and_advice(low, high, words):
     with pytest.raises(InputError) as refused:
         LikelihoodBox(low, high)
     assert all(word in str(refused.value) for word in words), str(refused.value)
 
 
-def test_a_box_cannot_go_stale_and_is_what_it_holds():
+def test_boxes_are_immutable_and_compare_by_value():
     low = np.array([0.0, -1.0])
     box = LikelihoodBox(low, [1.0, 1.0])
     low[0] = 9.0
@@ -51,7 +51,7 @@ def said_of_a_count(scale):
     return stats.dlaplace.logpmf(outputs - 1, 1.0 / scale) - stats.dlaplace.logpmf(outputs, 1.0 / scale)
 
 
-def test_the_box_of_a_histogram_is_what_its_noise_says_of_each_count():
+def test_box_of_a_histogram_follows_from_the_noise_of_each_count():
     box = LikelihoodBox.laplace_counts([0.7, 3.0, math.inf])
     for k, scale in enumerate([0.7, 3.0]):
         said = said_of_a_count(scale)
@@ -59,7 +59,7 @@ def test_the_box_of_a_histogram_is_what_its_noise_says_of_each_count():
     assert (box.low[2], box.high[2]) == (0.0, 0.0)
 
 
-def test_the_box_of_people_who_come_and_go_is_what_its_noise_says_of_the_counts_but_that_of_the_absent():
+def test_box_of_add_or_remove_excludes_the_absent_state():
     said = said_of_a_count(1.0 / 0.4)
     box = LikelihoodBox.add_or_remove(0.4, 3, absent=1)
     for k in (0, 2):

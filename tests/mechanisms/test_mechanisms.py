@@ -35,7 +35,7 @@ def gaussian(mu, epsilon):
 
 
 @pytest.mark.parametrize("mu", [1e-4, 0.01, 0.1, 1.0, 5.0, 30.0])
-def test_gaussian_noise_in_sixty_digits(mu):
+def test_gaussian_noise_agrees_with_60_digit_arithmetic(mu):
     low, up = GaussianNoise(1.0 / mu, sensitivity=1.0).bounds(EPSILONS)
     for epsilon, below, above in zip(EPSILONS.tolist(), low, up, strict=True):
         true = gaussian(1.0 / (1.0 / mu), epsilon)
@@ -56,7 +56,7 @@ def shifted(weights, shift):
 @pytest.mark.parametrize("sensitivity", [1, 2, 5])
 @pytest.mark.parametrize("scale", [0.3, 2.0, 15.0])
 @pytest.mark.parametrize("kind", [DiscreteLaplaceNoise, DiscreteGaussianNoise])
-def test_discrete_noise_by_adding_up_its_outputs(kind, scale, sensitivity):
+def test_discrete_noise_agrees_with_enumeration(kind, scale, sensitivity):
     x = np.arange(-700, 701)
     weights = np.exp(-np.abs(x) / scale) if kind is DiscreteLaplaceNoise else np.exp(-0.5 * (x / scale) ** 2)
     rows = shifted(weights, sensitivity)
@@ -69,7 +69,7 @@ def test_discrete_noise_by_adding_up_its_outputs(kind, scale, sensitivity):
 
 @pytest.mark.parametrize("scale", [150.0, 900.0])
 @pytest.mark.parametrize("sensitivity", [1, 3])
-def test_gaussian_noise_of_many_outputs_by_adding_them_up(scale, sensitivity):
+def test_discrete_gaussian_noise_of_many_outputs_agrees_with_enumeration(scale, sensitivity):
     """So many losses that are evenly spaced are added up by a filter, not one by one."""
     x = np.arange(-int(12 * scale), int(12 * scale) + 1)
     rows = shifted(np.exp(-0.5 * (x / scale) ** 2), sensitivity)
@@ -81,13 +81,13 @@ def test_gaussian_noise_of_many_outputs_by_adding_them_up(scale, sensitivity):
 
 
 @pytest.mark.parametrize("scale", [11.8569652121114, 11.3, 12.1, 9.7])
-def test_where_doubles_lose_their_digits_both_sides_stay_in_order(scale):
+def test_bounds_stay_ordered_for_subnormal_deltas(scale):
     low, up = DiscreteGaussianNoise(scale).bounds(np.linspace(3.0, 3.4, 4_001) * 11.8569652121114 / scale)
     assert ((up > 0.0) & (up < 1e-300)).any()
     assert (low <= up).all()
 
 
-def test_laplace_randomised_response_and_guarantees_by_their_outputs():
+def test_laplace_randomised_response_and_guarantees_agree_with_their_outputs():
     for epsilon in (0.1, 1.0, 4.0):
         for k in (2, 3, 7):
             table = np.full((k, k), 1.0) + (math.e**epsilon - 1.0) * np.eye(k)
@@ -109,7 +109,7 @@ def test_laplace_randomised_response_and_guarantees_by_their_outputs():
         np.testing.assert_allclose(up, [hockey_stick(worst, math.exp(e)) for e in EPSILONS], rtol=1e-12, atol=2e-14)
 
 
-def test_a_guarantee_lies_between_its_sides_in_forty_digits():
+def test_guarantee_lies_between_its_bounds_in_40_digits():
     rng = np.random.default_rng(2)
     epsilons, deltas = 10.0 ** rng.uniform(-4.0, 0.7, 40), 10.0 ** rng.uniform(-9.0, -0.3, 40)
     for epsilon, delta in zip(epsilons.tolist(), deltas.tolist(), strict=True):
@@ -124,7 +124,7 @@ def test_a_guarantee_lies_between_its_sides_in_forty_digits():
         assert (up[losses > epsilon * (1.0 + 1e-12)] == delta).all()  # else that delta itself would have no epsilon
 
 
-def test_a_table_of_outputs_lies_between_its_sides_in_forty_digits():
+def test_table_of_outputs_lies_between_its_bounds_in_40_digits():
     rng = np.random.default_rng(3)
     for _ in range(20):
         table = rng.dirichlet(np.full(4, 0.5), 3)
@@ -144,7 +144,7 @@ def test_a_table_of_outputs_lies_between_its_sides_in_forty_digits():
         assert (up - low <= 1e-12).all()
 
 
-def test_laplace_noise_by_integration():
+def test_laplace_noise_agrees_with_integration():
     for scale in (10.0, 1.0, 0.25):
         noise = LaplaceNoise(scale, sensitivity=1.0).bounds(EPSILONS)[1]
         np.testing.assert_allclose(noise, [laplace(scale, e) for e in EPSILONS.tolist()], rtol=1e-8, atol=1e-13)
@@ -220,6 +220,6 @@ def test_events_under_replacement():
         lambda: release_of(dp_event.GaussianDpEvent(0.0)),
     ],
 )
-def test_what_is_no_mechanism_is_refused(make):
+def test_invalid_mechanisms_are_refused(make):
     with pytest.raises(InputError, match="expected"):
         make()

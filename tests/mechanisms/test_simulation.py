@@ -40,7 +40,7 @@ def divergences(mechanism, n, epsilon, seed=1):
 
 
 @pytest.mark.parametrize(("mechanism", "n"), MADE, ids=lambda one: type(one).__name__)
-def test_draws_have_the_curve_of_the_mechanism(mechanism, n):
+def test_simulated_losses_follow_the_curve_of_the_mechanism(mechanism, n):
     for epsilon in (0.0, 0.3):
         mean, error = divergences(mechanism, n, epsilon)
         low, up = (float(bound[0]) for bound in one_release(mechanism, epsilon))
@@ -56,13 +56,13 @@ def one_release(mechanism, epsilon):
     return tuple(interpolated(SingleCurve(2e-3, 1e-9, up=up).own((mechanism,)), 2e-3, at) for up in (False, True))
 
 
-def test_a_scale_that_is_wrong_by_half_is_seen():
+def test_scale_that_is_wrong_by_half_is_rejected():
     true, wrong = DiscreteGaussianNoise(2.0), DiscreteGaussianNoise(3.0)
     mean, error = divergences(wrong, 3, 0.1)
     assert abs(mean.max() - float(one_release(true, 0.1)[1][0])) > 20.0 * error.max()
 
 
-def test_what_cannot_be_simulated_is_refused():
+def test_unsupported_mechanisms_are_refused():
     for mechanism in (
         PrivacyGuarantee(1.0),
         LaplaceNoise(1.0, sensitivity=1.0),

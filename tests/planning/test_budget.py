@@ -82,7 +82,7 @@ def test_no_plan_leaks_more_than_its_alpha(one, two, alpha, horizon, method, kno
 
 @pytest.mark.parametrize("s", [0.1, 0.001])
 @pytest.mark.parametrize("alpha", [1e-6, 0.5, 5.0])
-def test_a_plan_for_ever_holds_for_a_very_long_time(s, alpha):
+def test_plan_of_an_infinite_horizon_satisfies_the_level_over_long_series(s, alpha):
     matrix = smoothed_correlation(strongest_correlation(4), s=s)
     adversary = Adversary(matrix, matrix)
     plan = plan_by_paper(adversary, alpha=alpha)
@@ -113,7 +113,7 @@ def test_upper_bound_plans_are_the_root_of_the_closed_form(alpha):
     assert plan.epsilons == pytest.approx([expected], rel=1e-9)
 
 
-def test_several_users_get_the_minimum_and_everybody_is_held():
+def test_several_users_get_the_minimum_and_all_satisfy_the_level():
     users = {
         "mild": Adversary(TransitionMatrix([[0.6, 0.4], [0.4, 0.6]]), None),
         "strong": Adversary(BACKWARD, FORWARD),
@@ -130,7 +130,7 @@ def test_several_users_get_the_minimum_and_everybody_is_held():
     )
 
 
-def test_time_varying_matrices_are_held_too():
+def test_plans_of_time_varying_matrices_satisfy_the_level():
     adversary = Adversary.from_forward(FORWARD, initial=[0.9, 0.1], horizon=12)
     for method in METHODS:
         plan = plan_by_paper(adversary, alpha=1.0, horizon=12, method=method)
@@ -143,7 +143,7 @@ def test_time_varying_matrices_are_held_too():
 
 
 @pytest.mark.parametrize("horizon", [None, 2, 3, 10])
-def test_disjoint_rows_are_named_and_a_horizon_advised(horizon):
+def test_disjoint_rows_are_named_and_a_horizon_is_suggested(horizon):
     matrix = TransitionMatrix([[1, 0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]], ["home", "work", "shop"])
     with pytest.raises(
         PlanError, match=r"distinguishes '(home|work)' from '(home|work|shop)' with certainty.*horizon.*prior"
@@ -156,13 +156,13 @@ def test_disjoint_rows_are_named_and_a_horizon_advised(horizon):
     assert plan.leakage.worst <= 1.0
 
 
-def test_one_step_spends_everything():
+def test_plan_of_one_step_spends_alpha():
     for method in ("optimal", "quantified", "uniform"):
         plan = plan_by_paper(Adversary(strongest_correlation(2)), alpha=0.7, horizon=1, method=method)
         assert plan.epsilons == pytest.approx([0.7], rel=1e-13)
 
 
-def test_a_plan_hands_out_budgets_step_by_step():
+def test_plan_is_a_sequence_of_budgets():
     plan = plan_by_paper(Adversary(BACKWARD, FORWARD), alpha=1.0, horizon=4)
     assert plan.epsilons_for(2).tolist() == plan.epsilons[:2].tolist()
     with pytest.raises(BudgetError, match="shorter than the data: it is for 4 steps, the data have 5"):
@@ -191,20 +191,20 @@ def test_a_plan_hands_out_budgets_step_by_step():
         ({"alpha": 1.0, "method": "magic"}, InputError, "optimal, upper_bound, quantified, uniform"),
     ],
 )
-def test_bad_arguments_are_refused(arguments, error, message):
+def test_invalid_arguments_are_refused(arguments, error, message):
     with pytest.raises(error, match=message):
         plan_by_paper(Adversary(BACKWARD), **arguments)
 
 
 @pytest.mark.parametrize("q", [1 - 1e-6, 1 - 1e-10])
 @pytest.mark.parametrize("alpha", [1.0, 30.0, 100.0])
-def test_plans_for_ever_spend_what_there_is_under_very_strong_correlation(q, alpha):
+def test_plans_of_infinite_horizons_under_very_strong_correlation(q, alpha):
     matrix = TransitionMatrix([[q, 1 - q], [0.0, 1.0]])
     plan = plan_by_paper(Adversary(matrix), alpha=alpha)
     assert plan.epsilons[0] == pytest.approx(matrix.leakage_profile().sustainable_budget(alpha=alpha), rel=5e-2)
 
 
-def test_the_naive_plan_sums_to_no_more_than_alpha():
+def test_budgets_of_the_naive_plan_sum_to_at_most_alpha():
     for horizon in range(1, 200):
         plan = plan_by_paper(Adversary(), alpha=1.1, horizon=horizon, method="uniform")
         assert math.fsum(plan.epsilons) <= 1.1

@@ -42,7 +42,7 @@ METHODS = ["optimal", "quantified", "upper_bound", "uniform"]
     ("adversary", "accounting"),
     [(WALK, MetricPrivacy(STREETS)), (WALK, MetricPrivacy(LINE)), (NEAR, Exact()), (NEAR, MetricPrivacy(LINE))],
 )
-def test_what_is_planned_holds_and_leaves_little(adversary, accounting, method):
+def test_plans_satisfy_the_level_with_little_slack(adversary, accounting, method):
     plan = plan_budget(adversary, alpha=1.0, horizon=6, method=method, accounting=accounting)
     leaked = temporal_leakage(adversary, plan.epsilons, accounting=accounting)
     assert leaked == plan.leakage and leaked.worst <= 1.0
@@ -57,7 +57,7 @@ def test_what_is_planned_holds_and_leaves_little(adversary, accounting, method):
 
 @pytest.mark.parametrize("horizon", [None, 5])
 @pytest.mark.parametrize(("plainly", "by_distances"), [(Exact(), MetricPrivacy), (PaperBound(), PaperBound)])
-def test_a_metric_of_one_distance_is_a_change_of_units(plainly, by_distances, horizon):
+def test_constant_distances_rescale_the_budgets(plainly, by_distances, horizon):
     apart = 2.5 * (1.0 - np.eye(3))
     plain = plan_budget(WALK, alpha=1.0, horizon=horizon, accounting=plainly)
     scaled = plan_budget(WALK, alpha=1.0, horizon=horizon, accounting=by_distances(apart))
@@ -65,13 +65,13 @@ def test_a_metric_of_one_distance_is_a_change_of_units(plainly, by_distances, ho
     assert scaled.accounting.name == plain.accounting.name
 
 
-def test_what_lasts_under_a_metric():
+def test_plan_of_an_infinite_horizon_under_a_metric():
     plan = plan_budget(WALK, alpha=1.0, accounting=MetricPrivacy(LINE))
     assert plan.epsilons[0] == pytest.approx(sustainable_budget(WALK, alpha=1.0, accounting=MetricPrivacy(LINE)))
     assert plan.supremum_to(WALK).worst == plan.leakage.worst <= 1.0
 
 
-def test_a_plan_with_a_metric_is_kept_whole(tmp_path):
+def test_plan_with_a_metric_round_trips(tmp_path):
     plan = plan_budget(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(LINE))
     save_plan(plan, tmp_path / "plan.json")
     again = load_plan(tmp_path / "plan.json")
@@ -84,7 +84,7 @@ def test_a_plan_with_a_metric_is_kept_whole(tmp_path):
 
 
 @pytest.mark.long
-def test_the_rest_is_planned_in_the_same_units():
+def test_replanning_keeps_the_units_of_the_metric():
     accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(STREETS))
     accountant.spend(0.01)
     rest = replan(accountant)
@@ -93,8 +93,8 @@ def test_the_rest_is_planned_in_the_same_units():
     assert temporal_leakage(WALK, 1.05 * rest.epsilons, accounting=MetricPrivacy(STREETS)).worst > 1.0
 
 
-def test_a_histogram_tells_near_values_apart_more_than_a_metric_counts(tmp_path):
-    """Its noise is for any two values: where two of them are half as far apart, half of what leaks would be counted."""
+def test_histogram_under_a_metric_with_distances_below_one_is_refused(tmp_path):
+    """The noise is the same for any two states: at half the distance, only half of the leakage would be counted."""
     histogram, close = DiscreteLaplaceHistogram(3), 0.5 * LINE
     plan = plan_budget(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(close))
     accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(close))

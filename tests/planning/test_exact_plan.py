@@ -89,7 +89,7 @@ def test_plans_are_at_least_as_good_as_the_reference(sleep, case):
 
 @settings(max_examples=4)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 3), st.integers(2, 4), st.floats(0.3, 3.0), st.sampled_from([1, 2]))
-def test_a_general_solver_finds_nothing_better(seed, n, horizon, alpha, power):
+def test_general_solver_finds_no_better_plan(seed, n, horizon, alpha, power):
     rng = np.random.default_rng(seed)
     users = [
         Adversary(*(TransitionMatrix(rng.dirichlet(np.full(n, 0.7), size=n)) for _ in range(2)))
@@ -126,7 +126,7 @@ def test_alpha_is_satisfied_and_no_plan_by_the_papers_bound_is_better(matrix, al
 
 
 @pytest.mark.parametrize("alpha", [0.05, *(pytest.param(each, marks=pytest.mark.slow) for each in (1.0, 4.0))])
-def test_what_lasts_for_ever_is_nearly_all(sleep, alpha):
+def test_sustainable_budget_nearly_exhausts_the_level(sleep, alpha):
     paper, exact = (plan_budget(sleep, alpha=alpha, accounting=method_of(bound)) for bound in ("paper", "exact"))
     epsilon = float(exact.epsilons[0])
     assert epsilon > 1.3 * paper.epsilons[0]
@@ -141,7 +141,7 @@ def test_what_lasts_for_ever_is_nearly_all(sleep, alpha):
 
 
 @pytest.mark.slow
-def test_long_plans_are_flat_in_the_middle_at_what_lasts(sleep):
+def test_middle_of_long_plans_is_the_sustainable_budget(sleep):
     plan = plan_budget(sleep, alpha=1.0, horizon=120)
     lasting = sustainable_budget(sleep, alpha=1.0)
     assert plan.epsilons[45:-45] == pytest.approx(np.full(30, lasting), rel=1e-3)
@@ -149,7 +149,7 @@ def test_long_plans_are_flat_in_the_middle_at_what_lasts(sleep):
 
 
 @pytest.mark.long
-def test_a_budget_lasts_where_the_paper_has_none():
+def test_sustainable_budget_exists_where_the_paper_has_none():
     adversary = Adversary(RING, RING)
     assert sustainable_budget(adversary, alpha=1.0, accounting=PaperBound()) == 0.0
     with pytest.raises(PlanError, match=r"by the paper's bound.*exact leakage"):
@@ -172,12 +172,12 @@ def test_without_a_sustainable_budget_the_error_states_why_and_what_to_do():
     assert plan.epsilons == pytest.approx(np.full(10, 0.1), rel=1e-5)
 
 
-def test_without_correlation_everything_can_be_spent_at_every_step():
+def test_without_correlation_every_step_can_spend_alpha():
     assert plan_budget(Adversary(), alpha=0.5).epsilons[0] == pytest.approx(0.5, rel=1e-12)
     assert plan_budget(Adversary(), alpha=0.5, horizon=4).epsilons == pytest.approx(np.full(4, 0.5), rel=1e-6)
 
 
-def test_a_transient_value_bounds_what_lasts():
+def test_transient_state_limits_the_sustainable_budget():
     chain = TransitionMatrix(
         [[0.8, 0.2], [0.0, 1.0]]
     )  # lasts below -log 0.8, at the cost that the paper's closed form says
@@ -186,7 +186,7 @@ def test_a_transient_value_bounds_what_lasts():
         assert sustainable_budget(Adversary(chain), alpha=alpha) == pytest.approx(expected, rel=1e-6)
 
 
-def test_steps_that_are_not_published_stay_so_and_weights_count(sleep):
+def test_unpublished_steps_stay_unpublished_and_weights_apply(sleep):
     weights = [1.0, 0.0, 5.0, 1.0, 0.0, 1.0]
     plan = plan_budget(sleep, alpha=1.0, horizon=6, weights=weights)
     even = plan_budget(sleep, alpha=1.0, horizon=6, weights=[1, 0, 1, 1, 0, 1])
@@ -198,7 +198,7 @@ def test_steps_that_are_not_published_stay_so_and_weights_count(sleep):
     assert plan.leakage.worst <= 1.0
 
 
-def test_matrices_that_vary_with_time(sleep):
+def test_time_varying_matrices(sleep):
     chain = Adversary.from_forward(sleep.forward, initial=[0.9, 0.025, 0.025, 0.025, 0.025], horizon=8)
     plans = compare_plans(chain, alpha=1.0, horizon=8).plans
     assert set(plans) == set(METHODS)
@@ -222,13 +222,13 @@ def test_several_users_share_the_plan(sleep):
         assert temporal_leakage(user, plan.epsilons).worst <= 1.0
 
 
-def test_identity_leaves_nothing_better_than_equal_shares():
+def test_equal_shares_are_optimal_under_the_identity():
     matrix = strongest_correlation(3)
     plan = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=12)
     assert plan.epsilons == pytest.approx(np.full(12, 1 / 12), rel=1e-5)
 
 
-def test_a_budget_for_distances():
+def test_sustainable_budget_under_a_metric():
     distances = np.array([[min(abs(i - j), 6 - abs(i - j)) for j in range(6)] for i in range(6)], dtype=float)
     epsilon = sustainable_budget(Adversary(RING), alpha=1.0, accounting=MetricPrivacy(distances))
     found = leakage_supremum(Adversary(RING), epsilon, accounting=MetricPrivacy(distances))
@@ -237,7 +237,7 @@ def test_a_budget_for_distances():
     assert epsilon > sustainable_budget(Adversary(RING), alpha=1.0) / distances.max()
 
 
-def test_bad_arguments_are_refused(sleep):
+def test_invalid_arguments_are_refused(sleep):
     for call in (plan_budget, sustainable_budget):
         with pytest.raises(InputError, match=r"an accounting method, .* got 'best'"):
             call(sleep, alpha=1.0, accounting="best")
@@ -245,7 +245,7 @@ def test_bad_arguments_are_refused(sleep):
         sustainable_budget(sleep, alpha=-1.0)
 
 
-def test_a_step_that_is_not_published_stays_unpublished_where_others_are_raised_to_one_level():
+def test_unpublished_step_stays_unpublished_when_others_are_raised():
     found = raised(
         np.array([0.5, 0.0, 0.1, 0.2]),
         lambda budgets: SimpleNamespace(worst=float(budgets.sum())),
@@ -257,7 +257,7 @@ def test_a_step_that_is_not_published_stays_unpublished_where_others_are_raised_
 
 
 @pytest.mark.filterwarnings("error")
-def test_budgets_may_sum_to_more_than_an_exponent_holds():
+def test_sum_of_budgets_may_exceed_the_range_of_exponents():
     """Two states that stay with 0.66, 4 nats, a year: the first versions overflowed from 709 nats in all on."""
     rows = TransitionMatrix([[0.66, 0.34], [0.34, 0.66]])
     plan = plan_budget(Adversary(rows, rows), alpha=4.0, horizon=365)

@@ -54,7 +54,7 @@ def leaks(plan, adversary, factor=1.0):
     ],
 )
 @pytest.mark.parametrize(("alpha", "delta"), [(1.0, 1e-3), pytest.param(0.3, 1e-6, marks=pytest.mark.slow)])
-def test_the_level_is_satisfied_and_hardly_less_noise_suffices(alpha, delta, horizon, kind):
+def test_noise_plan_satisfies_the_level_and_is_nearly_minimal(alpha, delta, horizon, kind):
     adversary = Adversary(WALK, WALK)
     plan = plan_noise(adversary, alpha=alpha, horizon=horizon, noise=kind, accounting=ApproximateDP(delta))
     assert plan.leakage.worst <= alpha and plan.leakage.delta == delta
@@ -64,8 +64,8 @@ def test_the_level_is_satisfied_and_hardly_less_noise_suffices(alpha, delta, hor
 
 
 @pytest.mark.long
-def test_neither_a_small_change_nor_a_constant_satisfies_the_level_with_less_noise():
-    """Other shapes with a fifth of a percent less noise: none holds."""
+def test_no_local_change_or_constant_noise_is_better():
+    """Other shapes with 0.2 percent less noise: none satisfies the level."""
     adversary, n_steps = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK), 5
     plan = plan_noise(adversary, alpha=1.0, horizon=n_steps, accounting=ApproximateDP(1e-3))
     rng = np.random.default_rng(0)
@@ -81,8 +81,8 @@ def test_neither_a_small_change_nor_a_constant_satisfies_the_level_with_less_noi
 
 
 @pytest.mark.long
-def test_no_noise_of_two_steps_below_the_certified_bound_satisfies_the_level():
-    """Every pair of scales of a grid that holds, by brute force."""
+def test_no_noise_of_two_steps_is_below_the_certified_bound():
+    """Every pair of scales on a grid that satisfies the level, by brute force."""
     adversary = Adversary(WALK, TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]))
     plan = plan_noise(adversary, alpha=1.0, horizon=2, noise="laplace", accounting=ApproximateDP(1e-3))
     low, high = plan.optimality.error_bound, plan.mean_absolute_noise
@@ -96,21 +96,21 @@ def test_no_noise_of_two_steps_below_the_certified_bound_satisfies_the_level():
 
 
 @pytest.mark.slow
-def test_half_the_noise_of_pure_privacy_in_the_long_run():
+def test_infinite_horizon_needs_half_the_noise_of_pure_dp():
     adversary = Adversary(TransitionMatrix([[0.98, 0.02], [0.05, 0.95]]), WALK)
     gaussian, pure = plan_noise(adversary, alpha=1.0, accounting=ApproximateDP(1e-3)), plan_budget(adversary, alpha=1.0)
     assert gaussian.mean_absolute_noise < 0.6 * pure.mean_absolute_noise
 
 
 @pytest.mark.slow
-def test_of_several_users_the_one_who_needs_most_noise_decides():
+def test_noise_of_several_users_is_that_of_the_worst():
     users = {"a": Adversary(WALK), "b": Adversary(TransitionMatrix([[0.6, 0.4], [0.3, 0.7]]), WALK)}
     plan = plan_noise(users, alpha=1.0, accounting=ApproximateDP(1e-3))
     alone = [plan_noise(one, alpha=1.0, accounting=ApproximateDP(1e-3)).scales[0] for one in users.values()]
     assert plan.scales[0] == pytest.approx(max(alone), rel=1e-4)
 
 
-def test_a_correlation_that_forgets_nothing_has_plans_for_a_horizon_only():
+def test_correlation_without_mixing_has_plans_of_finite_horizons_only():
     with pytest.raises(PlanError, match="horizon"):
         plan_noise(Adversary(strongest_correlation(2)), alpha=1.0, accounting=ApproximateDP(1e-3))
     assert (
@@ -121,7 +121,7 @@ def test_a_correlation_that_forgets_nothing_has_plans_for_a_horizon_only():
     )
 
 
-def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
+def test_noise_plan_round_trips_and_is_released(tmp_path):
     people = load_sample()
     plan = plan_noise(Adversary(), alpha=1.0, horizon=people.n_times, accounting=ApproximateDP(1e-6))
     save_plan(plan, tmp_path / "plan.json")
@@ -151,7 +151,7 @@ def test_a_plan_with_a_delta_is_kept_on_disk_and_released(tmp_path):
         ({"alpha": 1e7}, "alpha of a noise plan to be a finite number <= 100000"),
     ],
 )
-def test_bad_arguments(arguments, message):
+def test_invalid_arguments_are_refused(arguments, message):
     with pytest.raises(InputError, match=message):
         plan_noise(Adversary(WALK), **({"alpha": 1.0, "accounting": ApproximateDP(1e-6)} | arguments))
 
@@ -168,7 +168,7 @@ def test_a_noise_plan_has_a_delta_and_a_scale_for_every_epsilon():
         noise.scales[0] = 1.0
 
 
-def test_both_kinds_of_plan_tell_the_noise_of_a_histogram_and_what_they_leak_to_somebody_else():
+def test_both_kinds_of_plan_report_noise_and_leakage_to_another_adversary():
     adversary, other = Adversary(WALK, WALK), Adversary(TransitionMatrix([[0.99, 0.01], [0.01, 0.99]]))
     noise = plan_noise(adversary, alpha=1.0, noise="laplace", horizon=6, accounting=ApproximateDP(1e-6))
     pure = plan_budget(adversary, alpha=1.0, horizon=6)
@@ -184,7 +184,7 @@ def test_both_kinds_of_plan_tell_the_noise_of_a_histogram_and_what_they_leak_to_
 
 
 @pytest.mark.parametrize("scale", [0.3, 2.0, 11.0])
-def test_the_mean_noise_by_adding_up(scale):
+def test_mean_noise_agrees_with_enumeration(scale):
     x = np.arange(-3000, 3001)
     for kind, weights in (("gaussian", np.exp(-0.5 * (x / scale) ** 2)), ("laplace", np.exp(-np.abs(x) / scale))):
         assert mean_absolute_noise([scale], kind) == pytest.approx(

@@ -83,7 +83,7 @@ def test_reference_optima(reference):
     st.floats(0.3, 4.0),
     st.sampled_from(["mean_absolute_error", "mean_squared_error"]),
 )
-def test_another_family_of_solvers_finds_nothing_better(seed, n, horizon, alpha, objective):
+def test_other_solvers_find_no_better_plan(seed, n, horizon, alpha, objective):
     rng = np.random.default_rng(seed)
     users = [
         Adversary(*(TransitionMatrix(rng.dirichlet(np.full(n, 0.7), size=n)) for _ in range(2)))
@@ -106,7 +106,7 @@ def test_another_family_of_solvers_finds_nothing_better(seed, n, horizon, alpha,
     st.sampled_from(["both", "backward", "forward", "neither"]),
     st.sampled_from(["mean_absolute_error", "mean_squared_error"]),
 )
-def test_never_above_alpha_and_never_worse_than_the_other_methods(matrix, alpha, horizon, known, objective):
+def test_plan_never_exceeds_alpha_and_is_never_worse_than_other_methods(matrix, alpha, horizon, known, objective):
     adversary = Adversary(
         matrix if known in ("both", "backward") else None, matrix if known in ("both", "forward") else None
     )
@@ -154,7 +154,7 @@ def test_several_users_jointly_are_at_least_as_good_as_the_minimum_over_users():
         assert paper_leakage(user, plan.epsilons).worst <= 2.0
 
 
-def test_dominated_users_change_nothing():
+def test_dominated_users_do_not_change_the_plan():
     weak = Adversary(TransitionMatrix([[0.6, 0.4], [0.4, 0.6]]), None)
     strong = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
     alone = plan_by_paper(strong, alpha=1.0, horizon=12)
@@ -163,7 +163,7 @@ def test_dominated_users_change_nothing():
     assert both.optimality.error_bound == pytest.approx(alone.optimality.error_bound, rel=1e-6)
 
 
-def test_matrices_that_vary_with_time_and_one_that_repeats():
+def test_time_varying_and_repeated_matrices():
     matrix = random_correlation(4, rng=9)
     constant = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=15)
     repeated = plan_by_paper(Adversary([matrix] * 14, [matrix] * 14), alpha=1.0, horizon=15)
@@ -192,7 +192,7 @@ def test_weights_move_budgets_and_a_step_without_weight_gets_none():
     assert release_snapshots(lambda count, epsilon: count, range(6), plan).outputs == (0, 1, 2, None, 4, 5)
 
 
-def test_a_histogram_without_budget_is_not_published():
+def test_step_without_budget_is_not_published():
     sample = load_sample()
     (adversary,) = estimate_adversaries(sample)
     plan = plan_by_paper(adversary, alpha=1.0, horizon=47, weights=np.arange(47) % 2)
@@ -204,7 +204,7 @@ def test_a_histogram_without_budget_is_not_published():
 
 @pytest.mark.long
 @pytest.mark.parametrize("horizon", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
-def test_long_horizons_are_flat_in_the_middle_at_the_level_for_ever(horizon):
+def test_middle_of_long_plans_is_the_sustainable_budget(horizon):
     (adversary,) = estimate_adversaries(load_sample())
     plan = plan_by_paper(adversary, alpha=1.0, horizon=horizon)
     for_ever = plan_by_paper(adversary, alpha=1.0).epsilons[0]
@@ -214,7 +214,7 @@ def test_long_horizons_are_flat_in_the_middle_at_the_level_for_ever(horizon):
     assert 0.9 * plan.optimality.error < plan.optimality.error_bound <= plan.optimality.error
 
 
-def test_identity_leaves_nothing_better_than_the_naive_plan():
+def test_naive_plan_is_optimal_under_the_identity():
     matrix = strongest_correlation(3)
     plan = plan_by_paper(Adversary(matrix, matrix), alpha=1.0, horizon=20)
     assert plan.epsilons == pytest.approx([0.05] * 20, rel=1e-6)
@@ -226,7 +226,7 @@ def stochastic(rows):
     return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True))
 
 
-def test_uneven_weights_at_large_alpha_have_local_optima_that_are_not_fallen_for():
+def test_local_optima_of_uneven_weights_are_avoided():
     # Found by a random search: from the paper's plans alone, the solver ends 5 % above this shape, scaled until TPL = alpha.
     adversary = Adversary(
         stochastic([[0.9915060997803905, 0.008493900219609496], [9.593752711092187e-10, 0.9999999990406248]]),
@@ -243,7 +243,7 @@ def test_uneven_weights_at_large_alpha_have_local_optima_that_are_not_fallen_for
 
 
 @pytest.mark.parametrize("alpha", [1e-4, 1e-12, 1e-20, 1e-60])
-def test_at_small_alpha_the_problem_has_no_scale(alpha):
+def test_plans_scale_with_small_alpha(alpha):
     adversary = Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]), TransitionMatrix([[0.8, 0.2], [0.1, 0.9]]))
     reference, plan = (plan_by_paper(adversary, alpha=level, horizon=10) for level in (1e-6, alpha))
     assert plan.epsilons / alpha == pytest.approx(reference.epsilons / 1e-6, rel=1e-3)
@@ -270,7 +270,7 @@ def test_extreme_weights(weights, best):
 
 
 @pytest.mark.parametrize("alpha", [500.0, 745.0, pytest.param(3000.0, marks=pytest.mark.slow)])
-def test_enormous_alpha_is_planned_without_a_murmur(alpha):
+def test_enormous_alpha_is_planned_without_warnings(alpha):
     for matrix in (strongest_correlation(2), TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])):
         plan = plan_by_paper(Adversary(matrix, matrix), alpha=alpha, horizon=20)
         assert plan.leakage.worst <= alpha

@@ -46,9 +46,7 @@ def error(epsilons):
 @pytest.mark.parametrize("bound", BOUNDS)
 @settings(max_examples=12)
 @given(matrices(), matrices(), st.sampled_from([0.1, 1.0, 5.0]), st.integers(2, 8), st.data())
-def test_a_new_plan_satisfies_the_level_is_admitted_and_no_worse_than_the_old_one(
-    bound, one, two, alpha, horizon, data
-):
+def test_new_plan_satisfies_the_level_and_is_no_worse_than_the_old_one(bound, one, two, alpha, horizon, data):
     adversary = Adversary(one, two) if one.states == two.states else Adversary(one, one)
     planned = plan_budget(adversary, alpha=alpha, horizon=horizon, accounting=method_of(bound))
     steps = data.draw(st.integers(1, horizon - 1))
@@ -69,7 +67,7 @@ def test_a_new_plan_satisfies_the_level_is_admitted_and_no_worse_than_the_old_on
 @pytest.mark.parametrize("alpha", [1.0, *(pytest.param(each, marks=pytest.mark.slow) for each in (0.3, 3.0))])
 @pytest.mark.parametrize("spent", [[0.05], [0.02, 0.1], [0.0, 0.0, 0.15]])
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_no_general_solver_finds_a_better_rest(bound, alpha, spent):
+def test_general_solver_finds_no_better_remaining_plan(bound, alpha, spent):
     horizon = 6
     spent = np.array(spent) * alpha
     rest = horizon - len(spent)
@@ -94,7 +92,7 @@ def test_no_general_solver_finds_a_better_rest(bound, alpha, spent):
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_more_is_left_where_less_was_spent(bound):
+def test_less_spent_leaves_more_budget(bound):
     planned = plan_budget(ADVERSARY, alpha=1.0, horizon=8, accounting=method_of(bound)).epsilons
     less = replan(started(ADVERSARY, 1.0, 8, planned[:3] / 2, bound)).epsilons
     assert error(less[3:]) < error(planned[3:])
@@ -111,7 +109,7 @@ def test_nothing_spent_yet_gives_the_optimal_plan(bound):
 @pytest.mark.parametrize("horizon", [2, 3, 5])
 @pytest.mark.parametrize("both", [True, False])
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_matrices_that_vary_with_time(bound, horizon, both):
+def test_time_varying_matrices(bound, horizon, both):
     several = [MATRIX if k % 2 else OTHER for k in range(horizon - 1)]
     adversary = Adversary(several, several if both else None)
     for steps in range(1, horizon):
@@ -122,7 +120,7 @@ def test_matrices_that_vary_with_time(bound, horizon, both):
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-def test_what_arrives_counts_though_nothing_is_passed_on(bound):
+def test_incoming_leakage_counts_without_outgoing_leakage(bound):
     """The transition into the first step to come carries leakage, those after it carry none."""
     flat = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
     adversary = Adversary([TransitionMatrix(np.eye(2)), flat, flat], [flat] * 3)
@@ -158,13 +156,13 @@ def test_several_users_and_weights(bound):
         (started(ADVERSARY, 1.0, 3, [1.0 - 1e-14], "paper"), PlanError, "leaves nothing"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(accountant, kind, message):
+def test_invalid_requests_are_refused(accountant, kind, message):
     with pytest.raises(kind, match=message):
         replan(accountant)
 
 
 @pytest.mark.long
-def test_an_exact_rest_holds_exactly_and_has_less_noise():
+def test_exact_remaining_plan_satisfies_the_level_with_less_noise():
     adversary = next(estimate_adversaries(load_sample()))
     spent = [0.05, 0.02, 0.0]
     paper, exact = (replan(started(adversary, 1.0, 12, spent, bound)) for bound in ("paper", "exact"))
@@ -181,7 +179,7 @@ def test_an_exact_rest_holds_exactly_and_has_less_noise():
     assert weighted.leakage.worst <= 1.0
 
 
-def test_a_first_step_that_uses_the_level_leaves_the_rest_as_it_is_admitted():
+def test_remaining_plan_after_an_exhausted_first_step():
     accountant = TemporalAccountant(Adversary(backward=MATRIX), alpha=1.0, horizon=6)
     accountant.spend(accountant.remaining())
     with np.errstate(all="raise"):

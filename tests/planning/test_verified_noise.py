@@ -36,7 +36,7 @@ def _plans():
 
 
 @pytest.mark.long
-def test_less_noise_is_verified_and_no_other_draws_refute_it(plans):
+def test_verified_plan_has_less_noise_and_is_not_refuted_by_new_draws(plans):
     certified, plan = plans
     assert plan.accounting.name == "verified" and plan.leakage.worst <= 1.0 and plan.delta == 0.01
     assert plan.mean_absolute_noise < certified.mean_absolute_noise == plan.verification.certified_noise
@@ -50,7 +50,7 @@ def test_less_noise_is_verified_and_no_other_draws_refute_it(plans):
 
 
 @pytest.mark.long
-def test_a_verified_plan_is_kept_and_tells_what_it_leaks(plans, tmp_path):
+def test_verified_plan_round_trips_and_reports_its_leakage(plans, tmp_path):
     _, plan = plans
     save_plan(plan, tmp_path / "plan.json")
     again = load_plan(tmp_path / "plan.json")
@@ -66,7 +66,7 @@ def test_a_verified_plan_is_kept_and_tells_what_it_leaks(plans, tmp_path):
     assert again.leakage_to(stronger, 3).accounting.pairwise is True and again.leakage_to(stronger, 3).worst > 1.0
 
 
-def test_without_time_the_certified_plan_is_kept_and_says_so(plans):
+def test_certified_plan_is_kept_when_time_runs_out(plans):
     plan = plan_noise(WALK, verify=True, seconds=1e-6, **ASKED)
     assert plan.scales.tolist() == plans[0].scales.tolist() and plan.accounting.pairwise is False
     assert plan.verification.out_of_time and plan.verification.failure == 0.0
@@ -85,13 +85,13 @@ def test_without_time_the_certified_plan_is_kept_and_says_so(plans):
         (Adversary(sticky(stays=(0.7, 0.8), states=["a", "b", "c"])), {}, InputError, "IntervalMatrix"),
     ],
 )
-def test_what_cannot_be_verified_is_refused_before_anything_is_planned(adversary, changed, error, message):
+def test_invalid_verification_is_refused_before_planning(adversary, changed, error, message):
     with pytest.raises(error, match=message):
         plan_noise(adversary, verify=True, **(ASKED | changed))
 
 
 @pytest.mark.long
-def test_the_command_refuses_and_says():
+def test_command_refuses_and_reports():
     plan = (
         "plan",
         "--set",

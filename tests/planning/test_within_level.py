@@ -17,7 +17,7 @@ TOO_MUCH = (0.0, 1e-15, 1e-13, 1e-11, 1e-8, 1e-3)
 
 @pytest.mark.parametrize("bound", ["exact", "paper"])
 @pytest.mark.parametrize("excess", TOO_MUCH)
-def test_budgets_of_a_horizon_are_shrunk_below_alpha_and_hardly_more(bound, excess):
+def test_budgets_of_a_finite_horizon_are_reduced_minimally_below_alpha(bound, excess):
     epsilons = np.array([0.4, 0.1, 0.3, 0.2, 0.5])
     alpha = temporal_leakage(BOTH, epsilons, accounting=method_of(bound)).worst * (1.0 - excess)
     request = Request.checked(BOTH, alpha, 5, method_of(bound))
@@ -31,7 +31,7 @@ def test_budgets_of_a_horizon_are_shrunk_below_alpha_and_hardly_more(bound, exce
 
 @pytest.mark.long
 @pytest.mark.parametrize("excess", TOO_MUCH)
-def test_a_budget_for_ever_is_shrunk_below_alpha_and_hardly_more(excess):
+def test_budget_of_an_infinite_horizon_is_reduced_minimally_below_alpha(excess):
     alpha = leakage_supremum(BOTH, 0.2).temporal * (1.0 - excess)
     plan = plan_within_level(Request.checked(BOTH, alpha, None), np.array([0.2]), "upper_bound")
     told = leakage_supremum(BOTH, float(plan.epsilons[0]))
@@ -40,6 +40,6 @@ def test_a_budget_for_ever_is_shrunk_below_alpha_and_hardly_more(excess):
     assert plan.epsilons[0] >= 0.2 * (1.0 - 4.0 * excess - 1e-8)
 
 
-def test_budgets_that_half_of_would_not_do_are_no_plan():
+def test_budgets_far_above_the_level_are_refused():
     with pytest.raises(PlanError):
         plan_within_level(Request.checked(BOTH, 0.1, 3), np.array([0.5, 0.5, 0.5]), "optimal")

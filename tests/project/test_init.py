@@ -36,7 +36,7 @@ def proposed(folder, table, *arguments, is_refused=False):
     return tomllib.loads(text), asked
 
 
-def test_a_wide_table(tmp_path):
+def test_wide_table(tmp_path):
     found, asked = proposed(tmp_path, SAMPLE)
     assert (found["traces"]["layout"], found["traces"]["user"]) == ("wide", "user")
     assert asked.count("warning") == 1 and "are its states public" in asked
@@ -44,7 +44,7 @@ def test_a_wide_table(tmp_path):
     assert read_again.histogram().tolist() == read_traces(SAMPLE).histogram().tolist()
 
 
-def test_states_per_step_with_names_of_their_own(tmp_path):
+def test_states_per_step_with_column_names(tmp_path):
     rows = [f"p{user};2024-01-01 {t:02d}:00;{'ab'[(t + user) % 2]}" for user in range(3) for t in range(5)]
     (tmp_path / "t.csv").write_text("\n".join(["patient;measured_at_time;stage", *rows]) + "\n")
     found, asked = proposed(tmp_path, "t.csv")
@@ -55,7 +55,7 @@ def test_states_per_step_with_names_of_their_own(tmp_path):
     assert "One state per user and step of 1h." in (tmp_path / "temporaldp.toml").read_text()
 
 
-def test_states_of_the_protected_table_are_public_only_when_its_owner_says_so(tmp_path):
+def test_states_of_the_protected_table_are_public_only_if_confirmed(tmp_path):
     (tmp_path / "t.csv").write_text("user,time,state\n1,0,a\n1,1,b\n2,0,b\n2,1,a\n")
     found, asked = proposed(tmp_path, "t.csv")
     assert "states" not in found["traces"]
@@ -104,7 +104,7 @@ def test_what_a_history_lacks_is_asked_about(tmp_path):
 
 
 @pytest.mark.parametrize("states", [False, True])
-def test_absence_can_be_protected_as_is_advised(tmp_path, states):
+def test_suggested_absent_state_protects_absence(tmp_path, states):
     rows = "user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,a\n2,2,b\n"
     (tmp_path / "t.csv").write_text(rows)
     (tmp_path / "past.csv").write_text(rows)
@@ -144,7 +144,7 @@ def test_absence_can_be_protected_as_is_advised(tmp_path, states):
         ("user,stage_day1,stage_day2,stage_day3\n1,a,b,a\n2,b,a,a\n", "are its states public"),
     ],
 )
-def test_what_only_the_owner_can_decide_is_asked(content, asked, tmp_path):
+def test_decisions_of_the_owner_are_requested(content, asked, tmp_path):
     (tmp_path / "t.csv").write_text(content)
     assert asked in proposed(tmp_path, "t.csv")[1]
 
@@ -164,12 +164,12 @@ def test_what_only_the_owner_can_decide_is_asked(content, asked, tmp_path):
         ("id;Zeit;Ort\n1;01.04.2024 14:00;A\n1;01.04.2024 15:00;B\n", "columns are time and state ('Zeit', 'Ort')?"),
     ],
 )
-def test_a_file_that_the_other_commands_refuse_is_not_given_out_as_one_that_they_accept(content, asked, tmp_path):
+def test_init_refuses_files_that_other_commands_refuse(content, asked, tmp_path):
     (tmp_path / "t.csv").write_text(content)
     assert asked in proposed(tmp_path, "t.csv", is_refused=True)[1]
 
 
-def test_the_columns_that_are_asked_for_can_be_named(tmp_path):
+def test_requested_columns_can_be_named(tmp_path):
     (tmp_path / "t.csv").write_text("id;Zeit;Ort\n1;2024-04-01 14:00;A\n1;2024-04-01 15:00;B\n")
     (tmp_path / "past.csv").write_text("id;Zeit;Ort\n1;0;A\n")
     temporaldp("init", "t.csv", cwd=tmp_path)
@@ -183,7 +183,7 @@ def test_names_of_columns_with_control_characters_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize("output", [[], ["-o", "other file.toml"]])
-def test_the_advice_works_as_it_is_printed(tmp_path, output):
+def test_printed_advice_works(tmp_path, output):
     for name in ("t.csv", "past.csv"):
         (tmp_path / name).write_text("user,time,state\n1,0,a\n1,1,b\n1,2,a\n2,0,b\n2,1,b\n2,2,a\n")
     told = temporaldp("init", "t.csv", *output, cwd=tmp_path, columns="1000").stdout.splitlines()[-1]

@@ -33,7 +33,7 @@ horizon = 47
 """
 
 
-def test_a_project_in_python_is_the_functions_that_it_names(tmp_path):
+def test_project_in_python_agrees_with_the_functions(tmp_path):
     project = tdp.Project.load(written(tmp_path, COMPLETE))
     (adversary,) = tdp.estimate_adversaries(tdp.read_traces(SAMPLE))
     assert project.traces().histogram().tolist() == tdp.read_traces(SAMPLE).histogram().tolist()
@@ -75,7 +75,7 @@ def test_a_release_of_a_project_continues_its_ledger(tmp_path):
         assert len(ledger.events) == noted
 
 
-def test_a_release_writes_smoothed_counts_and_synthetic_traces_where_they_are_set(tmp_path):
+def test_release_writes_smoothed_counts_and_synthetic_traces(tmp_path):
     rows = [f"u{u},{t},{s}" for u, states in enumerate(("abbaab", "bbaabb", "aabbab")) for t, s in enumerate(states)]
     outputs = 'smoothed = "smoothed.csv"\nsynthetic = "synthetic.csv"'
     for number, level in enumerate(("ledger", "plan")):
@@ -89,7 +89,7 @@ def test_a_release_writes_smoothed_counts_and_synthetic_traces_where_they_are_se
             (tmp_path / name).unlink()
 
 
-def test_a_project_releases_a_table_of_an_account(tmp_path):
+def test_project_releases_a_table_of_a_shared_account(tmp_path):
     rows = [f"{user},{t},{'ab'[(t + user) % 2]}" for user in range(20) for t in range(3)]
     (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
     walk = tdp.TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
@@ -147,7 +147,7 @@ def test_paths_of_the_file_are_relative_to_its_folder_and_those_of_a_command_to_
     assert read_settings(written(tmp_path, f'[release]\nledger = "{url}"\n')).release.ledger == url
 
 
-def test_a_history_is_read_as_the_traces_are_but_for_its_rows_and_format(tmp_path):
+def test_history_inherits_settings_of_the_traces_except_rows_and_format(tmp_path):
     text = """
 [traces]
 user = "id"
@@ -166,7 +166,7 @@ time = "t"
 @pytest.mark.parametrize(
     ("keys", "every"), [("", "1h"), ('layout = "wide"', None), ('layout = "sequences"', None), ('every = "2h"', "2h")]
 )
-def test_a_history_that_is_no_events_has_no_grid_of_events(tmp_path, keys, every):
+def test_history_of_states_has_no_event_grid(tmp_path, keys, every):
     text = f'[traces]\nevery = "1h"\nfill = "last"\n[history]\npath = "p.csv"\n{keys}\n'
     history = read_settings(written(tmp_path, text)).history_table
     assert (history.every, history.fill) == (every, every and "last")
@@ -181,7 +181,7 @@ def test_a_history_that_is_no_events_has_no_grid_of_events(tmp_path, keys, every
         ('every = "1"\nfill = "absent"\nstates = ["a", "b"]', ("a", "b", "absent")),
     ],
 )
-def test_absence_is_a_state_whether_it_is_listed_or_not(tmp_path, keys, states):
+def test_absence_is_a_state_even_if_it_is_not_listed(tmp_path, keys, states):
     rows = "user,time,state\n1,0,a\n1,1,b\n1,3,a\n2,0,b\n2,2,a\n2,3,b\n"
     (tmp_path / "t.csv").write_text(rows)
     (tmp_path / "past.csv").write_text(rows)
@@ -215,10 +215,10 @@ def test_the_command_line_overrides_assignments_which_override_the_file(tmp_path
         ("[deployment]\ntables = 'x=0.5, x=0.5'\n", r"line 2: .*each name once"),
         ("[release]\nshares = 'a=0.2,b=0.5, a=0.4'\n", r"line 2: .*each name once"),
         ("[traces\n", "is not valid TOML"),
-        ("user = 'id'\n", "'user' stands outside of them"),
+        ("user = 'id'\n", "'user' is outside of a section"),
     ],
 )
-def test_a_mistake_is_named_with_its_line(text, message, tmp_path):
+def test_error_is_reported_with_its_line(text, message, tmp_path):
     with pytest.raises(tdp.InputError, match=message):
         read_settings(written(tmp_path, text))
 
@@ -232,7 +232,7 @@ def test_a_mistake_is_named_with_its_line(text, message, tmp_path):
         ("privacy.alpha=much", "--set privacy.alpha: privacy.alpha = 'much' is not accepted"),
     ],
 )
-def test_a_mistake_in_an_assignment_is_named(assignment, message):
+def test_error_in_an_assignment_is_reported(assignment, message):
     with pytest.raises(tdp.InputError, match=message):
         read_settings(None, [assignment])
 
@@ -242,7 +242,7 @@ def test_a_file_that_is_named_must_exist(tmp_path):
         read_settings(tmp_path / "none.toml")
 
 
-def test_an_option_that_is_a_setting_is_answered_with_the_way_to_set_it(tmp_path):
+def test_unknown_option_that_is_a_setting_suggests_set(tmp_path):
     assert "--set traces.user=VALUE" in refused("audit", SAMPLE, "--user", "id", cwd=tmp_path)
     assert "--horizon" in refused("audit", SAMPLE, "--horizn", "3", cwd=tmp_path)
 
@@ -261,7 +261,7 @@ def test_the_schema_accepts_what_the_model_accepts(tmp_path):
     assert (tmp_path / "temporaldp.toml").read_text().startswith("#:schema ./temporaldp.schema.json\n")
 
 
-def test_a_release_never_replaces_a_file_that_is_not_its_own(tmp_path):
+def test_release_never_replaces_a_foreign_file(tmp_path):
     rows = [f"{user},{t},{'ab'[(t + user) % 2]}" for user in range(20) for t in range(3)]
     file = release_of(rows, tmp_path, 'ledger = "release.db"\noutput = "out.csv"')
     (tmp_path / "out.csv").write_text("other,file\n1,2\n")
@@ -286,7 +286,7 @@ def test_an_output_of_a_plan_is_drawn_once(tmp_path):
 
 
 @pytest.mark.parametrize("history", ["d/*.csv", "d", "d/../d/one.csv"])
-def test_traces_that_are_their_own_history_are_protected_however_they_are_named(history, tmp_path):
+def test_traces_used_as_history_are_protected_under_any_path(history, tmp_path):
     (tmp_path / "d").mkdir()
     rows = [f"{user},{t},{'ab'[(t * user) % 2]}" for user in range(20) for t in range(6)]
     (tmp_path / "d" / "one.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
@@ -300,7 +300,7 @@ def test_traces_that_are_their_own_history_are_protected_however_they_are_named(
     assert hidden.encode() not in (tmp_path / "r.db").read_bytes()
 
 
-def test_a_phase_that_cannot_be_computed_is_asked_for(tmp_path):
+def test_phase_that_cannot_be_computed_is_requested(tmp_path):
     """Naive times of a history and zoned times of the data: at phase 0, a release of phase 14 exceeded its level."""
     times = [f"2024-04-{day:02d}T{hour:02d}:00" for day in (1, 2, 3) for hour in range(24)]
     for name, zone, chosen in (("past", "", times), ("now", "Z", times[14:24])):
@@ -317,7 +317,7 @@ def test_a_phase_that_cannot_be_computed_is_asked_for(tmp_path):
 
 
 def test_a_state_that_the_correlation_does_not_cover_is_refused(tmp_path):
-    """Absence that the matrices know nothing about was published under their level."""
+    """Regression: an absent state missing from the matrices was published under their level."""
     rows = [f"{user},{t},{'ab'[(t + user) % 2]}" for user in range(8) for t in range(6) if t < user]
     (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows, *(f"8,{t},a" for t in range(6))]) + "\n")
     (tmp_path / "even.csv").write_text(",a,b\na,0.5,0.5\nb,0.5,0.5\n")

@@ -40,7 +40,7 @@ def varying(changes, epsilons):
     return temporal_leakage(Adversary(backward, forward), epsilons).worst
 
 
-def test_a_release_goes_on_with_what_was_adopted(place):
+def test_release_continues_with_the_adopted_correlation(place):
     with opened(place) as stream:
         for time in range(4):
             stream.release([70, 30], time=time)
@@ -63,7 +63,7 @@ def test_a_release_goes_on_with_what_was_adopted(place):
             assert ledger[n - 1].leakage == pytest.approx(expected, rel=1e-10)
 
 
-def test_a_release_that_is_open_takes_in_what_somebody_else_adopts(place):
+def test_open_release_applies_an_adoption_of_another_process(place):
     with opened(place) as stream, opened(place) as other:
         stream.release([70, 30], time=0)
         adopt_correlation(place, LATER)
@@ -86,7 +86,7 @@ def test_a_release_that_is_open_takes_in_what_somebody_else_adopts(place):
         ("UPDATE temporaldp_events SET content = replace(content, '\"both\":false', '\"both\":true')", "event 0"),
     ],
 )
-def test_an_event_that_was_changed_is_found(statement, message, tmp_path):
+def test_edited_event_is_detected(statement, message, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -100,7 +100,7 @@ def test_an_event_that_was_changed_is_found(statement, message, tmp_path):
         Ledger(place)
 
 
-def test_matrices_that_are_lost_or_changed_are_asked_for(tmp_path):
+def test_missing_or_changed_matrices_are_requested(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -125,7 +125,7 @@ def test_a_name_with_control_characters_adopts_nothing(tmp_path):
     assert not Ledger(place).events
 
 
-def test_a_plan_has_nothing_to_adopt(tmp_path):
+def test_release_by_a_plan_adopts_nothing(tmp_path):
     place = tmp_path / "noise.db"
     plan = plan_noise(ADVERSARY, alpha=1.0, accounting=ApproximateDP(1e-6))
     with ContinualRelease(NoisyHistogram(2, "gaussian"), ledger=place, plan=plan) as stream:
@@ -137,7 +137,7 @@ def test_a_plan_has_nothing_to_adopt(tmp_path):
 # What was released is asked for with other data
 
 
-def test_other_data_of_a_released_step_are_told_and_not_released(place):
+def test_changed_data_of_a_released_step_warn_and_are_not_released(place):
     with opened(place) as stream:
         first = stream.release([70, 30], time="a1")
         second = stream.release([70, 30], time="a2")
@@ -179,7 +179,7 @@ def test_the_key_of_digests_is_in_the_users_configuration_and_in_no_backup(key, 
         assert stream.input_matches([71, 30], time=0) is False
 
 
-def test_no_count_is_found_by_trying_them_all_against_a_stolen_backup(key, tmp_path):
+def test_brute_force_against_a_stolen_backup_finds_no_count(key, tmp_path):
     """An attacker has the files of a backup, every hexadecimal string in them as a key, and two counts up to 200 to find."""
     place, stolen = tmp_path / "release.db", tmp_path / "stolen" / "copy.db"
     stolen.parent.mkdir()
@@ -210,7 +210,7 @@ def test_no_count_is_found_by_trying_them_all_against_a_stolen_backup(key, tmp_p
     assert found([bytes.fromhex(key.read_text())]) == [[37, 63]]  # the search finds them with the key
 
 
-def test_nothing_is_said_of_the_input_without_its_key(key, tmp_path, monkeypatch):
+def test_input_changes_are_not_reported_without_the_digest_key(key, tmp_path, monkeypatch):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -235,7 +235,7 @@ def test_nothing_is_said_of_the_input_without_its_key(key, tmp_path, monkeypatch
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv", ".json"])
-def test_an_export_has_every_step_and_what_was_handed_out(suffix, place, tmp_path):
+def test_export_has_every_step_and_output(suffix, place, tmp_path):
     with opened(place) as stream:
         handed = [stream.release([70, 30], time=time).tolist() for time in range(3)]
         stream.skip(time=3)
@@ -262,7 +262,7 @@ def test_an_export_has_every_step_and_what_was_handed_out(suffix, place, tmp_pat
     assert [float(row["worst_leakage"]) for row in rows] == leakage
 
 
-def test_a_forecast_is_what_a_release_then_spends_and_leaks(place):
+def test_forecast_agrees_with_the_release(place):
     with opened(place) as stream:
         stream.release([70, 30], time=0)
         told = stream.forecast([0, 1, 2, 3])
@@ -274,7 +274,7 @@ def test_a_forecast_is_what_a_release_then_spends_and_leaks(place):
         ]
 
 
-def test_a_backup_is_taken_while_a_release_goes_on(tmp_path):
+def test_backup_during_a_release(tmp_path):
     place, copy = tmp_path / "release.db", tmp_path / "copy.db"
     with opened(place) as stream:
         for time in range(3):
@@ -295,8 +295,8 @@ def test_a_backup_is_taken_while_a_release_goes_on(tmp_path):
         assert stream.input_matches([70, 30], time=0) is True
 
 
-def test_an_accountant_that_has_adopted_something_is_refused(tmp_path):
-    """What a release adopts stands in its ledger, by which adoptions are counted."""
+def test_accountant_with_an_adoption_is_refused(tmp_path):
+    """Adoptions of a release are recorded in its ledger and counted from it."""
     accountant = TemporalAccountant(ADVERSARY, alpha=1.0).adopt(LATER)
     with pytest.raises(InputError, match="adopted nothing"):
         ContinualRelease(MECHANISM, ledger=tmp_path / "release.db", accountant=accountant)

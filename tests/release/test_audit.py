@@ -127,7 +127,7 @@ def outputs_of(release, factor):
 @pytest.mark.parametrize(
     "name", ["histogram", "sum", "learnt", *(pytest.param(one, marks=pytest.mark.slow) for one in ("by group", "mean"))]
 )
-def test_the_auditor_finds_no_more_than_is_claimed_and_noise_that_is_too_small(name):
+def test_audit_confirms_the_claim_and_detects_insufficient_noise(name):
     def release(which, epsilon):
         return drawn(name, which, epsilon, 6_000)
 
@@ -155,7 +155,7 @@ def test_gaussian_noise_leaks_no_more_than_its_accounting_reports():
     ],
 )
 def test_post_processing_of_noisy_counts_leaks_no_more(name, tmp_path):
-    """It hides some of what the counts tell: noise of half the scale is found."""
+    """Post-processing hides part of the leakage; noise of half the scale is still detected."""
 
     def release(which, epsilon):
         if name == "consistent":
@@ -170,7 +170,7 @@ def test_post_processing_of_noisy_counts_leaks_no_more(name, tmp_path):
 
 @pytest.mark.long
 def test_a_whole_release_leaks_no_more_than_alpha():
-    """Both steps of a person who moves as the adversary knows, about the value at one of them; twice the budgets are found."""
+    """Two steps of a person under the known correlation, about the state at one; twice the budgets are detected."""
     alpha, draws, rng = 2.0, 5_000, np.random.default_rng(7)
     plan = plan_budget(BOTH, alpha=alpha, horizon=2)
     mechanism = DiscreteLaplaceHistogram(2)

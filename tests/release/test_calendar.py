@@ -30,7 +30,7 @@ from temporaldp import (
         (["day 5"], "monday"),
     ],
 )
-def test_steps_that_are_late_or_have_no_place_are_refused(before, late, place):
+def test_late_or_misplaced_steps_are_refused(before, late, place):
     with opened(place) as stream:
         for time in before:
             stream.release([70, 30], time=time)
@@ -52,7 +52,7 @@ def test_steps_that_are_late_or_have_no_place_are_refused(before, late, place):
         ("0.1", ["0.1", "0.2"], "0.25"),
     ],
 )
-def test_steps_closer_than_the_correlation_says_are_refused(step, times, refused, place):
+def test_steps_closer_than_the_step_of_the_correlation_are_refused(step, times, refused, place):
     with opened(place, step=step) as stream:
         for time in times:
             stream.release([70, 30], time=time)
@@ -106,7 +106,7 @@ def test_steps_a_step_or_more_apart_are_released(step, times, place):
         (np.int64(3), "03"),
     ],
 )
-def test_a_time_is_known_again_in_another_spelling(one, other, place):
+def test_time_is_recognised_in_another_spelling(one, other, place):
     with opened(place) as stream:
         first = stream.release([70, 30], time=one)
         assert np.array_equal(stream.release([70, 30], time=other), first)
@@ -114,19 +114,19 @@ def test_a_time_is_known_again_in_another_spelling(one, other, place):
 
 
 @pytest.mark.parametrize("time", [None, True, float("nan"), float("inf"), "", "  ", b"x", ["a"], "\ud800", "a\0b"])
-def test_what_is_no_time_is_refused(time, place):
+def test_invalid_times_are_refused(time, place):
     with opened(place) as stream, pytest.raises(InputError, match=r"expected time to be|control characters"):
         stream.release([70, 30], time=time)
 
 
-def test_decimals_that_may_be_one_time_or_two_are_refused(place):
+def test_ambiguous_decimal_times_are_refused(place):
     with opened(place) as stream:
         stream.release([70, 30], time="2024.1")
         with pytest.raises(InputError, match=r"equals .* as a number"):
             stream.release([70, 30], time="2024.10")
 
 
-def test_the_last_moment_before_the_year_10000_is_a_time(place):
+def test_last_moment_before_the_year_10000_is_accepted(place):
     last = f"9999-12-31T23:59:59.{'9' * 39}Z"
     with opened(place, step="1 months") as stream:
         stream.release([70, 30], time="9999-11-30T23:59:59Z")

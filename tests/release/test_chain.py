@@ -20,13 +20,13 @@ def test_a_row_is_signed_as_canonical_json(step, time, parameter, epsilon, leaka
     assert signed(row) == json.dumps(list(row)[:-1], separators=(",", ":"))
 
 
-def test_numbers_that_equal_one_another_are_told_apart():
+def test_equal_numbers_of_different_types_have_different_hashes():
     row = LedgerRow(0, "0", 0.0, 0.0, None, False, None, None, None, "")
     others = [row._replace(epsilon=-0.0), row._replace(epsilon=0), row._replace(last=0), row._replace(parameter=False)]
     assert len({signed(one) for one in (row, *others)}) == 5
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
-def test_no_row_has_a_number_that_json_lacks(value):
+def test_rows_with_numbers_outside_of_json_are_refused(value):
     with pytest.raises(ValueError, match=r"finite|JSON"):
         signed(LedgerRow(0, "0", 0.1, value, None, False, None, None, None, ""))

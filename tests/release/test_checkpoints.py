@@ -64,7 +64,7 @@ def told(place, adversary=ADVERSARY):
         ]  # fmt: skip
 
 
-def test_a_release_continues_from_it_with_the_same_numbers(place):
+def test_release_resumes_from_a_checkpoint_with_identical_results(place):
     rng = np.random.default_rng(1)
     with opened(place) as found:
         for time in range(34):
@@ -80,7 +80,7 @@ def test_a_release_continues_from_it_with_the_same_numbers(place):
 
 
 @pytest.mark.long
-def test_adoptions_before_and_after_it(place):
+def test_adoptions_before_and_after_a_checkpoint(place):
     release(place, range(12))
     adopt_correlation(place, NEWER)
     release(place, range(12, 23), adversary=NEWER)
@@ -95,7 +95,7 @@ def test_adoptions_before_and_after_it(place):
 
 
 @pytest.mark.long
-def test_older_steps_are_given_again_and_late_ones_refused(place):
+def test_older_steps_are_returned_again_and_late_ones_refused(place):
     first = release(place, range(0, 60, 2))
     with opened(place) as found:
         assert found.ledger.checkpoint.end.n_steps == 30
@@ -113,7 +113,7 @@ def test_older_steps_are_given_again_and_late_ones_refused(place):
         assert [row.step for row in found.ledger[:]] == list(range(30))
 
 
-def test_words_are_all_known_again(place):
+def test_word_labels_are_recognised(place):
     names = [f"{word} day" for word in "abcdefghijkl"]
     first = release(place, names)
     assert release(place, names[::-1]) == first[::-1]
@@ -127,7 +127,7 @@ def test_the_newest_two_are_kept(tmp_path):
 
 
 @pytest.mark.parametrize("change", ["garbage", "smaller", "another ledger's", "an older copy's", "another version's"])
-def test_a_wrong_checkpoint_is_not_used(change, tmp_path, monkeypatch):
+def test_invalid_checkpoint_is_ignored(change, tmp_path, monkeypatch):
     place, other = tmp_path / "release.db", tmp_path / "other.db"
     release(place, range(11), epsilon=0.2)
     _, answers = told(place)
@@ -169,7 +169,7 @@ def edited(place, statement):
         "DELETE FROM temporaldp_steps WHERE step = 3",
     ],
 )
-def test_an_older_row_that_was_changed_is_not_given_out_and_changes_no_leakage(statement, tmp_path):
+def test_edited_older_row_is_refused_and_changes_no_leakage(statement, tmp_path):
     place = tmp_path / "release.db"
     release(place, range(12))
     with opened(place) as found:
@@ -198,7 +198,7 @@ def test_an_older_row_that_was_changed_is_not_given_out_and_changes_no_leakage(s
         "UPDATE temporaldp_steps SET hash = 'x' WHERE step = 11",
     ],
 )
-def test_whatever_else_was_changed_is_seen_when_it_is_opened(statement, tmp_path):
+def test_other_edits_are_detected_on_opening(statement, tmp_path):
     place = tmp_path / "release.db"
     release(place, range(5))
     adopt_correlation(place, NEWER)
@@ -208,7 +208,7 @@ def test_whatever_else_was_changed_is_seen_when_it_is_opened(statement, tmp_path
         Ledger(place)
 
 
-def test_a_plan_has_nothing_to_know(place):
+def test_release_by_a_plan_has_no_checkpoint(place):
     import workers
     from temporaldp import ContinualRelease
     from temporaldp.counts import NoisyHistogram
@@ -225,7 +225,7 @@ def test_a_plan_has_nothing_to_know(place):
 
 @pytest.mark.long
 @pytest.mark.parametrize("reserve", [None, 0.1])
-def test_a_horizon_whose_plan_is_made_anew(place, reserve):
+def test_horizon_with_replanning(place, reserve):
     """What was spent is read again for the plan, and not counted again."""
 
     def told():
@@ -256,8 +256,8 @@ def test_a_horizon_whose_plan_is_made_anew(place, reserve):
 
 
 @pytest.mark.parametrize("reserve", [0.0, 0.05])
-def test_matrices_that_vary_from_step_to_step(place, reserve):
-    """A state is believed only where the matrices stand where they stood."""
+def test_time_varying_matrices(place, reserve):
+    """A stored state is used only at the same position in the sequence of matrices."""
     calm, busy = (TransitionMatrix(rows) for rows in ([[0.6, 0.4], [0.3, 0.7]], [[0.9, 0.1], [0.2, 0.8]]))
     walk = Adversary(*(tuple(calm if (k + shift) % 3 else busy for k in range(14)) for shift in (0, 1)))
 
@@ -288,7 +288,7 @@ def test_matrices_that_vary_from_step_to_step(place, reserve):
     assert whole <= answers[0] * (1 + 1e-12) <= 1.0
 
 
-def test_filtered_counts_go_on_from_it_to_the_last_bit(tmp_path):
+def test_filtered_counts_resume_with_identical_results(tmp_path):
     """As from the first step on, and without reading the rows before it."""
     chain = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]], states=("A", "B"))
     public = PublicCorrelation(chain, source="a test")
@@ -316,7 +316,7 @@ def filtered(place, correlation):
     )  # fmt: skip
 
 
-def test_the_benchmark_of_long_ledgers_writes_one_that_goes_on(tmp_path, monkeypatch):
+def test_ledger_of_the_benchmark_can_be_continued(tmp_path, monkeypatch):
     found = importlib.util.spec_from_file_location(
         "years_benchmark", Path(__file__).parents[2] / "benchmarks" / "years.py"
     )

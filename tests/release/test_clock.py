@@ -55,7 +55,7 @@ def opened(place, **given):
     )
 
 
-def test_a_step_that_was_left_out_keeps_its_phase(tmp_path):
+def test_skipped_step_keeps_its_phase(tmp_path):
     with opened(tmp_path / "release.db") as stream:
         stream.release([4, 2], time=HOURS[0], epsilon=EPSILON)
         with pytest.raises(InputError, match=r"is 2 steps after .* every step counts"):
@@ -70,7 +70,7 @@ def test_a_step_that_was_left_out_keeps_its_phase(tmp_path):
         assert packed < true - 0.01  # steps that close up would be taken for the day, and leak too little
 
 
-def test_a_table_passes_over_the_steps_that_it_lacks(tmp_path):
+def test_missing_steps_of_a_table_are_skipped(tmp_path):
     data = traces(HOURS[:2] + HOURS[4:6])
     with opened(tmp_path / "release.db") as stream:
         forecast = stream.forecast(data.times)
@@ -92,7 +92,7 @@ def test_a_table_passes_over_the_steps_that_it_lacks(tmp_path):
             )
 
 
-def test_a_plan_of_a_clock_needs_every_step(tmp_path):
+def test_plan_of_a_periodic_correlation_needs_every_step(tmp_path):
     plan = plan_budget(ADVERSARY, alpha=3.0, horizon=8)
     assert plan.source.has_phases
     with pytest.raises(InputError, match="data of every step"):
@@ -125,7 +125,7 @@ def test_labels_between_two_times(step, before, label, between):
     assert labels_between(step, before, label) == between
 
 
-def test_an_audit_of_a_clock_needs_every_step(tmp_path):
+def test_audit_of_a_periodic_correlation_needs_every_step(tmp_path):
     rng = np.random.default_rng(3)
     full = [f"2024-03-{day:02d}T{hour:02d}:00" for day in (1, 2) for hour in range(24)]
 
@@ -156,7 +156,7 @@ def test_an_audit_of_a_clock_needs_every_step(tmp_path):
     assert released.returncode == 0 and "phase that it was made for" in " ".join(released.stderr.split())
 
 
-def test_a_plan_file_has_the_clock_of_its_steps(tmp_path):
+def test_plan_file_stores_the_phases_of_its_steps(tmp_path):
     plan = replace(plan_budget(ADVERSARY, alpha=3.0, horizon=6), source=CLOCKED)
     save_plan(plan, tmp_path / "plan.json")
     loaded = load_plan(tmp_path / "plan.json")
@@ -197,7 +197,7 @@ def every_four_hours(n_steps, first="2024-03-01T00:00"):
 
 
 @pytest.mark.parametrize("every", ["steps", "daily"])
-def test_a_level_is_renewed_under_a_clock(every, tmp_path):
+def test_level_is_renewed_under_a_periodic_correlation(every, tmp_path):
     place, times = tmp_path / "release.db", every_four_hours(20)
     for day in (times[:6], times[6:13], times[13:]):  # each by a process of its own
         with renewed(place, every) as stream:
@@ -214,7 +214,7 @@ def test_a_level_is_renewed_under_a_clock(every, tmp_path):
     assert many <= promise <= 1.02 * many
 
 
-def test_an_epoch_begins_at_the_phase_that_the_plan_was_made_for(tmp_path):
+def test_epoch_starts_at_the_phase_of_its_plan(tmp_path):
     with (
         renewed(tmp_path / "noon.db", "daily") as stream,
         pytest.raises(InputError, match="the first step of a day"),
@@ -231,7 +231,7 @@ def test_an_epoch_begins_at_the_phase_that_the_plan_was_made_for(tmp_path):
             stream.release([4, 2], time="2024-03-01T08:00")
 
 
-def test_an_odometer_of_a_clock_needs_no_horizon():
+def test_odometer_of_a_periodic_correlation_needs_no_horizon():
     odometer = TemporalAccountant(ADVERSARY)
     rng = np.random.default_rng(5)
     epsilons = 0.4 * rng.random(40)

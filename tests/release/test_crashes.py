@@ -50,8 +50,8 @@ RACES = [
 
 @pytest.mark.long
 @pytest.mark.parametrize(("store", "n_kills"), KILLS)
-def test_killed_at_random_moments_nothing_is_drawn_or_spent_twice(store, n_kills, tmp_path, request):
-    """By the filter of the exact leakage."""
+def test_kills_at_random_moments_draw_and_spend_nothing_twice(store, n_kills, tmp_path, request):
+    """With the filter of exact accounting."""
     n_lengths = n_lost = n_steps = n_published = 0
     for number in range(max(n_kills // ON_ONE_LEDGER, 1)):
         folder = tmp_path / str(number)
@@ -89,7 +89,7 @@ def require_each_step_drawn_and_spent_once(place, folder):
 @pytest.mark.parametrize("n_kills", [6, pytest.param(125, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", sorted(kinds_of_releases.KINDS))
 @pytest.mark.parametrize("store", ["sqlite", "postgresql"])
-def test_killed_in_any_kind_of_release_no_answer_changes(store, kind, n_kills, tmp_path, request):
+def test_kills_change_no_output_of_any_kind_of_release(store, kind, n_kills, tmp_path, request):
     """Accounts of several tables, smoothing, renewal and adoption: four times 125 kills a database in the long run."""
     place = database(store, f"{kind}_{n_kills}", tmp_path, request)
     worker(kind, place, tmp_path, n_kills, 5, script="kinds_of_releases.py")
@@ -143,7 +143,7 @@ def require_told_and_held(ledger):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("store", "n_kills"), KILLS)
-def test_killed_under_a_noise_plan_every_step_has_the_noise_that_was_planned_once(store, n_kills, tmp_path, request):
+def test_kills_under_a_noise_plan_draw_each_planned_noise_once(store, n_kills, tmp_path, request):
     place = database(store, f"noise_kills_{n_kills}", tmp_path, request)
     lengths = worker("kills", place, tmp_path, n_kills, 11, 1)["lengths"]
     assert lengths == sorted(lengths), "a step was lost"
@@ -165,7 +165,7 @@ def test_killed_under_a_noise_plan_every_step_has_the_noise_that_was_planned_onc
 
 @pytest.mark.long
 @pytest.mark.parametrize(("store", "n_steps"), RACES)
-def test_two_writers_racing_under_a_noise_plan_draw_each_step_once(store, n_steps, tmp_path, request):
+def test_racing_writers_under_a_noise_plan_draw_each_step_once(store, n_steps, tmp_path, request):
     place = database(store, f"noise_race_{n_steps}", tmp_path, request)
     assert worker("race", place, tmp_path, n_steps, 1)["codes"] == [0, 0]
     one, two = (noted(tmp_path / f"published{number}") for number in range(2))
@@ -178,7 +178,7 @@ def test_two_writers_racing_under_a_noise_plan_draw_each_step_once(store, n_step
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("store", "n_steps"), RACES)
-def test_two_writers_racing_by_the_exact_leakage_draw_each_step_once(store, n_steps, tmp_path, request):
+def test_racing_writers_under_exact_accounting_draw_each_step_once(store, n_steps, tmp_path, request):
     place = database(store, f"race_{n_steps}", tmp_path, request)
     assert worker("race", place, tmp_path, n_steps)["codes"] == [0, 0]
     one, two = (noted(tmp_path / f"published{number}") for number in range(2))
@@ -197,7 +197,7 @@ def joined(folder):
 
 @pytest.mark.long
 @pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])
-def test_interrupts_at_any_line_leave_accountant_and_ledger_agreeing(stride, tmp_path):
+def test_interrupts_at_any_line_keep_accountant_and_ledger_consistent(stride, tmp_path):
     """A KeyboardInterrupt raised at each line of our own code in turn, or at every fourth, while a step is released."""
     files = {
         "stream.py",
@@ -278,7 +278,7 @@ def test_opening_the_ledger_twice_in_a_process_keeps_its_locks(tmp_path):
 
 
 @pytest.mark.slow
-def test_locks_that_somebody_dropped_are_noticed(tmp_path):
+def test_dropped_locks_are_detected(tmp_path):
     """Reading the file in the same process (to copy it, say) drops SQLite's locks; another process then removes the log."""
     place = tmp_path / "release.db"
     found = worker("beside", place, tmp_path, 1)

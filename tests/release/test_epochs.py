@@ -39,7 +39,7 @@ def test_an_epoch_begins_with_the_first_step_of_a_day_a_week_a_month_or_a_year()
     assert Epochs("steps", 3).starts(list("abcdefg")) == [0, 3, 6]
 
 
-def test_the_clock_counts_that_a_time_is_written_with():
+def test_epochs_follow_the_time_zone_of_the_label():
     assert starts("monthly", ["2024-03-31T23:30:00+02:00", "2024-04-01T00:30:00+02:00"])[1:] == [
         "2024-04-01T00:30:00+02:00"
     ]
@@ -48,7 +48,7 @@ def test_the_clock_counts_that_a_time_is_written_with():
     assert starts("monthly", ["2024-03-31T23:59:59.9999999", "2024-04-01T00:00:00"])[1:] == ["2024-04-01T00:00:00"]
 
 
-def test_where_the_next_step_is():
+def test_epoch_of_the_next_step():
     epochs = Epochs("monthly", 2)
     assert epochs.position("2024-01-01") == 0
     epochs = epochs.after("2024-01-01")
@@ -61,7 +61,7 @@ def test_where_the_next_step_is():
         epochs.position("Monday 3")
 
 
-def test_a_plan_has_to_be_long_enough_for_the_longest_month():
+def test_plan_must_cover_the_longest_month():
     require_enough_steps("monthly", 31, "86400 seconds")
     require_enough_steps("yearly", 12, "1 months")
     require_enough_steps("monthly", 1, None)
@@ -76,7 +76,7 @@ def test_a_plan_has_to_be_long_enough_for_the_longest_month():
             require_enough_steps(every, most, step)
 
 
-def test_each_month_holds_its_level_and_all_of_them_what_was_promised(place, monkeypatch):
+def test_each_month_satisfies_its_level_and_all_satisfy_the_promise(place, monkeypatch):
     monkeypatch.setattr(stream, "EVERY", 3)
     with opened(place) as release:  # without a process in between
         forecast = release.forecast(DAYS)
@@ -105,7 +105,7 @@ def test_each_month_holds_its_level_and_all_of_them_what_was_promised(place, mon
 
 
 @pytest.mark.parametrize("epsilons", [(0.6, 0.4, 0.3), (0.3, 0.4, 0.6), (0.4, 0.6, 0.4)])
-def test_what_is_promised_is_above_months_of_any_lengths(epsilons):
+def test_promise_covers_months_of_any_lengths(epsilons):
     """And close to the worst ones, of a step each, where the first step of a month spends most."""
     promised, worst = renewal_leakage(ADVERSARY, epsilons).any_length, 0.0
     for lengths in [*all_lengths(3, 4), (1,) * 9]:
@@ -115,7 +115,7 @@ def test_what_is_promised_is_above_months_of_any_lengths(epsilons):
     assert promised <= 1.02 * worst or epsilons[0] < max(epsilons)
 
 
-def test_a_ledger_says_by_which_calendar_it_is_renewed(tmp_path):
+def test_ledger_records_the_calendar_of_its_renewal(tmp_path):
     with opened(tmp_path / "a.db") as release:
         assert release.ledger.configuration["renewal"] == "monthly"
         assert release.guard.promise == renewal_leakage(ADVERSARY, PLAN.epsilons).any_length

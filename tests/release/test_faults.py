@@ -20,7 +20,7 @@ NEWER = Adversary(BUSY, BUSY)
 
 
 @pytest.mark.long
-def test_a_file_copied_while_it_was_written_is_refused_or_is_an_older_copy_that_a_head_tells(tmp_path):
+def test_copy_taken_during_a_write_is_refused_or_detected_by_its_head(tmp_path):
     place = tmp_path / "release.db"
     opened(place).close()
     copies = []
@@ -55,7 +55,7 @@ def test_a_file_copied_while_it_was_written_is_refused_or_is_an_older_copy_that_
 
 
 @pytest.mark.long
-def test_half_a_backup_is_refused_and_left_alone(tmp_path):
+def test_partial_backup_is_refused_and_left_unchanged(tmp_path):
     place, half = tmp_path / "release.db", tmp_path / "half.db"
     with opened(place) as stream:
         for step in range(30):
@@ -70,7 +70,7 @@ def test_half_a_backup_is_refused_and_left_alone(tmp_path):
 
 
 @pytest.mark.long
-def test_a_database_that_goes_away_publishes_nothing_and_goes_on_when_it_is_back(postgres_server):
+def test_database_outage_publishes_nothing_and_recovers(postgres_server):
     import psycopg
 
     import postgres
@@ -98,7 +98,7 @@ def test_a_database_that_goes_away_publishes_nothing_and_goes_on_when_it_is_back
 
 
 @pytest.mark.parametrize("room", [0, 300, 1000])
-def test_a_disk_that_fills_up_adopts_nothing(room, tmp_path):
+def test_full_disk_adopts_nothing(room, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -126,7 +126,7 @@ def test_a_disk_that_fills_up_adopts_nothing(room, tmp_path):
         assert stream.ledger[-1].leakage <= 1.0
 
 
-def test_a_disk_that_is_full_when_a_checkpoint_is_due_loses_no_step(tmp_path, monkeypatch):
+def test_full_disk_at_a_checkpoint_loses_no_step(tmp_path, monkeypatch):
     from temporaldp.release import stream as module
     from temporaldp.release.tables import Transaction
 
@@ -147,8 +147,8 @@ def test_a_disk_that_is_full_when_a_checkpoint_is_due_loses_no_step(tmp_path, mo
         assert [event.kind for event in stream.ledger.events] == ["checkpoint"]
 
 
-def test_a_host_that_came_back_from_a_snapshot_is_told_by_a_noted_head(tmp_path, monkeypatch):
-    """Also where the older copy has a checkpoint of its own."""
+def test_host_restored_from_a_snapshot_is_detected_by_a_noted_head(tmp_path, monkeypatch):
+    """Also if the older copy has its own checkpoint."""
     place, older = tmp_path / "release.db", tmp_path / "older.db"
     with opened(place) as stream:
         for step in range(3):

@@ -60,7 +60,7 @@ def opened(place, plan=PLAN, mechanism=GAUSSIAN):
     return ContinualRelease(mechanism, ledger=place, plan=plan, description="noisy histogram")
 
 
-def test_each_step_has_its_own_noise_once_and_is_resumed(place):
+def test_each_step_draws_its_noise_once_and_the_release_resumes(place):
     first, second = Noted(), Noted()
     with opened(place, mechanism=first) as stream:
         outputs = [stream.release("a", time=k) for k in range(2)]
@@ -77,7 +77,7 @@ def test_each_step_has_its_own_noise_once_and_is_resumed(place):
     assert all(row.leakage is None for row in rows)
 
 
-def test_an_adaptive_choice_is_refused_and_the_message_states_why(place):
+def test_adaptive_noise_is_refused_with_the_reason(place):
     with opened(place) as stream:
         for epsilon in (1e-9, 0.1, 100.0):
             with pytest.raises(BudgetError, match="do not compose along adaptive paths"):
@@ -88,7 +88,7 @@ def test_an_adaptive_choice_is_refused_and_the_message_states_why(place):
         ContinualRelease(GAUSSIAN, ledger=place, plan=PLAN, accountant=accountant)
 
 
-def test_a_step_may_be_left_out_or_be_the_last(place):
+def test_step_may_be_skipped_or_be_the_last(place):
     with opened(place) as stream:
         stream.release([70, 30], time=0)
         stream.skip(time=1)
@@ -112,7 +112,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_a_ledger_of_other_noise_is_refused_and_says_what_differs(what, place):
+def test_ledger_of_other_noise_is_refused_with_the_difference(what, place):
     with opened(place) as stream:
         stream.release([70, 30], time=0)
     other = OTHERS[what]
@@ -145,7 +145,7 @@ def test_the_head_covers_scales_delta_and_noise(statement, tmp_path):
         Ledger(place)
 
 
-def test_budgets_and_scales_are_not_mistaken_for_one_another(tmp_path):
+def test_plans_of_budgets_and_of_noise_need_matching_mechanisms(tmp_path):
     for plan, mechanism in (
         (PLAN, DiscreteLaplaceHistogram(2)),
         (PLAN, lambda snapshot, scale: snapshot),
@@ -159,7 +159,7 @@ def test_budgets_and_scales_are_not_mistaken_for_one_another(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_accountant_around_is_not_charged_too_little(place):
+def test_enclosing_accountant_of_pure_epsilons_is_refused(place):
     with opened(place) as stream, TemporalAccountant(ADVERSARY) as odometer:
         with pytest.raises(BudgetError, match="delta = 0"):
             stream.release([70, 30], time=0)
@@ -182,7 +182,7 @@ def test_histograms_of_a_stream_keep_their_noise_in_the_file(tmp_path):
         assert load_released(tmp_path / name).scales.tolist() == [7.0, 6.0]
 
 
-def test_a_plan_for_ever_has_no_last_step(place):
+def test_plan_of_an_infinite_horizon_has_no_last_step(place):
     lasting = plan_noise(ADVERSARY, alpha=1.0, accounting=ApproximateDP(1e-6))
     mechanism = Noted()
     with opened(place, lasting, mechanism) as stream:

@@ -17,7 +17,7 @@ def ledger(tmp_path):
     return place
 
 
-def test_opening_again_does_not_look_for_it(ledger, monkeypatch):
+def test_reopening_does_not_recompute_the_reserve(ledger, monkeypatch):
     def unasked(*_):
         raise AssertionError("the reserve was looked for")
 
@@ -29,7 +29,7 @@ def test_opening_again_does_not_look_for_it(ledger, monkeypatch):
 
 
 @pytest.mark.parametrize("written", ["0.9", "1e300", "nan", "-1", "many"])
-def test_what_does_not_hold_the_level_is_not_believed(ledger, written):
+def test_invalid_stored_reserve_is_recomputed(ledger, written):
     ((name, right),) = ((name, float(text)) for name, text in kept(ledger, "reserve").items())
     keep_instead(ledger, name, written)
     with opened(ledger) as stream:
@@ -38,7 +38,7 @@ def test_what_does_not_hold_the_level_is_not_believed(ledger, written):
         assert stream.ledger.epsilons.tolist() == [right, right]
 
 
-def test_each_level_has_its_own(ledger, tmp_path):
+def test_requested_reserve_is_not_stored(ledger, tmp_path):
     with opened(tmp_path / "asked.db", reserve=0.01) as stream:
         assert stream.accountant.reserve == 0.01
     assert not kept(tmp_path / "asked.db", "reserve")

@@ -8,7 +8,7 @@ from temporaldp import Adversary, Ledger, TemporalAccountant, learn_correlation,
 
 
 @pytest.mark.parametrize("epsilon", [0.4, 1e4])
-def test_an_accountant_around_does_not_count_it(tmp_path, epsilon):
+def test_enclosing_accountant_does_not_count_the_cost_of_learning(tmp_path, epsilon):
     with TemporalAccountant(Adversary(), alpha=1.0) as accountant:
         learn_correlation(load_sample(), epsilon=epsilon, ledger=tmp_path / "learned.db")
         accountant.spend(0.05)

@@ -63,7 +63,7 @@ def test_user_level_neighbours_differ_by_at_most_two_l(contributed):
     assert limited_transitions(data, contributed, 0).sum() == contributed * len(people)
 
 
-def test_one_person_contributes_one_of_the_enumerated_tables():
+def test_contribution_of_a_person_is_one_of_the_enumerated_tables():
     person = [0, 1, 1, 0, 1]
     data = Trajectories(np.array([person]), states=range(2))
     allowed = {table.tobytes() for table in tables_of(person, 2, 2)}
@@ -90,7 +90,7 @@ def test_noise_has_the_scale_two_l_over_epsilon_and_a_wrong_scale_is_rejected():
 
 
 @pytest.mark.parametrize(("scale", "count"), [(0.5, 1), (4.0, 1), (4.0, 6), (30.0, 24)])
-def test_the_sum_of_noise_stays_within_its_bound(scale, count):
+def test_sum_of_noise_is_within_its_bound(scale, count):
     ratio = math.exp(-1.0 / scale)
     reach = np.arange(-int(40 * scale) - 10, int(40 * scale) + 11)
     law = (1 - ratio) / (1 + ratio) * ratio ** np.abs(reach)
@@ -107,7 +107,7 @@ def test_the_sum_of_noise_stays_within_its_bound(scale, count):
 
 
 @pytest.mark.parametrize("n_people", [20, 150])
-def test_intervals_hold_the_chain_that_was_learnt(n_people):
+def test_intervals_contain_the_learned_chain(n_people):
     rng = np.random.default_rng(n_people)
     P = np.array([[0.8, 0.1, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
     truth = TransitionMatrix(P)
@@ -129,14 +129,14 @@ def test_more_privacy_and_fewer_people_give_wider_intervals():
     assert widths == sorted(widths, reverse=True)
 
 
-def test_noise_that_was_larger_than_allowed_for_leaves_a_row_unknown():
+def test_noise_beyond_its_bound_leaves_a_row_unknown():
     low, high = noisy_intervals(np.array([[-500.0, -400.0], [900.0, 100.0]]), 1.0, 1000, 0.1)
     assert (low[0] == 0.0).all()
     assert (high[0] == 1.0).all()
     assert low[1, 0] > 0.5
 
 
-def test_a_ledger_gives_back_what_was_drawn_and_refuses_another_question(tmp_path):
+def test_ledger_returns_the_stored_draw_and_refuses_other_settings(tmp_path):
     data = load_sample()
     place = tmp_path / "learnt.db"
     first = learn_correlation(data, epsilon=1.0, ledger=place)
@@ -164,7 +164,7 @@ def test_a_draw_that_fails_leaves_nothing_spent(tmp_path, monkeypatch):
     learn_correlation(load_sample(), epsilon=1.0, ledger=place)
 
 
-def test_what_two_spends_cost_adds_up_and_the_directions_of_one_spend_count_once():
+def test_costs_of_two_spends_add_up_and_directions_count_once():
     data = walks(np.random.default_rng(0), np.array([[0.8, 0.2], [0.3, 0.7]]), 50, 6)
     one, other = (learn_correlation(data, epsilon=0.5) for _ in range(2))
     assert plan_budget(one, alpha=1.0, horizon=2).alpha_in_all == 1.5
@@ -182,7 +182,7 @@ def test_noise_so_small_that_no_count_changes_leaves_the_intervals_of_the_counts
     assert (learnt.forward.upper - learnt.forward.lower > exact.forward.upper - exact.forward.lower).all()
 
 
-def test_a_file_gives_a_correlation_back_with_its_origin(tmp_path):
+def test_learned_correlation_round_trips_with_its_origin(tmp_path):
     learnt = learn_correlation(load_sample(), epsilon=1.0)
     save_correlation(learnt, tmp_path / "correlation.json")
     read = load_correlation(tmp_path / "correlation.json")
@@ -196,17 +196,17 @@ def test_a_file_gives_a_correlation_back_with_its_origin(tmp_path):
 @pytest.mark.parametrize(
     "wrong", [{"contributed": 0}, {"contributed": 2.5}, {"confidence": 1.0}, {"epsilon": -1.0}, {"confidence": 0.0}]
 )
-def test_what_makes_no_sense_is_refused(wrong):
+def test_invalid_arguments_are_refused(wrong):
     with pytest.raises(InputError):
         learn_correlation(load_sample(), **{"epsilon": 1.0, **wrong})
 
 
-def test_transitions_are_told_by_person():
+def test_transitions_are_grouped_by_person():
     data = Trajectories.from_sequences([["a", "b", None, "a"], ["b", "b"]])
     assert [part.tolist() for part in transitions_of(data)] == [[0, 1], [0, 0], [0, 1], [1, 1]]
 
 
-def test_what_was_paid_for_other_correlations_is_added_once_and_never_too_low():
+def test_cost_of_other_correlations_is_added_once_and_rounded_up():
     one, other = (Source(provenance=name, learning_epsilon=spent) for name, spent in (("one", 0.1), ("other", 0.2)))
     assert one.with_learning_of(one) is one and one.with_learning_of(Source(provenance="a history")) is one
     assert Source(provenance="a history").with_learning_of(other).learning_epsilon == 0.2

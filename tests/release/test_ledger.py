@@ -98,7 +98,7 @@ def test_tampering_is_detected_when_the_ledger_is_opened(statement, filled):
 
 
 @pytest.mark.parametrize("value", ["epsilon = 9e999", "output = x'00ff'", "time = 7"])
-def test_values_that_no_ledger_has_are_found(value, tmp_path):
+def test_impossible_values_are_detected(value, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -107,7 +107,7 @@ def test_values_that_no_ledger_has_are_found(value, tmp_path):
         Ledger(place)
 
 
-def test_tampering_is_found_by_a_release_that_is_open(filled):
+def test_tampering_is_detected_by_an_open_release(filled):
     with opened(filled) as stream:
         execute(filled, "DELETE FROM temporaldp_steps WHERE step = 9")
         execute(filled, "UPDATE temporaldp_releases SET n_steps = 9")
@@ -116,7 +116,7 @@ def test_tampering_is_found_by_a_release_that_is_open(filled):
 
 
 @pytest.mark.parametrize("left", [0, 5, 9])
-def test_a_chain_that_was_cut_off_is_found_by_the_mark_of_this_machine(filled, left, monkeypatch):
+def test_truncated_chain_is_detected_by_the_mark_of_this_machine(filled, left, monkeypatch):
     with Ledger(filled) as ledger:
         head = ledger[left - 1].hash if left else ledger.began
     mark = mark_of(filled)
@@ -135,7 +135,7 @@ def test_a_chain_that_was_cut_off_is_found_by_the_mark_of_this_machine(filled, l
         stream.release([70, 30], time=10)
 
 
-def test_a_mark_of_an_earlier_step_still_holds(filled):
+def test_mark_of_an_earlier_step_is_accepted(filled):
     mark = mark_of(filled)
     earlier = mark.read_text()
     with opened(filled) as stream:
@@ -147,7 +147,7 @@ def test_a_mark_of_an_earlier_step_still_holds(filled):
     assert [one.name for one in mark.parent.iterdir() if mark.name in one.name] == [mark.name]  # no temporary file
 
 
-def test_a_ledger_that_was_emptied_and_given_another_configuration_is_found_by_the_mark(tmp_path):
+def test_emptied_and_reconfigured_ledger_is_detected_by_the_mark(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -167,7 +167,7 @@ def test_a_ledger_that_was_emptied_and_given_another_configuration_is_found_by_t
             act(place)
 
 
-def test_a_ledger_made_in_place_of_a_missing_one_warns(tmp_path):
+def test_new_ledger_in_place_of_a_missing_one_warns(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -183,7 +183,7 @@ def test_a_ledger_made_in_place_of_a_missing_one_warns(tmp_path):
         assert len(stream) == 1
 
 
-def test_a_mark_of_a_ledger_is_not_that_of_a_service_at_its_place(tmp_path):
+def test_marks_of_a_ledger_and_of_a_service_are_separate(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -197,7 +197,7 @@ def test_a_mark_of_a_ledger_is_not_that_of_a_service_at_its_place(tmp_path):
         service.database.close()
 
 
-def test_a_ledger_that_was_written_anew_with_other_budgets_is_found_by_the_mark(tmp_path):
+def test_ledger_rewritten_with_other_budgets_is_detected_by_the_mark(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         for step in range(3):
@@ -231,7 +231,7 @@ def written_anew(place):
     return rows
 
 
-def test_a_chain_made_anew_is_found_by_a_noted_head(filled):
+def test_rewritten_chain_is_detected_by_a_noted_head(filled):
     with Ledger(filled) as ledger:
         head, fifth = ledger.head, ledger[4].hash
     mark_of(filled).unlink()
@@ -248,7 +248,7 @@ def test_a_chain_made_anew_is_found_by_a_noted_head(filled):
 
 
 @pytest.mark.parametrize("left", [0, 5])
-def test_a_chain_cut_off_by_someone_without_the_key_is_found_on_every_machine_with_it(filled, left):
+def test_truncation_without_the_key_is_detected_by_the_mac(filled, left):
     with Ledger(filled) as ledger:
         head = ledger[left - 1].hash if left else ledger.began
         assert ledger.is_authentic
@@ -260,7 +260,7 @@ def test_a_chain_cut_off_by_someone_without_the_key_is_found_on_every_machine_wi
             act(filled)
 
 
-def test_a_chain_made_anew_without_the_key_is_found_or_reported_as_not_authentic(tmp_path):
+def test_chain_rewritten_without_the_key_is_refused_or_not_authentic(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         for step in range(3):
@@ -279,7 +279,7 @@ def test_a_chain_made_anew_without_the_key_is_found_or_reported_as_not_authentic
 
 
 @pytest.mark.parametrize("mac", ["", "x", "::", "0123", "00000000:11:22"])
-def test_a_mac_of_no_known_key_authenticates_nothing(tmp_path, mac):
+def test_invalid_mac_authenticates_nothing(tmp_path, mac):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -318,7 +318,7 @@ def test_only_the_owner_may_read_the_file(tmp_path):
         opened(place)
 
 
-def test_the_file_alone_holds_every_step_while_the_release_is_open(tmp_path):
+def test_file_contains_every_step_while_the_release_is_open(tmp_path):
     place, copy = tmp_path / "release.db", tmp_path / "copy.db"
     with opened(place) as stream:
         for time in range(5):
@@ -340,7 +340,7 @@ def test_the_file_is_written_ahead_and_fully_synchronised(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize("left", [0, 1, 100, 4096, 5000, 20000])
-def test_a_truncated_file_is_refused_and_left_alone(left, tmp_path):
+def test_truncated_file_is_refused_and_left_unchanged(left, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         for time in range(40):
@@ -352,7 +352,7 @@ def test_a_truncated_file_is_refused_and_left_alone(left, tmp_path):
     assert place.read_bytes() == before
 
 
-def test_something_else_is_no_ledger(tmp_path):
+def test_file_of_another_kind_is_refused(tmp_path):
     place = tmp_path / "release.db"
     place.write_text("user,time,state\n" * 300)
     place.chmod(0o600)
@@ -371,7 +371,7 @@ def test_something_else_is_no_ledger(tmp_path):
         Ledger(tmp_path / "missing.db")
 
 
-def test_a_disk_that_fills_up_spends_nothing(tmp_path):
+def test_full_disk_spends_nothing(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -400,7 +400,7 @@ def test_a_disk_that_fills_up_spends_nothing(tmp_path):
         assert len(ledger) == 3
 
 
-def test_a_file_that_may_not_be_written_spends_nothing(tmp_path):
+def test_read_only_file_spends_nothing(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -440,7 +440,7 @@ def test_a_file_that_may_not_be_written_spends_nothing(tmp_path):
         ("postgresql://user:secret@127.0.0.1:1/db", "cannot use the ledger"),
     ],
 )
-def test_places_that_cannot_be_used_are_refused_without_showing_passwords(place, message):
+def test_unusable_paths_are_refused_without_showing_passwords(place, message):
     with pytest.raises((InputError, LedgerError), match=message) as refused:
         opened(place)
     assert "secret" not in str(refused.value)
@@ -462,7 +462,7 @@ def test_places_that_cannot_be_used_are_refused_without_showing_passwords(place,
         None,
     ],
 )
-def test_outputs_come_back_as_they_were(output):
+def test_outputs_round_trip(output):
     again = from_text(as_text(output))
     assert type(again) is type(output)
     if isinstance(output, np.ndarray):
@@ -476,12 +476,12 @@ def test_outputs_come_back_as_they_were(output):
     "output",
     [float("nan"), np.array([np.nan]), np.array([object()]), (1, 2), {1: 2}, {3}, 1j, np.ma.array([1, 2], mask=[0, 1])],
 )
-def test_outputs_that_would_not_come_back_are_refused(output):
+def test_outputs_that_would_not_round_trip_are_refused(output):
     with pytest.raises(InputError):
         as_text(output)
 
 
-def test_what_a_database_changes_is_stored_as_it_will_read(place):
+def test_numpy_values_are_stored_as_they_are_read(place):
     with opened(place) as stream:
         stream.release([70, 30], time=0, epsilon=0.1)
         stream.skip(time=1)
@@ -491,7 +491,7 @@ def test_what_a_database_changes_is_stored_as_it_will_read(place):
         assert ledger[2].last is True
 
 
-def test_a_draw_that_was_not_stored_shows_nowhere(tmp_path):
+def test_draw_that_was_not_stored_is_not_returned(tmp_path):
     place, seen = tmp_path / "release.db", []
     opened(place, mechanism=lambda snapshot, epsilon: 0).close()
     execute(str(place), "CREATE TRIGGER no BEFORE INSERT ON temporaldp_steps BEGIN SELECT RAISE(ABORT, 'no room'); END")
@@ -508,7 +508,7 @@ def test_a_draw_that_was_not_stored_shows_nowhere(tmp_path):
     assert "691521818" not in "".join(traceback.format_exception(refused.value))
 
 
-def test_the_mechanisms_own_errors_pass_unchanged(place):
+def test_errors_of_the_mechanism_are_raised_unchanged(place):
     for kind in (OSError, ImportError, FileNotFoundError, KeyboardInterrupt):
 
         def failing(snapshot, epsilon, kind=kind):
@@ -522,7 +522,7 @@ def test_the_mechanisms_own_errors_pass_unchanged(place):
 
 
 @pytest.mark.parametrize("how", ["removed", "replaced by a backup", "folder renamed"])
-def test_a_file_that_is_taken_away_publishes_nothing(how, tmp_path):
+def test_removed_file_publishes_nothing(how, tmp_path):
     folder = tmp_path / "folder"
     folder.mkdir()
     place, backup = folder / "release.db", tmp_path / "backup.db"
@@ -545,7 +545,7 @@ def test_a_file_that_is_taken_away_publishes_nothing(how, tmp_path):
                 stream.release([70, 30], time=2)
 
 
-def test_a_second_name_of_the_file_is_refused(tmp_path, monkeypatch):
+def test_hard_link_to_the_file_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["temporaldp.release.file_store"], "SECONDS_WITH_TWO_NAMES", 0.1)
     place = tmp_path / "release.db"
     opened(place).close()
@@ -558,7 +558,7 @@ def test_a_second_name_of_the_file_is_refused(tmp_path, monkeypatch):
         stream.release([70, 30], time=0)
 
 
-def test_verifying_an_open_release_finds_a_rolled_back_chain_and_changes_nothing(filled):
+def test_verifying_an_open_release_detects_a_rolled_back_chain(filled):
     with opened(filled) as stream:
         fifth = stream.ledger[4].hash
         execute(filled, "DELETE FROM temporaldp_steps WHERE step > 4")
@@ -570,7 +570,7 @@ def test_verifying_an_open_release_finds_a_rolled_back_chain_and_changes_nothing
             stream.release([70, 30], time=11)
 
 
-def test_a_closed_ledger_is_closed(place):
+def test_release_on_a_closed_ledger_is_refused(place):
     stream = opened(place)
     stream.release([70, 30], time=0)
     stream.close()
@@ -634,7 +634,7 @@ def test_a_log_left_from_another_ledger_is_not_replayed(tmp_path):
     stream.close()
 
 
-def test_a_ledger_that_another_process_makes_and_uses_meanwhile_is_opened(tmp_path, monkeypatch):
+def test_ledger_created_concurrently_by_another_process_is_opened(tmp_path, monkeypatch):
     place, really, looks = tmp_path / "release.db", FileDatabase.exists, []
     with opened(place) as other:
         other.release([70, 30], time=0)
@@ -646,7 +646,7 @@ def test_a_ledger_that_another_process_makes_and_uses_meanwhile_is_opened(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["temporaldp ledger 7", "temporaldp ledger 9", "other", 5])
-def test_a_ledger_of_another_format_is_refused_and_left_alone(name, tmp_path):
+def test_ledger_of_another_format_is_refused_and_left_unchanged(name, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -663,7 +663,7 @@ def test_a_ledger_of_another_format_is_refused_and_left_alone(name, tmp_path):
 
 
 @pytest.mark.parametrize("field", ["step", "kind", "at", "by", "content"])
-def test_an_event_of_other_types_is_a_changed_ledger(field, tmp_path):
+def test_event_of_other_types_is_detected_as_an_edit(field, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
@@ -676,7 +676,7 @@ def test_an_event_of_other_types_is_a_changed_ledger(field, tmp_path):
             Ledger(place)
 
 
-def test_a_damaged_schema_is_a_ledger_that_cannot_be_used(tmp_path):
+def test_ledger_with_a_damaged_schema_is_refused(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)

@@ -8,7 +8,7 @@ import pytest
 from temporaldp.release.outputs import as_text, counts_of, from_text, with_filtered
 
 
-def test_counts_of_many_steps_are_those_of_each():
+def test_counts_of_many_steps_equal_those_of_each():
     counts = np.random.default_rng(0).integers(-50, 500, (20, 3))
     texts = [as_text(row) for row in counts]
     texts[7] = with_filtered(texts[7], {"counts": [1.0, 2.0, 3.0]})  # something stands beside one of them
@@ -25,11 +25,11 @@ def test_counts_of_many_steps_are_those_of_each():
         as_text(np.int64(3)), as_text(np.ones((1, 3), dtype=np.int64)),
     ],
 )  # fmt: skip
-def test_where_one_is_something_else_there_are_none(other):
+def test_other_outputs_give_no_counts(other):
     text = as_text(np.array([1, 2, 3]))
     for texts in ([text, other, text], [text] * 5000 + [other], []):
         assert counts_of(texts, 3) is None
 
 
-def test_outputs_that_are_no_arrays_are_none():
+def test_outputs_that_are_not_arrays_give_no_counts():
     assert counts_of(['{"value":{"charged":0.1}}'] * 3, 3) is None

@@ -51,7 +51,7 @@ def days(first, n):
 
 @pytest.mark.parametrize("every", ["steps", "monthly"])
 @pytest.mark.parametrize("adopted", [1, 3, 4, 6])
-def test_every_epoch_satisfies_alpha_and_all_of_them_the_new_promise(tmp_path, every, adopted, monkeypatch):
+def test_every_epoch_satisfies_alpha_and_all_satisfy_the_new_promise(tmp_path, every, adopted, monkeypatch):
     monkeypatch.setattr(stream, "EVERY", 4)
     place = tmp_path / "release.db"
     with opened(place, BEFORE, every=every) as release:
@@ -96,7 +96,7 @@ def test_the_rest_of_an_epoch_uses_what_is_left_of_its_level(tmp_path):
 
 
 @pytest.mark.parametrize("n", [2, 5])
-def test_a_promise_after_an_adoption_is_above_what_follows_and_close(tmp_path, n):
+def test_promise_after_an_adoption_is_a_tight_bound(tmp_path, n):
     place = tmp_path / "release.db"
     with opened(place, BEFORE) as release:
         for day in days(0, n):
@@ -113,7 +113,7 @@ def test_a_promise_after_an_adoption_is_above_what_follows_and_close(tmp_path, n
     assert told["promise"] <= 1.0001 * temporal_leakage(followed, long).worst
 
 
-def test_what_does_not_fit_is_refused_and_changes_nothing(tmp_path):
+def test_refused_adoption_changes_nothing(tmp_path):
     place = tmp_path / "release.db"
     with opened(place, BEFORE) as release:
         release.release([70, 30], time="2024-01-01")

@@ -29,7 +29,7 @@ from temporaldp.release import adopt_correlation, export_ledger, stream
 from temporaldp.release.renewal import RENEWAL, renewal_of
 
 
-def test_each_epoch_holds_its_level_and_all_of_them_what_was_promised(place):
+def test_each_epoch_satisfies_its_level_and_all_satisfy_the_promise(place):
     promised = []
     for day in range(4):  # a process a day, which does not care where epochs end
         with opened(place) as release:
@@ -49,7 +49,7 @@ def test_each_epoch_holds_its_level_and_all_of_them_what_was_promised(place):
     assert 1.0 < told[-1] <= promised[0] == renewal.promise < 1.5
 
 
-def test_a_step_that_is_left_out_leaks_less_and_no_step_gets_more(place):
+def test_skipped_step_lowers_leakage_and_raises_no_budget(place):
     with opened(place) as release:
         release.skip(time=0)
         release.release([70, 30], time=1, epsilon=0.1)
@@ -67,7 +67,7 @@ def test_a_step_that_is_left_out_leaks_less_and_no_step_gets_more(place):
 
 
 @pytest.mark.long
-def test_it_goes_on_from_a_checkpoint_with_the_same_numbers(tmp_path, monkeypatch):
+def test_renewed_release_resumes_from_a_checkpoint_with_identical_results(tmp_path, monkeypatch):
     monkeypatch.setattr(stream, "EVERY", 10)
     place = tmp_path / "release.db"
     with opened(place) as release:
@@ -79,7 +79,7 @@ def test_it_goes_on_from_a_checkpoint_with_the_same_numbers(tmp_path, monkeypatc
         assert (release.accountant.total(), release.forecast([25])[0].parameter) == before
 
 
-def test_what_was_promised_is_part_of_the_ledger(tmp_path):
+def test_promise_is_part_of_the_ledger(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as release:
         release.release([70, 30], time=0)
@@ -96,7 +96,7 @@ def test_what_was_promised_is_part_of_the_ledger(tmp_path):
 
 
 @pytest.mark.long
-def test_what_cannot_be_renewed_is_refused(tmp_path):
+def test_invalid_renewals_are_refused(tmp_path):
     forgetful, sticky = (TransitionMatrix(rows) for rows in ([[0.55, 0.45], [0.45, 0.55]], np.eye(2)))
     known = Adversary(sticky, sticky)
     with pytest.raises(PlanError, match="accumulates without bound"):
@@ -117,7 +117,7 @@ def test_what_cannot_be_renewed_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_renewed_ledger_is_no_other_and_adopts_nothing(tmp_path):
+def test_renewed_ledger_refuses_other_settings_and_adoptions(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as release:
         release.release([70, 30], time=0)

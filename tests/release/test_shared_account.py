@@ -55,7 +55,7 @@ def opened(place, table, *, shares=SHARES, mechanism=None, alpha=1.0):
 
 
 def test_two_jobs_share_an_account(place, tmp_path):
-    """Also if one of them is late, is killed before it draws, or comes again."""
+    """Also if one of them is late, is killed before it draws, or is repeated."""
     with opened(place, "stages") as stages:
         first = [stages.release([70, 30], time=hour).tolist() for hour in range(4)]
     with opened(place, "places") as places, opened(place, "stages") as stages:
@@ -86,7 +86,7 @@ def test_two_jobs_share_an_account(place, tmp_path):
 
 
 @pytest.mark.long
-def test_leakage_of_both_tables_about_one_person_is_never_above_the_account(tmp_path):
+def test_joint_leakage_of_both_tables_never_exceeds_the_account(tmp_path):
     """Independent values: a person's leakage about both is the sum of each table's own, which the account is never below."""
     with opened(tmp_path / "account.db", "stages") as stages, opened(tmp_path / "account.db", "places") as places:
         for hour in range(8):
@@ -128,7 +128,7 @@ def test_threads_of_one_table_draw_every_step_once(tmp_path):
         assert sum(event.kind == "table" for event in stages.ledger.events) == len(DRAWN) == 8
 
 
-def test_a_table_is_not_released_while_it_is_drawn(tmp_path):
+def test_table_is_not_released_twice_during_a_draw(tmp_path):
     def draw(snapshot, epsilon):
         return account[0].release(snapshot, time=9)
 
@@ -137,14 +137,14 @@ def test_a_table_is_not_released_while_it_is_drawn(tmp_path):
         stages.release([70, 30], time=1)
 
 
-def test_other_data_at_a_published_time_are_warned_about(tmp_path):
+def test_changed_data_at_a_published_time_warn(tmp_path):
     with opened(tmp_path / "account.db", "stages") as stages:
         first = stages.release([70, 30], time=0).tolist()
         with pytest.warns(InputDiffersWarning):
             assert stages.release([60, 40], time=0).tolist() == first
 
 
-def test_a_table_skips_no_step_that_another_one_may_publish(tmp_path):
+def test_step_that_another_table_may_publish_is_not_skipped(tmp_path):
     clock = Periodic((TransitionMatrix(STAGES), TransitionMatrix(PLACES)))
     accountant = TemporalAccountant(Adversary(clock, clock), alpha=1.0, horizon=6)
     with SharedRelease(
@@ -157,7 +157,7 @@ def test_a_table_skips_no_step_that_another_one_may_publish(tmp_path):
         assert len(stages) == 0
 
 
-def test_what_does_not_fit_is_refused(tmp_path):
+def test_inconsistent_arguments_are_refused(tmp_path):
     place = tmp_path / "account.db"
     with opened(place, "stages") as stages:
         stages.release([70, 30], time=0)

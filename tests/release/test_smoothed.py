@@ -49,7 +49,7 @@ def streamed(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_filtered_counts_are_kept_as_published_and_see_the_past_alone(streamed):
+def test_filtered_counts_are_stored_and_depend_on_the_past_only(streamed):
     place, released, found = streamed
     assert found.seen == "past releases"
     with opened(place, correlation=KNOWN) as stream:
@@ -69,7 +69,7 @@ def test_filtered_counts_are_kept_as_published_and_see_the_past_alone(streamed):
         np.testing.assert_allclose(smooth(part, KNOWN, total=76).counts[-1], found.counts[t], atol=1e-6)
 
 
-def test_a_ledger_knows_what_its_counts_are_filtered_by(streamed):
+def test_ledger_records_the_correlation_of_its_filter(streamed):
     place, _, _ = streamed
     with pytest.raises(LedgerMismatchError, match="filter"):
         opened(place)
@@ -78,7 +78,7 @@ def test_a_ledger_knows_what_its_counts_are_filtered_by(streamed):
         opened(place, correlation=other)
 
 
-def test_steps_that_were_passed_over_are_predicted_through(tmp_path):
+def test_skipped_steps_are_predicted(tmp_path):
     truth = PROTECTED.histogram()
     with opened(tmp_path / "l.db", correlation=KNOWN) as stream:
         stream.skip(time="s00")
@@ -104,7 +104,7 @@ def test_only_histograms_are_filtered(tmp_path):
 
 
 @pytest.mark.long
-def test_gaussian_noise_streams_and_is_smoothed(tmp_path):
+def test_gaussian_noise_of_a_stream_is_smoothed(tmp_path):
     plan = plan_noise(Adversary(), alpha=1.0, horizon=47, accounting=ApproximateDP(1e-5))
     with ContinualRelease(
         NoisyHistogram(5, "gaussian"), ledger=tmp_path / "g.db", plan=plan, states=PEOPLE.states, correlation=KNOWN
@@ -117,7 +117,7 @@ def test_gaussian_noise_streams_and_is_smoothed(tmp_path):
     assert filtered.counts.shape == (47, 5)
 
 
-def test_steps_that_were_not_published_are_told_from_those_around_them(streamed):
+def test_unpublished_steps_are_estimated_from_neighbouring_steps(streamed):
     _, released, _ = streamed
     kept = [t for t in range(47) if t % 3]
     part = replace(
@@ -137,12 +137,12 @@ def test_steps_that_were_not_published_are_told_from_those_around_them(streamed)
 
 
 @pytest.mark.parametrize("total", [0, -5, 76.5, [76, 76], "many", np.nan, 76_000])
-def test_totals_that_no_counts_have_are_refused(streamed, total):
+def test_impossible_totals_are_refused(streamed, total):
     with pytest.raises(InputError, match=r"total|people"):
         smooth(streamed[1], KNOWN, total=total)
 
 
-def test_what_cannot_be_smoothed_is_refused(streamed):
+def test_unsupported_releases_are_refused(streamed):
     released = streamed[1]
     with pytest.raises(InputError, match="clipped"):
         smooth(replace(released, consistent=True), KNOWN, total=76)
@@ -152,7 +152,7 @@ def test_what_cannot_be_smoothed_is_refused(streamed):
         smooth(released, PublicCorrelation(TransitionMatrix(np.eye(2)), source="x"), total=76)
 
 
-def test_the_result_says_what_it_used(streamed):
+def test_result_records_its_inputs(streamed):
     found = smooth(streamed[1], KNOWN, total=76)
     assert "no protected data" in found.used
     assert "a test" in found.used
@@ -162,7 +162,7 @@ def test_the_result_says_what_it_used(streamed):
     np.testing.assert_allclose(turned.counts[:, ::-1], found.counts, atol=1e-8)
 
 
-def test_synthetic_traces_are_marked_and_keep_counts_and_moves(streamed, tmp_path):
+def test_synthetic_traces_are_marked_and_match_counts_and_transitions(streamed, tmp_path):
     smoothed = smooth(streamed[1], KNOWN, total=76)
     made = synthetic_traces(smoothed, KNOWN, seed=3)
     counts = made.trajectories.histogram()
@@ -181,14 +181,14 @@ def test_synthetic_traces_are_marked_and_keep_counts_and_moves(streamed, tmp_pat
         save_synthetic(made, tmp_path / "rows.parquet")
 
 
-def test_synthetic_traces_hold_no_formulas(tmp_path):
+def test_synthetic_traces_contain_no_formulas(tmp_path):
     walks = Trajectories(np.array([[0, 1]]), states=("=1+1", "@a"), users=("synthetic 1",), times=("=2+2", "+3 h"))
     save_synthetic(SyntheticTraces(walks, 0.0, 0.0), tmp_path / "rows.csv")
     rows = [line.split(",")[1:3] for line in (tmp_path / "rows.csv").read_text().splitlines()[1:]]
     assert rows == [["'=2+2", "'=1+1"], ["'+3 h", "'@a"]]
 
 
-def test_synthetic_people_come_and_go_with_the_public_total(streamed):
+def test_number_of_synthetic_people_follows_the_public_total(streamed):
     totals = np.concatenate([np.full(20, 76), np.full(27, 60)])
     totals[40:] = 70
     smoothed = smooth(streamed[1], KNOWN, total=totals)

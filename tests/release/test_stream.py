@@ -60,7 +60,7 @@ def test_a_mechanism_that_fails_spends_nothing(place):
         stream.release([70, 30], time=0)
 
 
-def test_an_output_that_cannot_be_kept_spends_nothing(place):
+def test_output_that_cannot_be_stored_spends_nothing(place):
     with opened(place, mechanism=lambda snapshot, epsilon: object(), description="object") as stream:
         with pytest.raises(InputError, match="expected an output that a ledger can keep"):
             stream.release([70, 30], time=0)
@@ -77,7 +77,7 @@ def test_a_refused_budget_changes_nothing(place):
         require_level_held(stream.ledger.epsilons, ADVERSARY, 1.0)
 
 
-def test_a_step_passed_over_spends_nothing_and_moves_time_on(place):
+def test_skipped_step_spends_nothing_and_advances_time(place):
     with opened(place) as stream:
         stream.release([70, 30], time=0)
         stream.skip(time=1)
@@ -89,7 +89,7 @@ def test_a_step_passed_over_spends_nothing_and_moves_time_on(place):
         )
 
 
-def test_the_last_step_may_use_the_reserve_and_nothing_follows(place):
+def test_last_step_may_use_the_reserve_and_is_final(place):
     with opened(place) as stream:
         stream.release([70, 30], time=0)
         stream.release([70, 30], time=1, last=True)
@@ -101,7 +101,7 @@ def test_the_last_step_may_use_the_reserve_and_nothing_follows(place):
 
 
 @pytest.mark.parametrize("name", ["exact", "paper"])
-def test_a_horizon_is_planned_optimally_and_again_when_less_was_spent(name, place):
+def test_finite_horizon_is_planned_optimally_and_replanned(name, place):
     with opened(place, horizon=6, accounting=method_of(name)) as stream:
         stream.release([70, 30], time=0, epsilon=0.05)
         for time in range(1, 6):
@@ -116,7 +116,7 @@ def test_a_horizon_is_planned_optimally_and_again_when_less_was_spent(name, plac
     assert 1.0 - 1e-6 < temporal_leakage(ADVERSARY, spent, accounting=method_of(name)).worst <= 1.0
 
 
-def test_a_plan_alone_holds_the_level(place):
+def test_release_by_a_plan_satisfies_the_level(place):
     plan = plan_budget(ADVERSARY, alpha=1.0, horizon=4)
     with ContinualRelease(MECHANISM, ledger=place, plan=plan) as stream:
         for time in range(4):
@@ -127,7 +127,7 @@ def test_a_plan_alone_holds_the_level(place):
         assert (stream.ledger.epsilons <= plan.epsilons).all()
 
 
-def test_a_plan_alone_refuses_more_than_it_grants(place):
+def test_release_by_a_plan_refuses_larger_budgets(place):
     plan = plan_budget(ADVERSARY, alpha=1.0)
     with ContinualRelease(MECHANISM, ledger=place, plan=plan) as stream:
         with pytest.raises(BudgetError, match="more than the plan grants"):
@@ -147,7 +147,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("what", OTHERS)
-def test_a_ledger_of_another_release_is_refused_and_says_what_differs(what, place):
+def test_ledger_of_another_release_is_refused_with_the_difference(what, place):
     with opened(place) as stream:
         stream.release([70, 30], time=0)
     with pytest.raises(LedgerMismatchError, match=rf"{what}( \(\w+\.\w+ in a project file, or --set\))?: "):
@@ -170,7 +170,7 @@ def test_the_order_and_names_of_users_do_not_matter(place):
     opened(place, adversary={"x": other, "y": ADVERSARY}).close()
 
 
-def test_a_ledger_without_steps_becomes_another_releases(place):
+def test_ledger_without_steps_accepts_another_configuration(place):
     with opened(place, horizon=3) as first:
         with opened(place, alpha=2.0) as second:
             second.release([70, 30], time=0)
@@ -181,7 +181,7 @@ def test_a_ledger_without_steps_becomes_another_releases(place):
         opened(place, horizon=3)
 
 
-def test_a_step_without_a_budget_is_charged_around_as_a_step(place):
+def test_unpublished_step_is_a_step_of_the_enclosing_accountant(place):
     identity, mixing = CERTAIN, TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
     varying = Adversary([mixing, identity, mixing], [mixing, identity, mixing])
     plan = plan_budget(Adversary(), alpha=1.0, horizon=3, weights=[0, 1, 1])
@@ -202,14 +202,14 @@ def test_a_horizon_with_a_reserve_spends_the_reserve(place):
 
 
 @pytest.mark.parametrize("epsilon", [-1.0, float("nan"), "much", float("inf")])
-def test_what_is_no_budget_is_refused(epsilon, place):
+def test_invalid_budgets_are_refused(epsilon, place):
     with ContinualRelease(MECHANISM, ledger=place, plan=plan_budget(ADVERSARY, alpha=1.0)) as stream:
         with pytest.raises(BudgetError):
             stream.release([70, 30], time=0, epsilon=epsilon)
         assert len(stream) == 0
 
 
-def test_a_published_step_cannot_be_passed_over(place):
+def test_published_step_cannot_be_skipped(place):
     with opened(place) as stream:
         stream.release([70, 30], time=0)
         with pytest.raises(InputError, match="was published already"):
@@ -241,7 +241,7 @@ def test_the_releases_own_accountant_cannot_be_spent_from_outside(place):
             stream.release([70, 30], time=1)
 
 
-def test_new_steps_are_charged_to_the_blocks_around(place):
+def test_new_steps_are_charged_to_enclosing_accountants(place):
     with TemporalAccountant(ADVERSARY) as odometer, opened(place) as stream:
         stream.release([70, 30], time=0)
         stream.release([70, 30], time=0)
@@ -262,7 +262,7 @@ def test_a_mechanism_must_not_release_inside(place):
         stream.release([70, 30], time=0)
 
 
-def test_a_step_can_be_released_again_while_the_error_of_a_draw_is_kept(place):
+def test_step_can_be_released_again_while_its_error_is_referenced(place):
     def failing(snapshot, epsilon):
         if not kept:
             raise ZeroDivisionError
@@ -289,7 +289,7 @@ def test_a_step_can_be_released_again_while_the_error_of_a_draw_is_kept(place):
         {"description": "laplace\x1b[31m"},
     ],
 )
-def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
+def test_inconsistent_arguments_are_refused_and_create_no_file(arguments, tmp_path):
     given = {"mechanism": MECHANISM, "accountant": TemporalAccountant(ADVERSARY, alpha=1.0), **arguments}
     with pytest.raises(InputError, match=r"expected a|states|control characters"):
         ContinualRelease(given.pop("mechanism"), ledger=tmp_path / "release.db", **given)
@@ -319,13 +319,13 @@ def test_what_fits_no_release_is_refused_and_makes_no_file(arguments, tmp_path):
         ),
     ],
 )
-def test_what_does_not_hold_the_level_is_refused(accountant, plan, message, tmp_path):
+def test_plan_or_accountant_that_exceeds_the_level_is_refused(accountant, plan, message, tmp_path):
     with pytest.raises(InputError, match=message):
         ContinualRelease(MECHANISM, ledger=tmp_path / "release.db", accountant=accountant, plan=plan)
     assert not list(tmp_path.iterdir())
 
 
-def test_without_a_lasting_budget_there_is_no_default(place):
+def test_no_default_epsilon_without_a_sustainable_budget(place):
     certain = TransitionMatrix([[1.0, 0.0], [0.0, 1.0]])
     with opened(place, adversary=Adversary(certain, certain)) as stream:
         with pytest.raises(BudgetError, match="give an epsilon for each step"):
@@ -353,7 +353,7 @@ def test_an_exact_accountant_follows_a_plan_by_either_method(planned, horizon, t
     assert leaked[-1] <= 1.0
 
 
-def test_a_ledger_counted_by_another_method_or_with_other_distances_is_refused(place):
+def test_ledger_of_another_method_or_metric_is_refused(place):
     methods = (Exact(), PaperBound(), MetricPrivacy([[0.0, 2.0], [2.0, 0.0]]))
     messages = (
         "",

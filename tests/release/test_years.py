@@ -18,8 +18,8 @@ from temporaldp.release import export_ledger
 HOURS = 3 * 365 * 24
 
 
-def test_the_reckoning_is_right():
-    """Of the test itself: against the series, with matrices that change."""
+def test_recomputed_leakage_agrees_with_the_series():
+    """Check the recomputation of this test against the series, with matrices that change."""
     rng = np.random.default_rng(0)
     epsilons = 0.4 * rng.random(24)
     line = years.ADVERSARIES[0].changed(7, years.ADVERSARIES[1]).changed(15, years.ADVERSARIES[2])

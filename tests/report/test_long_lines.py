@@ -26,7 +26,7 @@ def drawn(values):
 
 
 @pytest.mark.parametrize("n", [200, 10_007, 500_000])
-def test_a_line_keeps_its_ends_and_every_peak(n):
+def test_thinned_line_keeps_its_ends_and_peaks(n):
     rng = np.random.default_rng(n)
     for step, height in zip(rng.integers(1, n - 1, 6).tolist(), [-1.0, 1.0] * 3, strict=True):
         values = np.zeros(n)
@@ -38,7 +38,7 @@ def test_a_line_keeps_its_ends_and_every_peak(n):
 
 
 @pytest.mark.parametrize("n", [10_007, 500_000])
-def test_a_long_line_has_few_points_and_no_stretch_is_left_out(n):
+def test_thinned_line_has_few_points_and_covers_every_stretch(n):
     points = drawn(np.random.default_rng(n).uniform(-1.0, 1.0, n))
     assert len(points) < 6_000
     assert np.diff(points[:, 0]).max() < 2e-3

@@ -74,7 +74,7 @@ def text_of(page):
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page.split("<body>")[1])).split())
 
 
-def test_the_page_of_an_audit_says_what_leaks(audited):
+def test_page_of_an_audit_states_the_leakage(audited):
     page = text_of(render_report(audited))
     assert "spends 0.1 at each step leaks up to 0.6632 nats about one step, 6.6 times as much" in page
     assert "differ in the state of one person at one step (replace one)" in page
@@ -101,7 +101,7 @@ def test_the_page_of_a_release_warns_and_is_marked_internal(released):
 
 
 @pytest.mark.long
-def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
+def test_papers_bound_is_shown_once_beside_the_exact_leakage(audited):
     adversary = audited.worst_adversary
     paper = temporal_leakage(adversary, audited.leakage.epsilons, accounting=PaperBound())
     limit = leakage_supremum(adversary, 0.1, accounting=PaperBound())
@@ -120,7 +120,7 @@ def test_the_paper_s_bound_stands_beside_the_exact_leakage_once(audited):
 
 
 @pytest.mark.long
-def test_a_level_is_held_by_the_leakage_of_the_report(audited):
+def test_level_is_compared_with_the_leakage_of_the_report(audited):
     adversary = audited.worst_adversary
     plan = plan_budget(adversary, alpha=1.0, horizon=47, method="quantified")
     paper = temporal_leakage(adversary, plan.epsilons, accounting=PaperBound())
@@ -136,7 +136,7 @@ def test_a_level_is_held_by_the_leakage_of_the_report(audited):
     assert not dataclasses.replace(for_ever, supremum=leakage_supremum(adversary, 0.3)).is_satisfied
 
 
-def test_the_observation_is_told_and_is_the_one_of_the_library(audited):
+def test_witness_is_reported_and_agrees_with_the_library(audited):
     seen = audited.observation
     told = explanation.witness(audited)
     assert told.startswith("The most revealing observation about step 26, in favour of a person in W rather than N3: ")
@@ -150,7 +150,7 @@ def test_the_observation_is_told_and_is_the_one_of_the_library(audited):
     assert found == {step: set(seen.counts_high(step)) for step in range(47)}
 
 
-def test_of_a_long_series_the_steps_around_the_worst_are_told(audited):
+def test_witness_of_a_long_series_shows_the_steps_around_the_worst(audited):
     states = ("a", "b", "c")
     high = np.zeros((400, 3), bool)
     high[np.arange(400), np.arange(400) % 3] = True
@@ -184,7 +184,7 @@ def test_tied_pairs_are_reported_as_tied(audited):
     assert explanation.reasons(audited)[0] == "W is distinguished from N3 best, by 0.6632 nats."
 
 
-def test_states_of_several_tables_are_told_apart_in_a_sentence():
+def test_states_of_several_tables_are_distinguished_in_a_sentence():
     names = ["W, home", "W, away", "N"]
     matrix = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], names)
     series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 3)
@@ -195,7 +195,7 @@ def test_states_of_several_tables_are_told_apart_in_a_sentence():
 
 
 @pytest.mark.long
-def test_a_report_about_many_people_looks_for_the_worst_of_them_a_few_times(monkeypatch):
+def test_worst_person_is_searched_for_a_few_times_only(monkeypatch):
     people = 3_000
     matrix = random_correlation(3, rng=1)
     alone = temporal_leakage(Adversary(matrix), [0.1] * 5)
@@ -234,7 +234,7 @@ def test_true_counts_appear_only_when_they_are_given(released):
 
 
 @pytest.mark.long
-def test_the_page_stands_alone(released):
+def test_page_is_self_contained(released):
     page = render_report(released)
     assert not re.findall(r"""(?:src|href)=["'](?!data:)""", page)
     assert "<script" not in page
@@ -282,7 +282,7 @@ def test_a_browser_shows_the_page_and_all_its_pictures(released, tmp_path):
     assert "<title>shown,shown,shown,shown,shown,shown</title>" in shown.stdout
 
 
-def test_reasons_name_the_values_and_are_true(audited):
+def test_reasons_name_the_states_and_are_correct(audited):
     paper = temporal_leakage(audited.worst_adversary, audited.leakage.epsilons, accounting=PaperBound())
     for evidence, share in ((audited, ""), (dataclasses.replace(audited, leakage=paper), ", (.*) of the 1.0333 nats")):
         *_, backward, forward = explanation.reasons(evidence)
@@ -297,7 +297,7 @@ def test_reasons_name_the_values_and_are_true(audited):
             assert float(names[0]) == pytest.approx(paper.backward[paper.worst_time] - 0.1, rel=1e-3)
 
 
-def test_reasons_of_an_adversary_who_knows_nothing():
+def test_reasons_without_correlations():
     evidence = Evidence(
         (Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Origin("matrices", "Given."), ("a", "b")
     )
@@ -323,7 +323,7 @@ def test_reasons_of_an_adversary_who_knows_nothing():
     ]
 
 
-def test_evidence_that_does_not_fit_is_refused(released):
+def test_inconsistent_evidence_is_refused(released):
     with pytest.raises(InputError, match="47 time labels"):
         Evidence(released.adversaries, released.leakage, released.provenance, ("a",))
     with pytest.raises(InputError, match="beside released ones of the same shape"):
@@ -343,7 +343,7 @@ def test_a_release_that_spent_more_than_is_accounted_for_is_refused(released):
         Evidence(released.adversaries, released.leakage, released.provenance, released.times, released=lavish)
 
 
-def test_names_that_look_like_formulas_or_fit_no_font_are_drawn(tmp_path):
+def test_names_with_formulas_or_missing_glyphs_are_drawn(tmp_path):
     names = ["$\\foo$", "cost $5^$ #", "\u5bb6", "x" * 5000]
     matrix = TransitionMatrix(random_correlation(4, rng=1).dense(), names)
     save_figure(matrix_figure(matrix, backward=True), tmp_path / "m.png")
@@ -353,14 +353,14 @@ def test_names_that_look_like_formulas_or_fit_no_font_are_drawn(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_figures_are_written_the_same_twice(tmp_path, released, suffix):
+def test_figures_are_reproducible(tmp_path, released, suffix):
     for name in ("one", "two"):
         save_figure(leakage_figure(released.leakage, released.times, alpha=1.0), tmp_path / (name + suffix))
     assert (tmp_path / ("one" + suffix)).read_bytes() == (tmp_path / ("two" + suffix)).read_bytes()
 
 
 @pytest.mark.long
-def test_figures_of_long_and_wide_things_are_drawn(tmp_path):
+def test_figures_of_long_and_wide_results_are_drawn(tmp_path):
     series = temporal_leakage(Adversary(random_correlation(60, rng=1)), np.full(1000, 0.2))
     times = [f"2024-01-01T{k:05d}" for k in range(1000)]
     for name, figure in {
@@ -374,7 +374,7 @@ def test_figures_of_long_and_wide_things_are_drawn(tmp_path):
         assert (tmp_path / f"{name}.png").stat().st_size > 5_000
 
 
-def test_a_bar_of_many_steps_is_as_high_as_the_largest():
+def test_bar_of_many_steps_shows_the_largest():
     epsilons = np.full(4_500, 0.1)
     epsilons[[3, 4_499]] = 0.2, 0.3
     axes = budget_figure(temporal_leakage(Adversary(), epsilons), [str(k) for k in range(4_500)]).axes[0]
@@ -394,13 +394,13 @@ def test_an_axis_of_values_always_names_some_of_them(n, named):
     assert (f"{named} of {n} are named" in axes.get_ylabel()) == (named < n)
 
 
-def test_many_small_probabilities_are_not_all_white():
+def test_small_probabilities_are_visible_in_the_figure():
     matrix = random_correlation(69, rng=1)
     image = matrix_figure(matrix, backward=True).axes[0].images[0]
     assert image.norm(matrix.dense()).max() == 1.0
 
 
 @pytest.mark.long
-def test_a_written_page_is_the_rendered_one(tmp_path, audited):
+def test_written_page_equals_the_rendered_page(tmp_path, audited):
     write_report(audited, tmp_path / "r.html", title="Sleep")
     assert "<h1>Sleep</h1>" in (tmp_path / "r.html").read_text()

@@ -32,7 +32,7 @@ def test_numbers_of_guarantees_are_rounded_up(value, shown, up):
     assert float(number(value, up=True)) == float(up)
 
 
-def test_what_may_be_spent_is_rounded_down():
+def test_admissible_budgets_are_rounded_down():
     assert number(0.0211543, up=True) == "0.02116"
     assert number(0.0211589, down=True) == "0.02115"
     assert number(0.3 - 1e-16, down=True) == "0.3"
@@ -86,7 +86,7 @@ def test_odds_and_posteriors_follow_from_the_leakage(leakage):
     assert "is correct with probability at most" in sentences.posteriors(leakage, 1e-3)
 
 
-def test_certainty_is_not_excluded_where_nothing_is_left_of_it():
+def test_certainty_is_not_excluded_at_extreme_leakage():
     assert sentences.posteriors(40.0, 1e-6).startswith("Certainty is not excluded")
 
 

@@ -26,7 +26,7 @@ def lasting(page):
 
 
 @pytest.mark.slow
-def test_the_page_is_what_the_code_gives(claims, exhibits):
+def test_page_agrees_with_the_code(claims, exhibits):
     untimed = figure_5(sizes=(), alphas=())  # its notes and its place
     given = render_document(list(claims.values()), [untimed if key == "5" else exhibits[key] for key in EXHIBITS])
     given = given.replace("; 0 more are measured", f"; {len(MEASURED)} more are measured")
@@ -60,7 +60,7 @@ def test_the_verdicts_on_the_page_are_those_of_the_checks(claims):
 
 
 @pytest.mark.long
-def test_claims_are_many_distinct_and_not_all_flattering(claims):
+def test_claims_are_distinct_and_include_disagreements(claims):
     assert len(STATEMENTS) >= 40
     verdicts = [claim.verdict for claim in claims.values()]
     assert all(verdicts.count(verdict) >= 5 for verdict in Verdict)
@@ -73,7 +73,7 @@ def test_claims_are_many_distinct_and_not_all_flattering(claims):
 
 
 @pytest.mark.long
-def test_one_road_by_enumeration(claims):
+def test_one_road_example_agrees_with_enumeration(claims):
     road = [[0, 1, 0], [0, 0, 1], [0, 0, 1]]
     _, forward, temporal = defined_leakage(None, [road] * 3, [0.1] * 4)
     assert temporal.max() == pytest.approx(0.2)
@@ -82,7 +82,7 @@ def test_one_road_by_enumeration(claims):
 
 
 @pytest.mark.long
-def test_both_sides_do_not_add_up_by_enumeration(claims):
+def test_enumeration_shows_that_both_directions_do_not_add_up(claims):
     past = [[1, 0, 0], [0, 1, 0], [0.5, 0.5, 0]]
     future = [[0.5, 0.5, 0], [1, 0, 0], [0, 1, 0]]
     backward, forward, temporal = defined_leakage([past] * 2, [future] * 2, [0.1] * 3)
@@ -93,7 +93,7 @@ def test_both_sides_do_not_add_up_by_enumeration(claims):
 
 
 @pytest.mark.long
-def test_the_recursion_is_no_equality_by_enumeration(claims):
+def test_enumeration_shows_that_the_recursion_is_not_an_equality(claims):
     ring = np.array([[0.6, 0.2, 0.0, 0.2], [0.2, 0.6, 0.2, 0.0], [0.0, 0.2, 0.6, 0.2], [0.2, 0.0, 0.2, 0.6]])
     steps = 4
     backward, _, _ = defined_leakage([ring] * (steps - 1), None, [0.5] * steps)
@@ -105,7 +105,7 @@ def test_the_recursion_is_no_equality_by_enumeration(claims):
     assert claims["recursion"].verdict is Verdict.DISAGREES
 
 
-def test_counts_of_two_places_move_at_once(claims):
+def test_one_move_changes_the_counts_of_two_places(claims):
     """The worst ratio of two discrete Laplace draws when one person moves, from the probabilities themselves."""
     scale = 10.0
 
@@ -121,7 +121,7 @@ def test_counts_of_two_places_move_at_once(claims):
     assert claims["noise-scale"].verdict is Verdict.DISAGREES
 
 
-def test_the_smaller_level_is_passed_by_another_accounting():
+def test_smaller_level_is_exceeded_under_another_accounting():
     backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
     middle = min(0.7 - brute_force_loss(backward, 0.7), 0.5 - brute_force_loss(forward, 0.5))
     series = [0.7]
@@ -131,13 +131,13 @@ def test_the_smaller_level_is_passed_by_another_accounting():
     assert series[0] > 0.5
 
 
-def test_algorithm_1_loses_what_exact_arithmetic_keeps(claims):
+def test_algorithm_1_loses_precision_against_rational_arithmetic(claims):
     places = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
     assert exact_loss(places, 40.0) == pytest.approx(math.log(5.0))
     assert "L(40) = 0; right is L(40) = 1.609" in claims["algorithm-1-in-doubles"].found
 
 
-def test_figure_6_by_hand_settles_where_the_claim_says(claims):
+def test_figure_6_converges_as_claimed(claims):
     def settled(s, epsilon):
         q, d = (1 + s) / (1 + 50 * s), s / (1 + 50 * s)
         series = [epsilon]

@@ -32,7 +32,7 @@ def series_of_one_pair(q, d, epsilon, steps):
     return np.array(found)
 
 
-def test_the_printed_numbers_are_those_of_the_reference_file(reference):
+def test_printed_numbers_equal_those_of_the_reference_file(reference):
     cases = {case["name"]: case for case in reference["cases"]}
     assert list(printed.MODERATE_BPL) == cases["bpl_example"]["bpl"]
     suprema = cases["bpl_example"]["supremum"]
@@ -54,7 +54,7 @@ def test_the_printed_numbers_are_those_of_the_reference_file(reference):
 
 
 @pytest.mark.slow
-def test_numbers_equal_those_of_others_where_they_meet(exhibits):
+def test_numbers_agree_with_other_implementations(exhibits):
     n_checks = 0
     for found in map(exhibits.__getitem__, COMPUTED):
         for check in found.comparisons():
@@ -70,7 +70,7 @@ def test_numbers_equal_those_of_others_where_they_meet(exhibits):
     assert n_checks > 50
 
 
-def test_figure_3_is_the_definition_enumerated(exhibits):
+def test_figure_3_agrees_with_enumeration(exhibits):
     moderate = [[0.8, 0.2], [0.0, 1.0]]
     steps = 6  # two outputs a step suffice for two values: 2^6 outcomes
     backward, forward, temporal = defined_leakage([moderate] * (steps - 1), [moderate] * (steps - 1), [0.1] * steps)
@@ -85,7 +85,7 @@ def test_figure_3_is_the_definition_enumerated(exhibits):
 
 
 @pytest.mark.long
-def test_figure_4_in_sixty_digits(exhibits):
+def test_figure_4_agrees_with_60_digit_arithmetic(exhibits):
     found = exhibits["4"]
     with localcontext() as context:
         context.prec = 60
@@ -109,7 +109,7 @@ def test_figure_4_in_sixty_digits(exhibits):
             assert curve.y[early] == pytest.approx(by_hand[curve.x[early].astype(int) - 1], rel=1e-12)
 
 
-def test_figure_5_says_who_is_wrong_at_large_alpha():
+def test_figure_5_shows_wrong_solvers_at_large_alpha():
     found = runtime_figure.figure_5(sizes=(5,), alphas=(1.0, 50.0), n_states=6, pairs=3)
     ours, printed_algorithm, highs = (
         found.curve(name, "c") for name in (runtime_figure.OURS, runtime_figure.AS_PRINTED, "HiGHS")
@@ -126,7 +126,7 @@ def test_figure_5_says_who_is_wrong_at_large_alpha():
     assert EXHIBITS["5"].draw(found).axes
 
 
-def test_figure_5_leaves_out_what_is_not_installed(monkeypatch):
+def test_figure_5_omits_solvers_that_are_not_installed(monkeypatch):
     monkeypatch.setattr(peers, "installed", lambda: {"highs": peers.highs})
     found = runtime_figure.figure_5(sizes=(4,), alphas=(1.0,), n_states=4, pairs=1)
     assert not any(curve.name.startswith(("Gurobi", "lp_solve")) for curve in found.curves)
@@ -135,7 +135,7 @@ def test_figure_5_leaves_out_what_is_not_installed(monkeypatch):
 
 
 @pytest.mark.long
-def test_exact_curves_are_the_paper_s_in_the_paper_s_examples(exhibits):
+def test_exact_curves_equal_the_papers_curves_in_its_examples(exhibits):
     for key, count in (("3", 9), ("4", 5), ("6", 12), ("7", 4)):
         curves = [curve for curve in exhibits[key].curves if curve.name == EXACT]
         assert len(curves) == count
@@ -146,7 +146,7 @@ def test_exact_curves_are_the_paper_s_in_the_paper_s_examples(exhibits):
             assert curve.y[theirs] == pytest.approx(paper.y[ours], rel=1e-10)
 
 
-def test_smoothed_permutations_leak_exactly_what_the_paper_says():
+def test_smoothed_permutations_attain_the_papers_bound():
     """Why Figure 8 has no second curve; any two states are alike, so that the exact leakage of one pair is that of all."""
     matrix = smoothed(5, 0.05)
     spent = recursion_plan(in_both(matrix), alpha=2.0, horizon=6).epsilons
@@ -158,7 +158,7 @@ def test_smoothed_permutations_leak_exactly_what_the_paper_says():
 
 
 @pytest.mark.long
-def test_figure_6_by_hand(exhibits):
+def test_figure_6_agrees_with_a_direct_computation(exhibits):
     for panel, epsilon in (("a", 1.0), ("b", 0.1)):
         for n, s in SMOOTHED:
             curve = exhibits["6"].curve(f"s = {s:g}, n = {n}", panel)
@@ -175,7 +175,7 @@ def test_figure_6_by_hand(exhibits):
             assert (np.diff(curve.y) < 0).all()
 
 
-def test_figure_7_holds_its_level_by_another_accounting(exhibits):
+def test_figure_7_satisfies_its_level_under_another_accounting(exhibits):
     backward, forward = [[0.8, 0.2], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]]
     for name in ("Algorithm 2", "Algorithm 3", "optimal plan"):
         spent = exhibits["7"].curve(name, "a").y
@@ -192,7 +192,7 @@ def test_figure_7_holds_its_level_by_another_accounting(exhibits):
 
 
 @pytest.mark.long
-def test_figure_8_samples_what_it_computes_and_would_notice_a_wrong_scale(exhibits):
+def test_figure_8_samples_agree_and_reject_a_wrong_scale(exhibits):
     found = exhibits["8"]
     sampled = [curve for curve in found.curves if curve.name == budget_figures.SAMPLED]
     assert len(sampled) == 2 * len(budget_figures.METHODS)
@@ -206,7 +206,7 @@ def test_figure_8_samples_what_it_computes_and_would_notice_a_wrong_scale(exhibi
     assert found.curve("alpha / T", "a").y == pytest.approx(np.array(budget_figures.HORIZONS) / 2.0)
 
 
-def test_table_2_at_event_level_is_the_definition_enumerated():
+def test_table_2_at_event_level_agrees_with_enumeration():
     moderate = [[0.8, 0.2], [0.0, 1.0]]
     steps = 5
     _, _, temporal = defined_leakage([moderate] * (steps - 1), [moderate] * (steps - 1), [0.1] * steps)
@@ -218,7 +218,7 @@ def test_table_2_at_event_level_is_the_definition_enumerated():
 
 @pytest.mark.long
 @pytest.mark.parametrize("key", [key for key in EXHIBITS if key != "5"])
-def test_files_are_complete_and_the_same_each_time(key, exhibits, tmp_path):
+def test_files_are_complete_and_reproducible(key, exhibits, tmp_path):
     found = exhibits[key]
     write_csv(found, tmp_path / "x.csv")
     table = pyarrow.csv.read_csv(tmp_path / "x.csv")
@@ -245,7 +245,7 @@ def test_a_figure_is_written_and_replaced(tmp_path):
 
 
 @pytest.mark.long
-def test_pictures_tell_curves_apart_in_grey_and_name_them_all(exhibits):
+def test_figures_distinguish_and_label_curves_in_greyscale(exhibits):
     for key in COMPUTED:
         found = exhibits[key]
         figure = EXHIBITS[key].draw(found)
@@ -259,7 +259,7 @@ def test_pictures_tell_curves_apart_in_grey_and_name_them_all(exhibits):
             assert len(set(looks)) == len(looks)
 
 
-def test_what_does_not_exist_is_refused(exhibits):
+def test_unknown_exhibits_are_refused(exhibits):
     with pytest.raises(LookupError, match=r"no curve 'nobody' in panel 'a'; there are '\(i\) strongest'"):
         exhibits["3"].curve("nobody", "a")
     with pytest.raises(ValueError, match="expected x and y of one length"):

@@ -30,14 +30,14 @@ def test_solvers_solve_the_paper_s_program_at_moderate_levels(name, form):
         assert found.value == pytest.approx(float(exact(rows[0], rows[1], alpha)), rel=1e-6)
 
 
-def test_the_exact_answer_is_that_of_every_prefix_and_of_a_solver():
+def test_exact_solution_agrees_with_all_prefixes_and_a_solver():
     rows = np.asarray(random_correlation(4, rng=5).dense())
     pairs = [(q, d) for a, q in enumerate(rows) for b, d in enumerate(rows) if a != b]
     assert float(max(exact(q, d, 2.0) for q, d in pairs)) == pytest.approx(exact_loss(rows, 2.0), rel=1e-13)
     assert float(max(exact(q, d, 2.0) for q, d in pairs)) == pytest.approx(highs_loss(rows, 2.0), rel=1e-9)
 
 
-def test_a_survey_counts_what_is_right_wrong_and_refused():
+def test_survey_counts_right_wrong_and_refused_results():
     def liar(q, d, alpha, form="bounds"):
         return peers.Answer(1.0, peers.OPTIMAL) if alpha < 2 else peers.Answer(math.nan, "infeasible")
 
@@ -46,7 +46,7 @@ def test_a_survey_counts_what_is_right_wrong_and_refused():
     assert (gave_up.wrong, gave_up.right, gave_up.status) == (0, 0, "3 infeasible")
 
 
-def test_rounds_are_those_of_a_pair_done_by_hand():
+def test_rounds_agree_with_a_pair_solved_by_hand():
     """q = (.6, .3, .1), d = (.1, .3, .6): the first column alone, deleted never: one round; and the other way round."""
     matrix = np.array([[0.6, 0.3, 0.1], [0.1, 0.3, 0.6], [0.1, 0.3, 0.6]])
     assert algorithm_1(matrix, 1.0).rounds.tolist() == [1, 1, 1, 1, 1, 1]

@@ -14,7 +14,7 @@ def ask():
 
 
 @pytest.mark.parametrize("path", ["/", "/docs", "/docs/style.css", "/openapi.json", "/health", "/ready"])
-def test_answers_fetch_nothing_from_elsewhere(ask, path):
+def test_responses_load_nothing_external(ask, path):
     found = ask.get(path)
     assert found.status == 200
     assert found.headers["content-security-policy"].startswith("default-src 'self'")

@@ -80,7 +80,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_bodies_that_are_none(ask, own, release, name):
+def test_invalid_bodies_are_refused(ask, own, release, name):
     body, statuses = BODIES[name]
     require_refused(ask("POST", f"/v1/releases/{release}/spend", body=body, token=own, key="k"), *statuses)
 
@@ -104,7 +104,7 @@ DEFINITIONS = {
 
 
 @pytest.mark.parametrize("name", DEFINITIONS)
-def test_releases_that_are_none(ask, own, store, name):
+def test_invalid_releases_are_refused(ask, own, store, name):
     before = n_releases(store)
     require_refused(ask.post("/v1/releases", DEFINITION | DEFINITIONS[name], token=own), 422)
     assert n_releases(store) == before
@@ -122,7 +122,7 @@ def n_releases(store):
 @pytest.mark.parametrize(
     "counts", [[1, 2], [1, 2, -3], [1, 2, 2**53 + 1], [1, 2, 3.5], ["1", "2", "3"], [[1], [2], [3]], []]
 )
-def test_counts_that_are_none(ask, own, release, counts):
+def test_invalid_counts_are_refused(ask, own, release, counts):
     require_refused(ask.post(f"/v1/releases/{release}/publish", {"counts": counts}, token=own, key="k"), 422)
 
 
@@ -137,7 +137,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_names_of_any_kind_are_text_and_nothing_else(ask, own, store, name):
+def test_names_are_treated_as_text(ask, own, store, name):
     answer = ask.post("/v1/releases", DEFINITION | {"name": name}, token=own)
     if not name.isprintable():
         require_refused(answer, 422)
@@ -159,7 +159,7 @@ PATHS = [
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_paths_lead_nowhere_else(ask, own, path):
+def test_path_traversal_is_refused(ask, own, path):
     require_refused(ask.get(path, token=own), 404, 422)
 
 
@@ -175,7 +175,7 @@ def test_paths_lead_nowhere_else(ask, own, path):
         ({"Content-Type": "application/x-www-form-urlencoded"}, 422),
     ],
 )
-def test_requests_of_other_sites(ask, own, release, headers, status):
+def test_cross_site_requests_are_refused(ask, own, release, headers, status):
     body = json.dumps({"epsilon": 0.1}).encode()
     answer = ask("POST", f"/v1/releases/{release}/spend", body=body, token=own, key="k", **headers)
     require_refused(answer, status)
@@ -189,13 +189,13 @@ def test_requests_for_other_hosts_are_refused(ask, own, release, host):
     assert answer.headers["content-security-policy"]
 
 
-def test_a_preflight_is_not_answered_kindly(ask, release):
+def test_cross_origin_preflight_is_refused(ask, release):
     answer = ask("OPTIONS", f"/v1/releases/{release}/spend", Origin="http://evil.example")
     require_refused(answer, 403)
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
-def test_the_page_itself_may_ask(ask, own, release):
+def test_same_origin_requests_are_accepted(ask, own, release):
     answer = ask.post(f"/v1/releases/{release}/check", {}, token=own, Origin=f"http://127.0.0.1:{ask.port}")
     assert answer.status == 200
 
@@ -204,14 +204,14 @@ TOKENS = ["", "x", "tdp_", "tdp_" + "0" * 16 + "_" + "A" * 43, "' OR 1=1", "é",
 
 
 @pytest.mark.parametrize("token", TOKENS)
-def test_tokens_that_are_none(ask, release, token):
+def test_invalid_tokens_are_refused(ask, release, token):
     require_refused(
         ask.post(f"/v1/releases/{release}/spend", {"epsilon": 0.1}, token=token.encode().decode("latin-1"), key="k"),
         401,
     )
 
 
-def test_a_token_with_another_secret_or_of_another_release_or_revoked(ask, own, store, release):
+def test_wrong_foreign_and_revoked_tokens_are_refused(ask, own, store, release):
     path = f"/v1/releases/{release}/spend"
     other = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
     require_refused(ask.post(path, {}, token=token_for(store, other), key="k"), 403)
@@ -223,14 +223,14 @@ def test_a_token_with_another_secret_or_of_another_release_or_revoked(ask, own, 
     require_refused(ask.post(path, {}, token=token, key="k"), 401)
 
 
-def test_nothing_in_the_database_is_a_token(store, own):
-    """Whoever reads a backup cannot ask."""
+def test_database_contains_no_token(store, own):
+    """A reader of a backup cannot send requests."""
     content = Path(store).read_bytes() + Path(f"{store}-wal").read_bytes()
     assert own.split("_")[1].encode() in content
     assert own.split("_", 2)[2].encode() not in content
 
 
-def test_clocks_that_are_set_back_open_nothing(store):
+def test_clock_set_back_admits_nothing(store):
     now = 1_800_000_000.0
     database = database_at(store)
     told = [now]
@@ -248,7 +248,7 @@ def test_clocks_that_are_set_back_open_nothing(store):
     database.close()
 
 
-def test_a_stolen_database_has_no_digest_of_counts(ask, own, store):
+def test_database_contains_no_digest_of_counts(ask, own, store):
     release = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
     body = {"counts": [37, 63, 11], "time": "1"}
     assert ask.post(f"/v1/releases/{release}/publish", body, token=own, key="a").status == 200
@@ -296,7 +296,7 @@ def test_a_stolen_database_has_no_digest_of_counts(ask, own, store):
         ("5", None, "2026-01-01"),
     ],
 )
-def test_no_spender_ends_a_release_by_a_time_far_ahead(ask, own, store, step, first, far):
+def test_spender_cannot_end_a_release_by_a_time_far_ahead(ask, own, store, step, first, far):
     made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
     spender = token_for(store, made, Role.SPEND)
     path = f"/v1/releases/{made}/spend"
@@ -311,7 +311,7 @@ def test_no_spender_ends_a_release_by_a_time_far_ahead(ask, own, store, step, fi
 
 
 @pytest.mark.parametrize("step", [None, "86400 seconds"])
-def test_no_spender_gets_ahead_of_the_clock_step_by_step(ask, own, store, step):
+def test_spender_cannot_advance_beyond_the_clock_in_small_steps(ask, own, store, step):
     made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
     spender, today = token_for(store, made, Role.SPEND), datetime.now(UTC).date()
     answers = [
@@ -340,7 +340,7 @@ def test_no_spender_gets_ahead_of_the_clock_step_by_step(ask, own, store, step):
         (None, ["s1", "S 2", "s3"]),
     ],
 )
-def test_a_spender_takes_steps_up_to_the_clock(ask, own, store, step, times):
+def test_spender_may_take_steps_up_to_the_clock(ask, own, store, step, times):
     made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
     spender = token_for(store, made, Role.SPEND)
     now = datetime.now(UTC)
@@ -350,7 +350,7 @@ def test_a_spender_takes_steps_up_to_the_clock(ask, own, store, step, times):
         assert answer.status == 200, answer.text
 
 
-def test_a_step_keeps_its_place_whatever_the_clock_says(ask, own, release):
+def test_order_of_steps_does_not_depend_on_the_clock(ask, own, release):
     """The order of steps is that of their labels; the clock decides nothing."""
     other = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
     assert ask.post(f"/v1/releases/{other}/spend", {"time": "2020-01-02"}, token=own, key="a").status == 200
@@ -382,12 +382,12 @@ def head(release, own, **headers):
 
 
 @pytest.mark.long
-def test_slow_clients_are_left(ask, own, release):
+def test_slow_clients_time_out(ask, own, release):
     text = head(release, own, **{"Content-Length": 40})
     assert raw(ask, text, *[b" "] * 20, pause=PATIENCE / 10) == 408
 
 
-def test_heads_and_bodies_that_do_not_end_are_left(ask, own, release):
+def test_unfinished_heads_and_bodies_time_out(ask, own, release):
     began = head(release, own).removesuffix(b"\r\n")
     assert raw(ask, began, *[b"X: " + b"a" * 8000 + b"\r\n"] * 40) in {431, None}
     assert raw(ask, began, b"X: " + b"a" * 1_000_000) in {431, None}
@@ -395,7 +395,7 @@ def test_heads_and_bodies_that_do_not_end_are_left(ask, own, release):
     assert raw(ask, head(release, own, **{"Transfer-Encoding": "chunked"}), *[chunk] * 40) in {413, None}
 
 
-def test_what_is_no_http_is_refused(ask, own, release):
+def test_invalid_http_is_refused(ask, own, release):
     assert raw(ask, b"\x16\x03\x01 hello\r\n\r\n") == 400
     assert raw(ask, head(release, own, **{"Content-Length": "5, 6"}) + b"{}") == 400
     assert raw(ask, head(release, own, **{"Content-Length": "-1"}) + b"{}") == 400
@@ -406,7 +406,7 @@ def test_what_is_no_http_is_refused(ask, own, release):
 
 
 @pytest.mark.parametrize("size", [33_000, 40_000, 60_000])
-def test_a_head_that_comes_at_once_is_refused_beyond_the_limit_too(ask, release, own, size):
+def test_large_head_in_one_packet_is_refused(ask, release, own, size):
     ends = {"Content-Length": "2", "Connection": "close"}
     for request in (
         head(release, own, **{"X-Padding": "a" * size} | ends) + b"{}",

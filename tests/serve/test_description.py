@@ -34,7 +34,7 @@ def described(tmp_path_factory):
 
 @pytest.mark.long
 @pytest.mark.parametrize("n_examples", [QUICK, pytest.param(DEEP, marks=pytest.mark.slow)])
-def test_requests_made_from_the_description_get_answers_of_the_description(described, n_examples):
+def test_responses_agree_with_the_openapi_description(described, n_examples):
     schema, token, release = described
     asked = 0
     for found in schema.get_all_operations():

@@ -51,14 +51,14 @@ needs_curl = pytest.mark.skipif(shutil.which("curl") is None, reason="curl is no
 
 
 @needs_curl
-def test_the_line_of_curl_creates_a_release(service):
+def test_curl_command_creates_a_release(service):
     done = shell(["sh", "-euc", block("With curl", "sh")], service[1])
     assert done.returncode == 0, done.stderr
     assert '"reserve":0.2598' in done.stdout
 
 
 @needs_curl
-def test_the_example_for_curl_runs_twice_and_spends_once(service):
+def test_curl_example_run_twice_spends_once(service):
     _, known = service
     one, two = (shell(["sh", EXAMPLES / "publish.sh"], known) for _ in range(2))
     assert (one.returncode, two.returncode) == (0, 0), one.stderr + two.stderr
@@ -69,7 +69,7 @@ def test_the_example_for_curl_runs_twice_and_spends_once(service):
 
 @pytest.mark.long
 @needs_curl
-def test_the_example_for_sql_counts_publishes_and_stores(service, tmp_path, request):
+def test_sql_example_counts_publishes_and_stores(service, tmp_path, request):
     """Over a real PostgreSQL, twice for one day."""
     psql = shutil.which("psql") or (postgres.programs() and shutil.which("psql", path=str(postgres.programs())))
     if not psql:
@@ -95,13 +95,13 @@ def test_the_example_for_sql_counts_publishes_and_stores(service, tmp_path, requ
     assert abs(step["counts"][0] - 30) < 200 and abs(step["counts"][1] - 60) < 200
 
 
-def test_the_lines_of_python_run(service, capsys):
+def test_python_example_runs(service, capsys):
     names = {"service": service[1]["SERVICE"], "token": service[1]["TOKEN"], "definition": DEFINITION}
     exec(block("In Python", "python"), names)
     assert "Nothing was spent" in capsys.readouterr().out
 
 
-def test_every_address_is_in_the_document(tmp_path):
+def test_every_route_is_documented(tmp_path):
     app = create_app(store=str(tmp_path / "service.db"))
     try:
         for path, methods in app.openapi()["paths"].items():
@@ -111,8 +111,8 @@ def test_every_address_is_in_the_document(tmp_path):
         app.state.service.database.close()
 
 
-def test_what_the_containers_run_is_what_there_is():
-    """No engine: the commands, their options and what the health check asks."""
+def test_container_files_refer_to_existing_commands():
+    """Without a container engine: the commands, their options and the route of the health check."""
     compose = yaml.safe_load((EXAMPLES / "compose.yaml").read_text())
     servers = [one for one in compose["services"].values() if "build" in one]
     assert len(servers) == 2
@@ -131,7 +131,7 @@ def test_what_the_containers_run_is_what_there_is():
     assert yaml.safe_load(command) == servers[0]["command"]
 
 
-def test_what_systemd_runs_is_what_there_is():
+def test_systemd_units_refer_to_existing_commands():
     unit = configparser.ConfigParser(strict=False)  # Environment= is there twice
     unit.optionxform = str
     unit.read_string((EXAMPLES / "temporaldp.service").read_text())

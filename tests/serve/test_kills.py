@@ -127,7 +127,7 @@ def ask(client, release, kind, body, counts, key):
         pytest.param("postgresql", LONG, marks=pytest.mark.slow),
     ],
 )
-def test_killed_under_load_every_answer_is_stored_and_the_level_is_satisfied(kind, n_kills, tmp_path, request):
+def test_kills_under_load_store_every_response_and_satisfy_the_level(kind, n_kills, tmp_path, request):
     found = []
     for number in range(max(n_kills // IN_ONE_DATABASE, 1)):
         folder = tmp_path / str(number)

@@ -16,7 +16,7 @@ from temporaldp.serve import Client, served_release
 
 
 @pytest.mark.long
-def test_a_database_that_goes_away_spends_nothing_and_goes_on_when_it_is_back(tmp_path, request):
+def test_database_outage_spends_nothing_and_recovers(tmp_path, request):
     import psycopg
 
     store = place_of("postgresql", tmp_path, request)
@@ -40,7 +40,7 @@ def test_a_database_that_goes_away_spends_nothing_and_goes_on_when_it_is_back(tm
             assert patient.spend(release, key="b")["step"] == 1
 
 
-def test_the_log_says_why_a_database_cannot_be_used(tmp_path, capsys):
+def test_log_states_why_a_database_cannot_be_used(tmp_path, capsys):
     store = tmp_path / "service.db"
     token = token_for(str(store))
     with served(store=str(store), log=True) as ask:
@@ -55,8 +55,8 @@ def test_the_log_says_why_a_database_cannot_be_used(tmp_path, capsys):
 
 
 @pytest.mark.long
-def test_a_server_that_is_too_slow_with_a_release_loses_it_to_others(tmp_path, request, monkeypatch):
-    """A process that hangs in its step while it holds the release's row: others are told to come again, and nothing is lost."""
+def test_hanging_step_blocks_other_servers_without_loss(tmp_path, request, monkeypatch):
+    """A process hangs in its step while it holds the release's row: others are asked to retry; nothing is lost."""
     store = place_of("postgresql", tmp_path, request)
     token = token_for(store)
     drawing, go_on = threading.Event(), threading.Event()
@@ -93,7 +93,7 @@ def client(tmp_path):
         yield made
 
 
-def test_the_client_asks_everything(client):
+def test_client_covers_every_route(client):
     release = client.create(DEFINITION | {"name": "beds"}, key="k")
     assert client.create(DEFINITION | {"name": "beds"}, key="k") == release
     granted = client.check(release)

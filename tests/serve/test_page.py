@@ -65,11 +65,11 @@ def test_the_page_has_no_script_or_style_of_its_own_and_every_file_is_there(ask)
 
 
 @pytest.mark.parametrize("name", ["page.html", "..%2Frouter.py", "nothing.js", "vendor", "%2Fetc%2Fpasswd"])
-def test_no_other_file_is_given(ask, name):
+def test_no_other_file_is_served(ask, name):
     assert ask.get(f"/page/{name}").status == 404
 
 
-def test_the_page_as_one_file_runs_only_what_is_in_it(ask):
+def test_single_file_page_runs_only_its_own_scripts(ask):
     page = ask.get("/v1/view/alone").text
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page).group(1)
     assert policy.startswith("default-src 'none'")
@@ -85,7 +85,7 @@ def test_the_page_as_one_file_runs_only_what_is_in_it(ask):
     assert not re.search(r'(src|href)="(?!data:|#)', page)
 
 
-def test_the_page_begins_with_the_sample(ask):
+def test_page_starts_with_the_sample(ask):
     setup = json.loads(re.search(r'id="setup">(.*?)</script>', ask.get("/").text, flags=re.DOTALL).group(1))
     sample = next(iter(tdp.estimate_adversaries(tdp.load_sample())))
     assert np.array_equal(setup["sample"]["backward"], sample.backward.dense())
@@ -93,7 +93,7 @@ def test_the_page_begins_with_the_sample(ask):
     assert setup["sample"]["names"] == list(sample.states)
 
 
-def test_one_answer_has_all_about_a_leakage(ask):
+def test_single_response_has_all_results_of_a_leakage(ask):
     found = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.3}).json
     series = tdp.temporal_leakage(adversary(), [0.3] * 4)
     paper = tdp.temporal_leakage(adversary(), [0.3] * 4, accounting=tdp.PaperBound())
@@ -113,7 +113,7 @@ def test_one_answer_has_all_about_a_leakage(ask):
     assert endless["supremum"] == {"temporal": None, "certified": True}
 
 
-def test_what_the_adversary_knows_is_part_of_the_question(ask):
+def test_known_directions_are_part_of_the_request(ask):
     asked = {
         "names": ["a", "b"],
         "horizon": 4,
@@ -150,7 +150,7 @@ def test_a_constant_budget_satisfies_alpha_and_is_the_largest(ask, alpha):
     assert found["scale"] == 2.0 / epsilon
 
 
-def test_other_answers_are_the_librarys(ask):
+def test_other_responses_agree_with_the_library(ask):
     plan = ask.post("/v1/view/plan", KNOWN | {"alpha": 1.0}).json
     there = tdp.plan_budget(adversary(), alpha=1.0, horizon=4)
     assert plan["epsilons"] == there.epsilons.tolist()
@@ -191,14 +191,14 @@ def test_columns_of_an_upload_can_be_chosen(ask):
         ("nothing", {}, 404),
     ],
 )
-def test_questions_that_make_no_sense_are_explained(ask, path, change, status):
+def test_invalid_requests_are_explained(ask, path, change, status):
     found = ask.post(f"/v1/view/{path}", KNOWN | change)
     assert found.status == status
     assert found.json["detail"]
     assert "Traceback" not in found.text
 
 
-def test_an_uploads_matrices_are_those_of_the_command_line(ask):
+def test_matrices_of_an_upload_agree_with_the_command_line(ask):
     content = Path(SAMPLE).read_bytes()
     found = ask.post("/v1/view/correlation?kind=traces", body=content).json
     sample = next(iter(tdp.estimate_adversaries(tdp.read_traces(SAMPLE))))
@@ -208,7 +208,7 @@ def test_an_uploads_matrices_are_those_of_the_command_line(ask):
     assert (found["horizon"], found["note"]) == (47, "151 people, 47 steps")
 
 
-def test_parquet_is_read_too(ask):
+def test_parquet_upload_is_read(ask):
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -238,7 +238,7 @@ def test_a_damaged_upload_is_refused_and_the_next_one_is_read(ask, damage):
     assert good.json["names"] == ["a", "b"]
 
 
-def test_a_process_that_failed_is_not_asked_again():
+def test_failed_process_is_replaced():
     async def asked():
         worker = Worker()
         try:
@@ -289,12 +289,12 @@ def test_uploads_that_cannot_be_used_are_explained(ask, kind, content, said):
     assert said in found.json["detail"]
 
 
-def test_the_pages_questions_are_no_part_of_the_described_interface(ask):
+def test_requests_of_the_page_are_not_in_the_openapi_description(ask):
     assert not [path for path in ask.get("/openapi.json").json["paths"] if "view" in path or "page" in path]
 
 
 @pytest.mark.long
-def test_who_goes_away_keeps_nobody_waiting(ask):
+def test_disconnected_client_blocks_no_other(ask):
     rows = (0.05 / 9.0 * (np.ones((10, 10)) - np.eye(10)) + 0.95 * np.eye(10)).tolist()
     names = [f"v{k}" for k in range(10)]
     body = json.dumps({"names": names, "backward": rows, "forward": rows, "horizon": 200, "alpha": 1.0}).encode()
@@ -336,7 +336,7 @@ def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
     asyncio.run(asked())
 
 
-def test_a_long_question_gives_way_to_others(monkeypatch):
+def test_long_request_yields_to_others(monkeypatch):
     monkeypatch.setattr("temporaldp.serve.page.worker.LONGEST_BEFORE_OTHERS", 0.5)
 
     async def asked():
@@ -357,7 +357,7 @@ def test_a_long_question_gives_way_to_others(monkeypatch):
 
 
 @pytest.mark.long
-def test_a_computation_that_nobody_waits_for_is_ended():
+def test_abandoned_computation_is_ended():
     async def asked():
         worker = Worker()
         looks = iter([False, False, True])
@@ -373,7 +373,7 @@ def test_a_computation_that_nobody_waits_for_is_ended():
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs Node.js")
-def test_a_matrix_that_the_page_saves_is_no_formula_and_comes_back(tmp_path):
+def test_matrix_saved_by_the_page_has_no_formula_and_round_trips(tmp_path):
     names = ['=HYPERLINK("http://x")', "-2+3", "'=x", "-5"]
     static = assets.files("temporaldp.serve.page") / "static"
     for name in assets.MODULES:
@@ -399,7 +399,7 @@ def basic(token):
     return "Basic " + base64.b64encode(f"anybody:{token}".encode()).decode()
 
 
-def test_beside_a_service_there_is_no_page_unless_asked_for(tmp_path):
+def test_service_has_no_page_by_default(tmp_path):
     with served(store=str(tmp_path / "service.db")) as ask:
         assert {ask.get(path).status for path in PAGES} == {404}
         assert ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.2}).status == 404
@@ -407,7 +407,7 @@ def test_beside_a_service_there_is_no_page_unless_asked_for(tmp_path):
         assert upload.status == 404
 
 
-def test_a_page_beside_a_service_needs_a_token(tmp_path):
+def test_page_of_a_service_requires_a_token(tmp_path):
     store = str(tmp_path / "service.db")
     token = token_for(store, role=Role.READ)
     with served(store=store, page=True) as ask:
@@ -426,7 +426,7 @@ def test_a_page_beside_a_service_needs_a_token(tmp_path):
         assert ask.post("/v1/releases", {}, **shown).status == 401  # a password of a browser allows nothing else
 
 
-def test_more_questions_than_may_wait_are_refused_at_once(ask, monkeypatch):
+def test_requests_beyond_the_queue_are_refused_at_once(ask, monkeypatch):
     async def asked():
         worker = Worker()
         try:
@@ -443,7 +443,7 @@ def test_more_questions_than_may_wait_are_refused_at_once(ask, monkeypatch):
     assert (refused.status, refused.headers["retry-after"]) == (429, "1")
 
 
-def test_uploads_that_wait_hold_a_bounded_number_of_bytes(ask):
+def test_waiting_uploads_use_bounded_memory(ask):
     head = (
         f"POST /v1/view/correlation?kind=traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {LARGEST_UPLOAD}\r\n\r\n"
     ).encode()
@@ -480,7 +480,7 @@ def bomb(n_rows, n_columns=3):
 @pytest.mark.parametrize(
     "kind", ["rows", "columns", "csv columns", "blank line", "quoted break", "csv entries", "parquet columns"]
 )
-def test_uploads_that_would_grow_are_refused_before_they_are_read(ask, kind):
+def test_uploads_that_would_expand_are_refused_before_reading(ask, kind):
     header = ",".join(f"c{k}" for k in range(20_000)).encode()
     content = {
         "rows": lambda: bomb(50_000_000),
@@ -498,7 +498,7 @@ def test_uploads_that_would_grow_are_refused_before_they_are_read(ask, kind):
     assert "expected at most 2000 columns" in found.json["detail"]
 
 
-def test_a_computation_cannot_take_all_memory():
+def test_memory_of_a_computation_is_limited():
     async def asked():
         worker = Worker()
         try:
@@ -514,6 +514,6 @@ def test_a_computation_cannot_take_all_memory():
     asyncio.run(asked())
 
 
-def test_a_column_that_is_there_twice_is_refused(ask):
+def test_duplicate_column_is_refused(ask):
     found = ask.post("/v1/view/correlation?kind=traces", body=b"user,time,state,state\nu,1,a,a\nu,2,b,b\n")
     assert (found.status, "different names" in found.text) == (422, True)

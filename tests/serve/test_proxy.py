@@ -75,7 +75,7 @@ def trusting():
     return context
 
 
-def test_the_proxy_passes_requests_on_and_keeps_large_and_slow_ones_away(proxied):
+def test_proxy_forwards_requests_and_blocks_large_and_slow_ones(proxied):
     port, token = proxied
     sent = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     assert asked(port, "GET", "/health") == 200

@@ -69,7 +69,7 @@ def test_a_release_admits_what_an_accountant_admits(service):
     assert exact <= state["leakage"] * (1 + 1e-12) <= 1.0
 
 
-def test_what_is_published_is_stored_and_given_again(service):
+def test_published_step_is_stored_and_returned_again(service):
     release = service.create()
     first = service.post(release, "publish", {"counts": [70, 30], "time": "2024-01-01"}, key="a")
     assert first.json["epsilon"] == pytest.approx(0.2598, abs=1e-4)
@@ -96,7 +96,7 @@ def test_what_is_published_is_stored_and_given_again(service):
     ],
     ids=["last", "epsilon", "time", "act", "key", "late"],
 )
-def test_a_repeated_request_that_says_something_else_is_refused(service, act, body, key):
+def test_repeated_key_with_another_request_is_refused(service, act, body, key):
     release = service.create()
     first = service.post(release, "publish", {"counts": [70, 30], "time": "1"}, key="a")
     assert first.status == 200
@@ -105,7 +105,7 @@ def test_a_repeated_request_that_says_something_else_is_refused(service, act, bo
     assert service.steps(release) == [first.json]
 
 
-def test_no_answer_depends_on_the_counts_that_were_published(service):
+def test_no_response_depends_on_the_published_counts(service):
     release = service.create()
     first = service.post(release, "publish", {"counts": [37, 63], "time": "1"}, key="a")
     other = token_for(service.store, release, Role.PUBLISH)
@@ -119,7 +119,7 @@ def test_no_answer_depends_on_the_counts_that_were_published(service):
     assert service.steps(release) == [first.json]
 
 
-def test_a_key_belongs_to_the_token_that_used_it(service):
+def test_idempotency_key_belongs_to_its_token(service):
     release = service.create()
     other = token_for(service.store, release, Role.PUBLISH)
     steps = [service.post(release, "publish", {"counts": [5, 5]}, key="a", token=t).json for t in (service.own, other)]
@@ -127,14 +127,14 @@ def test_a_key_belongs_to_the_token_that_used_it(service):
     assert service.post(release, "publish", {"counts": [6, 4]}, key="a", token=other).json == steps[1]
 
 
-def test_a_request_that_could_not_be_known_again_is_refused(service):
+def test_request_without_time_or_key_is_refused(service):
     release = service.create()
     assert service.post(release, "spend", {}).status == 422
     assert service.post(release, "spend", {"time": "1"}).status == 422
     assert service.steps(release) == []
 
 
-def test_creating_a_release_twice_by_one_key_makes_one(service):
+def test_creating_a_release_twice_with_one_key_creates_one(service):
     one, two = (service.ask.post("/v1/releases", DEFINITION, token=service.own, key="same") for _ in range(2))
     assert (one.status, two.status, one.json) == (201, 201, two.json)
     other = service.ask.post("/v1/releases", DEFINITION | {"alpha": 2.0}, token=service.own, key="same")
@@ -180,7 +180,7 @@ def test_a_release_is_a_ledger_for_those_who_have_the_database(service, tmp_path
     assert "there is no ledger" in refused("ledger", "show", service.store, "--release", "0" * 32, code=4)
 
 
-def test_clients_of_one_key_at_once_take_one_step(service):
+def test_concurrent_requests_with_one_key_take_one_step(service):
     release = service.create()
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: service.post(release, "publish", {"counts": [5, 5]}, key="one"), range(16)))
@@ -205,7 +205,7 @@ def test_two_servers_racing_spend_no_more_than_the_level(service):
     assert service.get(release, "/verify").json == {"intact": True, "n_steps": len(steps), "head": steps[-1]["head"]}
 
 
-def test_the_last_step_may_use_what_was_kept_and_nothing_follows(service):
+def test_last_step_may_use_the_reserve_and_is_final(service):
     release = service.create()
     publisher = token_for(service.store, release, Role.PUBLISH)
     assert service.post(release, "spend", {"last": True, "epsilon": 0.9}, key="l", token=publisher).status == 403
@@ -241,7 +241,7 @@ ACTS = {"read": ("GET", "", None), "spend": ("POST", "/spend", {}), "publish": (
 
 
 @pytest.mark.parametrize("role", ["read", "spend", "publish"])
-def test_a_token_allows_its_role_and_nothing_more(service, role):
+def test_token_allows_its_role_only(service, role):
     release, other = service.create(), service.create()
     token = token_for(service.store, release, Role(role))
     for act, (method, path, body) in ACTS.items():
@@ -284,7 +284,7 @@ def test_counts_states_tokens_and_noise_are_not_logged(service, capsys):
     assert 'temporaldp_steps_total{became="taken",kind="publish"} 1' in metrics
 
 
-def test_readiness_tells_of_the_database(service):
+def test_readiness_reports_the_database(service):
     while service.ask.get("/ready").status == 503:  # it loads what the first step needs
         time.sleep(0.1)
     assert service.ask.get("/ready").json == {"status": "ready"}

@@ -73,14 +73,14 @@ def simulated(rng, chain, believed, n_people, repetitions):
 @pytest.mark.parametrize(
     ("noise", "scale", "best"), [("laplace", 20.0, 0.3), ("laplace", 2.0, 0.85), ("gaussian", 13.0, 0.4)]
 )
-def test_real_people_half_as_history_and_half_protected(noise, scale, best):
+def test_coverage_on_real_data_split_into_history_and_protected_half(noise, scale, best):
     rng = np.random.default_rng(10)
     ratio, inside = measured(halves(rng, 6), noise, scale, rng=rng)
     assert ratio < best
     assert 0.93 <= inside <= 0.985
 
 
-def test_the_measure_of_coverage_sees_intervals_that_are_too_narrow():
+def test_coverage_measure_detects_narrow_intervals():
     rng = np.random.default_rng(10)
     _, inside = measured(halves(rng, 6), "laplace", 4.0, widths=1.0 / 1.5, rng=rng)
     assert inside < 0.93
@@ -88,7 +88,7 @@ def test_the_measure_of_coverage_sees_intervals_that_are_too_narrow():
 
 @pytest.mark.parametrize("n_people", [150, 10_000])
 @pytest.mark.parametrize("wrong", [0.0, 0.2, 1.0])
-def test_a_wrong_chain_costs_no_more_than_the_release_and_keeps_its_intervals(n_people, wrong):
+def test_wrong_chain_is_no_worse_than_the_release_and_keeps_coverage(n_people, wrong):
     rng = np.random.default_rng(11)
     chain = learnt(SAMPLE.codes)
     believed = (1.0 - wrong) * chain + wrong * chain[::-1, ::-1]
@@ -119,7 +119,7 @@ def filtered(noisy, known, total):
 
 @pytest.mark.parametrize("scale", [40.0, 6.0, 2.0])
 @pytest.mark.parametrize("n_people", [400, 1500])
-def test_intervals_hold_the_busiest_zones_of_commuters_by_day_though_the_chain_has_no_clock(n_people, scale):
+def test_intervals_cover_peak_zones_under_a_chain_without_phases(n_people, scale):
     rng = np.random.default_rng(12)
     by_day = np.arange(3 * QUARTERS) % QUARTERS
     by_day = (by_day >= 34) & (by_day < 68)
@@ -138,7 +138,7 @@ def test_intervals_hold_the_busiest_zones_of_commuters_by_day_though_the_chain_h
         assert 0.93 <= everywhere <= 0.995, inside
 
 
-def test_errors_of_predictions_hardly_widen_intervals_where_the_chain_is_right(monkeypatch):
+def test_prediction_errors_barely_widen_intervals_of_a_correct_chain(monkeypatch):
     chain, widths = learnt(SAMPLE.codes), []
     for memory in (0.6, 1.0):
         monkeypatch.setattr("temporaldp.smoothing.counts_model.ERROR_MEMORY", memory)

@@ -10,7 +10,7 @@ from temporaldp.smoothing.intervals import intervals, with_total
 
 
 @pytest.mark.parametrize(("mean", "deviation"), [(50.0, 4.0), (1.0, 3.0), (-2.0, 5.0), (98.0, 6.0), (50.0, 400.0)])
-def test_shortest_interval_and_mean_of_a_cut_off_normal_number(mean, deviation):
+def test_shortest_interval_and_mean_of_a_truncated_normal(mean, deviation):
     grid = np.linspace(0.0, 100.0, 400_001)
     density = np.exp(-0.5 * ((grid - mean) / deviation) ** 2)
     density /= density.sum()
@@ -22,7 +22,7 @@ def test_shortest_interval_and_mean_of_a_cut_off_normal_number(mean, deviation):
     assert upper - lower == pytest.approx((np.searchsorted(np.cumsum(least), 0.95) + 1) * 100.0 / 400_000, abs=0.02)
 
 
-def test_counts_that_add_up_are_the_nearest_ones():
+def test_counts_with_a_total_are_the_nearest_ones():
     rng = np.random.default_rng(2)
     for _ in range(20):
         counts, variance = rng.normal(5.0, 6.0, 4), rng.uniform(0.5, 9.0, 4)

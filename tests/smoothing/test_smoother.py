@@ -69,7 +69,7 @@ def releases(rng, unpublished=()):
 
 @pytest.mark.parametrize("unpublished", [(), (2,), (0, 5)])
 @pytest.mark.parametrize("varying", [False, True])
-def test_smoother_and_filter_are_conditioning_of_everything_at_once(monkeypatch, unpublished, varying):
+def test_smoother_and_filter_equal_joint_gaussian_conditioning(monkeypatch, unpublished, varying):
     rng = np.random.default_rng(5)
     matrices = [rng.dirichlet(np.ones(3), 3) for _ in range(5)] if varying else [P] * 5
     steps = releases(rng, unpublished)
@@ -93,7 +93,7 @@ def test_smoother_and_filter_are_conditioning_of_everything_at_once(monkeypatch,
         np.testing.assert_allclose(seen[-1][1].ravel(), np.diag(covariance), atol=1e-6)
 
 
-def test_moments_of_moves_are_those_of_all_moves_enumerated():
+def test_moments_of_transitions_agree_with_enumeration():
     counts = np.array([2.0, 1.0, 1.0])
     origins = [0, 0, 1, 2]
     mean, second = np.zeros(3), np.zeros((3, 3))
@@ -108,7 +108,7 @@ def test_moments_of_moves_are_those_of_all_moves_enumerated():
     np.testing.assert_allclose(found.covariance[0], second - np.outer(mean, mean), atol=1e-12)
 
 
-def test_every_table_of_counts_is_as_likely_at_first():
+def test_initial_distribution_of_counts_is_uniform():
     draws = np.random.default_rng(1).dirichlet(np.ones(4), 200_000) * 30.0
     found = unknown_counts(30.0, 4, 1)
     np.testing.assert_allclose(found.mean[0], draws.mean(axis=0), rtol=0.01)
@@ -116,20 +116,20 @@ def test_every_table_of_counts_is_as_likely_at_first():
 
 
 @pytest.mark.parametrize(("before", "after"), [(40.0, 55.0), (40.0, 12.0), (40.0, 40.0)])
-def test_the_public_total_is_exact_also_where_it_changes(before, after):
+def test_public_total_is_exact_even_if_it_changes(before, after):
     found = next_counts(unknown_counts(before, 3, 2), P, np.array([3.0, np.inf]), before, after)
     np.testing.assert_allclose(found.mean.sum(axis=1), after, rtol=1e-12)
     np.testing.assert_allclose(found.covariance.sum(axis=2), 0.0, atol=1e-9)
 
 
-def test_counts_of_others_at_the_start_bring_the_first_counts_near_them():
+def test_counts_of_the_history_inform_the_first_counts():
     found = first_counts([90.0, 5.0, 5.0], 3, np.array([1.0, np.inf]), 50.0)
     assert found.mean[0, 0] == pytest.approx(50.0 * (90.0 + 1 / 3) / 101.0)
     np.testing.assert_allclose(found.mean[1], 50.0 / 3.0)
     np.testing.assert_allclose(found.covariance.sum(axis=2), 0.0, atol=1e-9)
 
 
-def test_releases_that_the_chain_cannot_explain_leave_the_model_without_one():
+def test_releases_that_contradict_the_chain_fall_back_to_no_chain():
     rng = np.random.default_rng(3)
     stuck = known(np.eye(3) * 0.97 + 0.01)
     jumping = [np.roll([1000.0, 0.0, 0.0], t) + rng.normal(0.0, 2.0, 3) for t in range(12)]

@@ -24,7 +24,7 @@ ADVERSARY = Adversary(CHAIN, CHAIN)
 KNOWN = PublicCorrelation(CHAIN, source="a test")
 
 
-def test_every_row_is_what_the_accounting_says():
+def test_every_row_agrees_with_the_accounting():
     found = tradeoff(ADVERSARY, KNOWN, n_people=300, horizon=12, alphas=[0.3, 1.0], window=4)
     assert [round(point.alpha, 1) for point in found.points] == [0.3, 1.0]
     for point, level in zip(found.points, (0.3, 1.0), strict=True):
@@ -48,7 +48,7 @@ def test_the_smallest_alpha_is_where_the_error_is_reached():
     assert found.within.alpha < found.within_released.alpha
 
 
-def test_with_a_delta_scales_of_gaussian_noise():
+def test_gaussian_scales_under_approximate_dp():
     found = tradeoff(ADVERSARY, KNOWN, n_people=300, horizon=3, scales=[8.0], delta=1e-5)
     (point,) = found.points
     assert found.noise == "gaussian"
@@ -69,7 +69,7 @@ def test_simulated_people_move_by_the_chain():
     assert (found.counts.sum(axis=2) == 500).all()
 
 
-def test_bad_input_is_refused():
+def test_invalid_arguments_are_refused():
     with pytest.raises(InputError, match="several"):
         tradeoff(ADVERSARY, KNOWN, n_people=10, horizon=3, alphas=[1.0], scales=[2.0])
     with pytest.raises(InputError, match="scales of noise"):

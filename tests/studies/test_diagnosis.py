@@ -19,7 +19,7 @@ def first_order(rng, n_people=300, n_times=20):
     return codes
 
 
-def test_the_g_test_of_order_two_by_counting():
+def test_g_test_of_order_two_agrees_with_direct_counting():
     data = Trajectories(first_order(np.random.default_rng(0), 20, 9), states=["a", "b"])
     triples = [tuple(row[t : t + 3]) for row in data.codes.tolist() for t in range(7)]
     log_ratio = 0.0
@@ -34,7 +34,7 @@ def test_the_g_test_of_order_two_by_counting():
     assert order.degrees == 2
 
 
-def test_p_values_are_uniform_where_first_order_is_true_and_small_where_it_is_not():
+def test_p_values_are_uniform_under_first_order_and_small_otherwise():
     rng = np.random.default_rng(1)
     values = [refinements(Trajectories(first_order(rng, 60), states=["a", "b"]))[0].p_value for _ in range(150)]
     assert 0.35 < np.mean(values) < 0.65
@@ -45,7 +45,7 @@ def test_p_values_are_uniform_where_first_order_is_true_and_small_where_it_is_no
     assert refinements(Trajectories(codes, states=["a", "b"]))[0].p_value < 1e-6
 
 
-def test_time_and_people_that_differ_are_found():
+def test_differences_between_times_and_people_are_detected():
     rng = np.random.default_rng(2)
     codes = first_order(rng, 100, 40)
     plain = refinements(Trajectories(codes, states=["a", "b"]))
@@ -75,7 +75,7 @@ def test_values_that_do_not_communicate_are_named():
     assert "traces determine no matrix" in told
 
 
-def test_what_would_take_hours_is_left_out_and_tests_without_power_are_no_acquittal():
+def test_expensive_models_are_skipped_and_weak_tests_are_inconclusive():
     codes = np.random.default_rng(0).integers(17, size=(10, 60))
     found = diagnose(Trajectories(codes, states=range(17)), epsilon=0.1, horizon=2)
     by_name = {one.model: one for one in found.models}
@@ -85,7 +85,7 @@ def test_what_would_take_hours_is_left_out_and_tests_without_power_are_no_acquit
 
 
 @pytest.mark.slow
-def test_the_sample_needs_a_longer_memory_and_a_first_order_chain_does_not():
+def test_sample_is_not_first_order_and_a_simulated_chain_is():
     found = diagnose(load_sample(), epsilon=0.1, horizon=8)
     assert found.verdict[0].startswith("First order is rejected")
     by_name = {one.model: one for one in found.models}

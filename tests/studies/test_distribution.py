@@ -33,7 +33,7 @@ from temporaldp.studies import LeakageDistribution, leakage_distribution
     st.floats(0.01, 1.0),
     st.floats(0.1, 5.0),
 )
-def test_quantiles_and_shares_are_those_of_a_sorted_list(people, share, level):
+def test_quantiles_and_shares_agree_with_a_sorted_list(people, share, level):
     names = [str(k) for k in range(len(people))]
     found = LeakageDistribution(names, [value for value, _ in people], [n for _, n in people], epsilon=0.1)
     everybody = sorted(value for value, n in people for _ in range(n))
@@ -58,7 +58,7 @@ def population(n_people, n_times=30, states="abc"):
 
 @pytest.mark.parametrize("horizon", [7, None])
 @pytest.mark.parametrize("bound", ["exact", "paper"])
-def test_everybody_is_leaked_about_as_if_alone(horizon, bound):
+def test_leakage_of_each_person_equals_that_of_the_person_alone(horizon, bound):
     people = list(estimate_adversaries(population(3), prior=0.5, per_user=True))
     found = leakage_distribution(iter(people), epsilon=0.1, horizon=horizon, accounting=method_of(bound))
     for one in people:
@@ -70,7 +70,7 @@ def test_everybody_is_leaked_about_as_if_alone(horizon, bound):
     assert (np.diff(found.leakage) <= 0).all()
 
 
-def test_a_clock_is_followed_and_intervals_are_refused():
+def test_periodic_correlations_are_accepted_and_intervals_refused():
     day, night = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]]), TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
     clock = Periodic((day, night))
     found = leakage_distribution([Adversary(clock, clock)], epsilon=0.1)
@@ -83,7 +83,7 @@ def test_a_clock_is_followed_and_intervals_are_refused():
 
 
 @pytest.mark.slow
-def test_everybody_at_once_by_the_kernel():
+def test_kernel_of_populations_agrees_with_each_person():
     people = list(estimate_adversaries(population(110, n_times=60, states="abcde"), prior=0.5, per_user=True))
     found = leakage_distribution(people, epsilon=0.1, horizon=40)
     for k in (0, 109):
@@ -92,7 +92,7 @@ def test_everybody_at_once_by_the_kernel():
 
 
 @pytest.mark.parametrize("share", [0.3, 1.0])
-def test_a_plan_for_a_share_holds_for_it_and_says_whom_it_leaves(share):
+def test_plan_for_a_share_satisfies_the_level_and_lists_the_others(share):
     people = list(estimate_adversaries(population(3), prior=0.5, per_user=True))
     plan = plan_for_share(people, alpha=0.8, share=share)
     own = {one.name: sustainable_budget(one, alpha=0.8) for one in people}
@@ -105,7 +105,7 @@ def test_a_plan_for_a_share_holds_for_it_and_says_whom_it_leaves(share):
     assert ("no person" in plan.sentence) == (share == 1.0)
 
 
-def test_what_is_no_population_is_refused():
+def test_invalid_populations_are_refused():
     people = list(estimate_adversaries(population(2), prior=0.5, per_user=True))
     with pytest.raises(InputError, match="at least one adversary"):
         leakage_distribution([], epsilon=0.1)

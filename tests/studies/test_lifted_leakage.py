@@ -81,7 +81,7 @@ def test_a_chain_of_known_probabilities_takes_one_call():
     assert LiftedChain.of_words(first.dense()).adversary == Adversary.from_forward(TransitionMatrix(first, ["0", "1"]))
 
 
-def test_a_third_order_moves_from_word_to_word():
+def test_third_order_chain_moves_between_overlapping_words():
     given = np.random.default_rng(1).dirichlet([1.0, 1.0, 1.0], size=(3, 3, 3))
     chain = LiftedChain.of_words(given)
     words = list(itertools.product(range(3), repeat=3))
@@ -92,7 +92,7 @@ def test_a_third_order_moves_from_word_to_word():
 
 
 @pytest.mark.parametrize("accounting", [Exact(), PaperBound()], ids=lambda one: one.name)
-def test_what_is_accounted_about_words_is_never_less_than_what_leaks_about_values(accounting):
+def test_leakage_about_words_covers_leakage_about_states(accounting):
     chain = LiftedChain.of_words(RETURNING)
     epsilons = [0.5, 0.2, 0.7, 0.4]
     truth = [enumerated(chain, epsilons, t) for t in range(4)]
@@ -108,7 +108,7 @@ def test_what_is_accounted_about_words_is_never_less_than_what_leaks_about_value
     )
 
 
-def test_a_release_of_values_goes_on_under_a_longer_memory(tmp_path):
+def test_release_continues_under_a_higher_order(tmp_path):
     accountant = TemporalAccountant(LiftedChain.of_words(RETURNING), alpha=1.0)
     mechanism, place = DiscreteLaplaceHistogram(2), tmp_path / "r.db"
     with ContinualRelease(mechanism, ledger=place, accountant=accountant, states=("home", "work")) as stream:
@@ -128,7 +128,7 @@ def test_a_release_of_values_goes_on_under_a_longer_memory(tmp_path):
         (np.full((11,) * 4, 1 / 11), EstimationError, "1331 words"),
     ],
 )
-def test_probabilities_that_are_no_chain_are_refused(given, error, message):
+def test_invalid_probabilities_are_refused(given, error, message):
     if error is None:
         assert LiftedChain.of_words(given).memory == "the last state"
         return
@@ -136,7 +136,7 @@ def test_probabilities_that_are_no_chain_are_refused(given, error, message):
         LiftedChain.of_words(given)
 
 
-def test_words_that_never_occur_are_left_out():
+def test_words_that_never_occur_are_omitted():
     alternating = [[[0.5, 0.5], [1.0, 0.0]], [[0.3, 0.7], [0.5, 0.5]]]  # after work, home: never twice work
     chain = LiftedChain.of_words(alternating)
     assert chain.forward.states == ("0 > 0", "0 > 1", "1 > 0")
@@ -155,7 +155,7 @@ def test_first_order_is_the_exact_leakage():
     assert found.attained == pytest.approx(exact.temporal[found.worst_time], rel=1e-3)
 
 
-def test_a_second_order_that_adds_nothing_leaks_what_first_order_does():
+def test_redundant_second_order_equals_first_order():
     rng = np.random.default_rng(0)
     P = np.array([[0.8, 0.2], [0.3, 0.7]])
     codes = np.zeros((3000, 20), dtype=np.int64)
@@ -166,7 +166,7 @@ def test_a_second_order_that_adds_nothing_leaks_what_first_order_does():
     assert two.attained == pytest.approx(one.attained, rel=0.03)
 
 
-def test_words_are_counted_and_shrunk_towards_first_order():
+def test_word_counts_are_shrunk_towards_first_order():
     data = Trajectories.from_sequences([list("aababbaab"), list("babba"), list("abbab")])
     chain = estimate_words(data, order=2, prior=2.0)
     counts, first = {}, {}
@@ -187,7 +187,7 @@ def test_words_are_counted_and_shrunk_towards_first_order():
 
 
 @pytest.mark.long
-def test_orders_that_do_not_fit_are_refused_before_anything_is_made():
+def test_orders_that_are_too_large_are_refused_early():
     data = Trajectories(np.zeros((2, 5), dtype=np.int64), states=range(1000))
     with pytest.raises(EstimationError, match="1000000 words"):
         estimate_words(data, order=2)

@@ -40,7 +40,7 @@ def people(rng, count=60):
 
 
 @pytest.mark.parametrize("noise", ["laplace", "gaussian"])
-def test_likelihoods_are_sums_over_all_that_somebody_can_have_been(noise):
+def test_likelihoods_equal_sums_over_all_paths(noise):
     rng = np.random.default_rng(1)
     back, on = (rng.dirichlet(np.ones(3), 3) for _ in range(2))
     adversary = Adversary(TransitionMatrix(back), TransitionMatrix(on))
@@ -67,8 +67,8 @@ def test_likelihoods_are_sums_over_all_that_somebody_can_have_been(noise):
 
 @pytest.mark.long
 @pytest.mark.parametrize("delta", [0.0, 0.02])
-def test_the_whole_product_never_exceeds_its_guarantee_but_would_exceed_a_smaller_one(delta):
-    """People, their plan, OpenDP's noise and the attack, fifty times; so much evidence comes by chance once in a thousand."""
+def test_attack_stays_within_the_guarantee_and_exceeds_a_smaller_one(delta):
+    """People, plan, OpenDP's noise and attack, fifty times; the threshold is exceeded by chance once in a thousand."""
     made = {"alpha": 3.0, "horizon": STEPS}
     plan = plan_noise(BOTH, **made, accounting=ApproximateDP(delta)) if delta else plan_budget(BOTH, **made)
     rng = np.random.default_rng(3)
@@ -82,7 +82,7 @@ def test_the_whole_product_never_exceeds_its_guarantee_but_would_exceed_a_smalle
     assert evidence_against(0.15, delta, np.array(rates)) > 100.0  # the noise is new each time
 
 
-def test_noise_that_is_less_than_is_said_is_found_out():
+def test_insufficient_noise_is_detected():
     walks = people(np.random.default_rng(4))
     released = release_histograms(walks, plan_budget(BOTH, alpha=3.0, horizon=STEPS))
     found = attack_release(walks, released, BOTH, repeats=40)
@@ -97,7 +97,7 @@ def test_noise_that_is_less_than_is_said_is_found_out():
 
 
 @pytest.mark.long
-def test_the_command_draws_writes_and_says(tmp_path):
+def test_command_draws_writes_and_reports(tmp_path):
     walks = people(np.random.default_rng(5))
     released = release_histograms(walks, plan_budget(BOTH, alpha=1.0, horizon=STEPS))
     save_released(released, tmp_path / "r.csv")
@@ -121,7 +121,7 @@ def test_the_command_draws_writes_and_says(tmp_path):
     assert not told["exceeds"] and len(told["allowed"]) == len(told["true_positives"])
 
 
-def test_what_is_refused():
+def test_invalid_arguments_are_refused():
     walks = people(np.random.default_rng(6))
     released = release_histograms(walks, plan_budget(BOTH, alpha=1.0, horizon=STEPS))
     with pytest.raises(InputError, match="post-processed"):

@@ -27,7 +27,7 @@ def test_each_side_fails_no_more_often_than_stated(chance, stake, failure):
     assert (low <= high).all() and (low >= 0.0).all()
 
 
-def test_they_come_close_with_the_right_stake():
+def test_bounds_are_tight_for_a_suitable_stake():
     log = math.log(1e9)
     assert mean_at_most(0.0, 10**6, 1.0, log) == pytest.approx(log / 1e6, rel=1e-4)  # nothing seen in a million draws
     # Seldom and large, or always the same and small: from below nothing needs to be known of how large a value may be.
@@ -36,7 +36,7 @@ def test_they_come_close_with_the_right_stake():
     assert 0.7e-3 < seldom < 1e-3 and 0.98e-3 < always < 1e-3
 
 
-def test_a_sum_that_was_rounded_either_way_leaves_both_bounds_on_their_side():
+def test_bounds_are_valid_under_rounding_of_the_sum():
     """Adding up ten million logarithms may lose 9e-10 of their sum; the bounds of the true sum are in 40 digits."""
     with mpmath.workdps(40):
         for logs, stake, log in ((-50.0, 0.5, 0.1), (-300.0, 0.9, 1e-3)):
@@ -47,7 +47,7 @@ def test_a_sum_that_was_rounded_either_way_leaves_both_bounds_on_their_side():
                 assert low * (1 - 1e-8) <= mean_at_least(-logs * off, N, stake, log) <= low
 
 
-def test_a_value_that_is_always_0_has_no_stake():
+def test_zero_stake_of_a_constant_zero():
     assert mean_at_most(np.zeros(2), 10, np.array([0.0, 0.5]), 1.0).tolist() == pytest.approx(
         [0.0, 2 - 2 * math.exp(-0.1)]
     )

@@ -45,8 +45,8 @@ def true_deltas(table, past, future, n_steps):
 
 
 @pytest.mark.parametrize(("failure", "repetitions"), [(0.2, 100), pytest.param(0.2, 10_000, marks=pytest.mark.slow)])
-def test_the_bounds_hold_as_often_as_stated(failure, repetitions):
-    """Everything of a small case is bounded at once; few draws, so that the bounds are of another size than what they bound."""
+def test_bounds_cover_the_truth_at_the_stated_rate(failure, repetitions):
+    """All quantities of a small case are bounded at once; few draws keep the bounds apart from the exact values."""
     rng = np.random.default_rng(3)
     table, past, future = (rng.dirichlet(np.full(m, 4.0), 3) for m in (2, 3, 3))
     adversary, n_steps = Adversary(TransitionMatrix(past), TransitionMatrix(future)), 3
@@ -64,8 +64,8 @@ def test_the_bounds_hold_as_often_as_stated(failure, repetitions):
     assert narrow > 0.5 * repetitions  # bounds that say nothing would hold as well
 
 
-def test_the_failure_probabilities_of_all_bets_add_up_to_what_is_told():
-    """What each bound shows of its own bet: Markov's inequality solved for the probability that it fails."""
+def test_failure_probabilities_of_all_bounds_add_up_to_the_stated_one():
+    """Each bound implies its own failure probability, by Markov's inequality."""
     failure, n, n_steps, draws, seen = 1e-3, 3, 4, 1000, 300.0
     steps = [
         SimpleNamespace(
@@ -98,7 +98,7 @@ def test_simulation_comes_close_to_enumeration():
     assert (found.upper - found.lower).max() < 0.02
 
 
-def test_the_own_leakage_of_a_release_lies_between_its_bounds():
+def test_leakage_of_a_single_release_lies_between_its_bounds():
     rng = np.random.default_rng(8)
     table, past, future = (rng.dirichlet(np.full(m, 2.0), 3) for m in (3, 3, 3))
     adversary = Adversary(TransitionMatrix(past), TransitionMatrix(future))
@@ -127,7 +127,7 @@ def true_delta(epsilon, a, b):
     return integrate.quad(both, -40.0, 41.0, epsabs=1e-14, epsrel=1e-10, limit=400)[0]
 
 
-def test_the_lower_bound_is_below_the_truth():
+def test_lower_bound_is_below_the_exact_leakage():
     walk = Adversary(TransitionMatrix(P))
     for epsilon in (0.3, 0.9):
         found = verify_leakage(walk, NOISE, delta=1e-4, epsilon=epsilon, failure=1e-8, draws=400_000)
@@ -137,7 +137,7 @@ def test_the_lower_bound_is_below_the_truth():
 
 
 @pytest.mark.parametrize(("failure", "repetitions"), [(0.3, 40), pytest.param(0.3, 2_000, marks=pytest.mark.slow)])
-def test_the_lower_bound_fails_no_more_often_than_stated(failure, repetitions):
+def test_lower_bound_fails_at_most_at_the_stated_rate(failure, repetitions):
     walk, truth = Adversary(TransitionMatrix(P)), true_delta(0.5, 0, 1)
     found = [
         verify_leakage(walk, NOISE, delta=0.4, epsilon=0.5, failure=failure, draws=4_000, seed=seed).lower[1, 0, 1]
@@ -154,7 +154,7 @@ def sample():
 
 
 @pytest.mark.long
-def test_what_curves_cannot_certify_is_verified(sample):
+def test_level_that_curves_cannot_certify_is_verified(sample):
     noise = [GaussianNoise(10.0, sensitivity=math.sqrt(2.0))] * 4
     certified = temporal_leakage(sample, noise, accounting=ApproximateDP(1e-2))
     epsilon = certified.worst - 0.005
@@ -167,7 +167,7 @@ def test_what_curves_cannot_certify_is_verified(sample):
 
 
 @pytest.mark.long
-def test_the_three_other_answers(sample):
+def test_certified_refuted_and_undecided_verdicts(sample):
     noise = [DiscreteGaussianNoise(10.0)] * 3
     worst = temporal_leakage(sample, noise, accounting=ApproximateDP(1e-2)).worst
     sure = verify_leakage(sample, noise, delta=1e-2, epsilon=worst + 0.01, draws=2_000)
@@ -179,7 +179,7 @@ def test_the_three_other_answers(sample):
     assert hasty.draws.sum() < 10_000_000
 
 
-def test_what_is_refused(sample):
+def test_invalid_arguments_are_refused(sample):
     noise = [GaussianNoise(10.0, sensitivity=1.0)] * 2
     with pytest.raises(BudgetError, match="adds to delta"):
         verify_leakage(sample, noise, delta=1e-6, epsilon=1.0, failure=1e-5)

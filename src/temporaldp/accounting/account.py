@@ -100,9 +100,10 @@ class Account:
         return self._spent if step >= self._n_unread else self.spent
 
     def methods(self, following: Any = None) -> list[Group]:
-        """The methods, and the users of each. Under approximate DP the grid depends on the first release.
+        """Return the accounting methods, with the users of each.
 
-        That is `following` if nothing was spent yet; nothing is kept then.
+        Under approximate DP the grid depends on the first release: `following`, if nothing was spent yet. The result is
+        then not stored.
         """
         if self._methods is not None:
             return self._methods
@@ -180,12 +181,12 @@ class Account:
         return self._countable(given) if self.delta else checked_budget(given, self.accounting)
 
     def require_steps(self, n_steps: int) -> None:
-        """Raise `BudgetError` unless this number of steps is left."""
+        """Raise `BudgetError` unless `n_steps` further steps are left."""
         if self.is_over:
-            raise BudgetError(f"step {len(self) - 1} was declared the last, and used what later ones would need")
+            raise BudgetError(f"step {len(self) - 1} was declared the last and used the reserve of later steps")
         left = n_steps if self.horizon is None else self.horizon - len(self)
         if left == 0:
-            raise BudgetError(f"all {self.horizon} steps of the horizon are over; nothing may follow")
+            raise BudgetError(f"all {self.horizon} steps of the horizon are over; no step may follow")
         if left < n_steps:
             raise BudgetError(f"{n_steps} budgets, but only {left} of the horizon's {self.horizon} steps are left")
 

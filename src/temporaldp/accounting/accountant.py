@@ -16,7 +16,7 @@ from temporaldp.accounting.protocol import Accounting, budgets, listed, require_
 from temporaldp.accounting.series import LeakageSeries, series_of, temporal_leakage
 from temporaldp.correlation import Adversaries, Population
 from temporaldp.errors import BudgetError
-from temporaldp.values import REPLACE_ONE, FloatArray, checked_relation, positive, read_only, whole_number
+from temporaldp.values import REPLACE_ONE, FloatArray, checked_relation, plural, positive, read_only, whole_number
 
 
 class TemporalAccountant:
@@ -151,7 +151,7 @@ class TemporalAccountant:
     def __repr__(self) -> str:
         kind = "odometer" if self.alpha is None else f"alpha = {self.alpha:g}"
         kind += f", delta = {self._account.delta:g}" if self._account.delta else ""
-        steps = f"{len(self)} step{'' if len(self) == 1 else 's'}" + (f" of {self.horizon}" if self.horizon else "")
+        steps = plural(len(self), "step") + (f" of {self.horizon}" if self.horizon else "")
         with self._lock:
             total, time, user = self._account.worst()
         where = f", worst {total:.6g} nats at step {time}" + (f" for {user!r}" if user is not None else "")

@@ -22,7 +22,10 @@ LEAST_SHARE = 1e-9
 
 
 def bisected(holds: Callable[[float], bool], low: float, high: float, close: float, *, most: int = 60) -> float:
-    """The largest number found from `low`, which holds, to `high`, by at most `most` bisections; `close` is relative."""
+    """Return the largest number between `low` and `high` that was found to satisfy `holds`, by bisection.
+
+    `low` satisfies it. The search ends at a relative distance of `close`, or after `most` bisections.
+    """
     for _ in range(most):
         if high - low <= close * high:
             break

@@ -190,7 +190,7 @@ def refusal(
     *,
     last: bool,
 ) -> LeakageBudgetError:
-    """The error that explains why `epsilon` cannot be spent next; `user` is one whose filter refuses it.
+    """Return the error that explains why `epsilon` cannot be spent next.
 
     Parameters
     ----------
@@ -199,8 +199,11 @@ def refusal(
     method : Accounting
         Accounting method of the user.
     user, name : Adversary, str or None
+        User whose filter refuses the budget.
     spent : sequence of float
+        Budgets of all earlier steps.
     epsilon : float
+        Requested budget, in nats.
     last : bool
         Whether no step follows.
     """

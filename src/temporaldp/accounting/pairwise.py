@@ -85,7 +85,7 @@ class PairwiseAccounting(StepwiseAccounting[Arrived]):
         self.distances = self._paper.distances
 
     def document(self) -> dict[str, Any]:
-        """The name, and the distances if there are some, in the order of the states."""
+        """Return the name and, if there are any, the distances in the order of the states."""
         return self._paper.document() | {"method": self.name}
 
     def promised(self, releases: FloatArray) -> FloatArray:

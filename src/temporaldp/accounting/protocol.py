@@ -174,7 +174,7 @@ class OnlineState(Protocol):
 
 
 class Odometer(OnlineState, Protocol):
-    """The leakage so far about one user, updated release by release."""
+    """Leakage so far about one user, updated after each release."""
 
     def __copy__(self) -> Self:
         """Return an independent odometer with the same past."""
@@ -287,16 +287,16 @@ class Accounting(ABC, Generic[R, A]):
         Parameters
         ----------
         users : sequence of Adversary
-            All with the same states, and all or none of them with interval matrices.
+            Adversaries with the same states; all or none of them have interval matrices.
         releases : sequence
-            Known numbers or mechanisms; a grid of privacy losses depends on them.
+            Releases known in advance; a grid of privacy losses depends on them.
         online : bool
-            Whether releases come one after the other.
+            Whether releases are added one by one.
 
         Raises
         ------
         InputError
-            The method needs matrices that are known exactly.
+            The method does not support interval matrices.
         """
         if not self.takes_sets and any(user.is_uncertain for user in users):
             raise InputError(
@@ -482,7 +482,7 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
 
 
 def numbered(matrices: Iterable[Any]) -> tuple[list[Any], IntArray]:
-    """The different ones among some matrices, and the number of each matrix among those; -1 for None."""
+    """Return the distinct matrices, and the index of each matrix among them (-1 for None)."""
     each = list(matrices)
     different = {id(one): one for one in each if one is not None}
     numbers = {id(None): -1} | {key: number for number, key in enumerate(different)}

@@ -355,7 +355,7 @@ def _of_sequence(
         got = " and ".join(map(str, sorted(lengths))) or "none of them"
         raise BudgetError(
             f"expected the mechanism, the adversary's matrices and horizon to have one number of steps, got {got}; "
-            "give horizon=T where neither of the others has one"
+            "give horizon=T if neither of the others determines it"
         )
     (T,) = lengths
     users = population.over(T).users

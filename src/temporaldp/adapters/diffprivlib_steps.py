@@ -73,7 +73,7 @@ def _accountant_class() -> type:
         def step(self, epsilon: float, delta: float = 0.0) -> Iterator[BudgetAccountant]:
             """One step, paid for; inside it, this is the default accountant."""
             if self.open is not None:
-                raise BudgetError("a step is open already: what belongs to one step stands in one block")
+                raise BudgetError("a step is open already: put all queries of a step into one block")
             most = epsilon * ROUNDED_UP  # 0.1 + 0.05 is more than 0.15 by an ulp
             within = BudgetAccountant(epsilon=most, delta=delta)
             charge(self.temporal, over_moves(promise(most, delta=delta), self.moves))

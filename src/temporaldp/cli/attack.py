@@ -32,7 +32,7 @@ def attack(
 ) -> None:
     """Attack a finished release of your own, with the adversary's knowledge of all other users.
 
-    TRACES are the true data; the result is as secret as they are. Exit code 3: the guarantee is exceeded.
+    TRACES are the true data; the result is as confidential as they are. Exit code 3: the guarantee is exceeded.
     """
     settings = o.given(context).settings
     place = settings.report.released or settings.release.output

@@ -81,7 +81,7 @@ def audit(
 ) -> None:
     """Compute the leakage of a release that spends epsilon at every step.
 
-    TRACES may be left out where a correlation and --horizon are given.
+    TRACES may be omitted if a correlation and --horizon are given.
     """
     settings = o.given(context).settings
     privacy, verification = settings.privacy, settings.verification

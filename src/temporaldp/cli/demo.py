@@ -62,7 +62,7 @@ def demo(
 ) -> None:
     """Audit, plan, release, smooth and report on the bundled sample: 75 people as public history, 76 protected, 47 steps.
 
-    Writes two tables and a project file, and runs the commands that are printed, which may be repeated in that folder.
+    Writes two tables and a project file, then prints and runs commands that can be repeated in that folder.
     """
     try:
         output.mkdir(parents=True, exist_ok=True)

@@ -57,12 +57,14 @@ def deployment(
         ),
     ] = None,
     deployment_horizon: Annotated[
-        int | None, o.option("--horizon", help="Number of steps (default: those of a year).", metavar="T")
+        int | None, o.option("--horizon", help="Number of steps (default: one year).", metavar="T")
     ] = None,
     deployment_unit: Annotated[
         str | None,
         o.option(
-            "--unit", help="What a change of state is in units of the promise.", metavar="replace-one|add-or-remove|..."
+            "--unit",
+            help="How a change of state counts in units of the guarantee.",
+            metavar="replace-one|add-or-remove|...",
         ),
     ] = None,
     deployment_tables: Annotated[

@@ -28,9 +28,9 @@ def init(
     ] = False,
     overwrite: o.OverwriteOption = False,
 ) -> None:
-    """Look at a table and write a commented project file: columns, steps, states, level.
+    """Inspect a table and write a commented project file with its columns, steps, states and level.
 
-    The other commands read temporaldp.toml of the working directory. Look through it before you publish.
+    The other commands read temporaldp.toml in the working directory. Review it before you publish.
     """
     from temporaldp.project.document import json_schema
     from temporaldp.project.proposal import propose

@@ -39,7 +39,7 @@ from temporaldp.report.sentences import (
     steps,
     sustainable,
 )
-from temporaldp.values import REPLACE_PERSON
+from temporaldp.values import REPLACE_PERSON, plural
 
 app = typer.Typer(help="Inspect, verify and maintain the ledger of a release.", no_args_is_help=True)
 
@@ -49,7 +49,7 @@ LAST_ROWS = 10
 
 ReleaseOption: TypeAlias = Annotated[
     str,
-    typer.Option("--release", metavar="ID", help="A release of a service, whose store LEDGER is.", show_default=False),
+    typer.Option("--release", metavar="ID", help="Release of a service; LEDGER is its store.", show_default=False),
 ]
 
 TERMS = ("alpha", "accounting", "delta", "noise", "plan")
@@ -60,10 +60,10 @@ TERMS = ("alpha", "accounting", "delta", "noise", "plan")
 def show(
     place: o.LedgerArgument = None,
     release: ReleaseOption = LEDGER,
-    every_row: Annotated[bool, typer.Option("--all", help="Every step instead of the last ten.")] = False,
+    every_row: Annotated[bool, typer.Option("--all", help="Show every step instead of the last ten.")] = False,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Print the terms of the release, what was spent, and the leakage. Published counts are not printed."""
+    """Print the terms of a release, its spent budget and its leakage, but no published counts."""
     with Ledger(o.place_of(place), release) as ledger:
         if as_json:
             say_json(_document(ledger))
@@ -86,14 +86,14 @@ def verify(
         str | None,
         typer.Option(
             "--head",
-            help="A head that was noted earlier, 12 digits or more: the ledger must contain it.",
+            help="Head noted earlier (at least 12 digits); the ledger must contain it.",
             show_default=False,
         ),
     ] = None,
     release: ReleaseOption = LEDGER,
     as_json: o.JsonOption = False,
 ) -> None:
-    """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if one was changed or cut off."""
+    """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if any was changed or removed."""
     with Ledger(o.place_of(place), release) as ledger:
         ledger.verify(head=head)
         if as_json:
@@ -196,7 +196,8 @@ def _renewed_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
 @app.command("backup")
 def backup(
     output: Annotated[
-        Path, o.option("--output", "-o", help="Where to write the copy; no file is ever replaced.", metavar="FILE")
+        Path,
+        o.option("--output", "-o", help="Where to write the copy; an existing file is never replaced.", metavar="FILE"),
     ],
     place: o.LedgerArgument = None,
 ) -> None:
@@ -311,7 +312,7 @@ def _enforced_by(known: dict[str, Any]) -> str:
     if known["correlations"] is not None:
         users = len(known["correlations"]["users"])
         what = "an odometer of all epochs" if "renewal" in known else "an accountant"
-        parts.append(f"{what} ({users} correlation{'s' if users > 1 else ''})")
+        parts.append(f"{what} ({plural(users, 'correlation')})")
     if known["plan"] is not None:
         parts.append(f"a plan (digest {known['plan'][:12]}){', renewed' if 'renewal' in known else ''}")
     if known["horizon"] is not None:

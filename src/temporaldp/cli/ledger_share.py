@@ -41,7 +41,7 @@ def share(
         bool,
         o.option(
             "--independent",
-            help="Assume that the tables are independent, instead of estimating their joint correlation. Where they are not, "
+            help="Assume that the tables are independent, instead of estimating their joint correlation. If they are not, "
             "leakage is underestimated.",
         ),
     ] = False,

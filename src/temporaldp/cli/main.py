@@ -68,8 +68,8 @@ app = typer.Typer(
     name="temporaldp",
     cls=Commands,
     help="Differential privacy under temporal correlations: audit a release, plan its budgets, publish, report.",
-    epilog="Exit codes: 0 done; 2 bad input, nothing was written; 3 the level is not satisfied or cannot be; "
-    "or the budget is used up; 4 a ledger cannot be read, written or trusted; 5 data came too late to be released.",
+    epilog="Exit codes: 0 success; 2 invalid input, nothing was written; 3 the level is not or cannot be satisfied, "
+    "or the budget is used up; 4 a ledger cannot be read, written or trusted; 5 the data are too late to be released.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -65,7 +65,9 @@ LedgerArgument: TypeAlias = Annotated[
 ]
 TracesArgument: TypeAlias = Annotated[
     Path | None,
-    typer.Argument(metavar="TRACES", show_default=False, help="CSV or Parquet file, folder or pattern; or text."),
+    typer.Argument(
+        metavar="TRACES", show_default=False, help="CSV or Parquet file, folder or pattern; or a text file."
+    ),
 ]
 ProjectOption: TypeAlias = Annotated[
     Path | None, option("--project", help="Project file; default: temporaldp.toml, if it exists.", metavar="FILE")

@@ -65,7 +65,7 @@ def say(*sentences: str | None) -> None:
 
 
 def facts(title: str, rows: Iterable[tuple[str, str | None]]) -> None:
-    """A title and lines of name and value; those without a value are left out."""
+    """Print a title and a table of names and values; rows without a value are omitted."""
     table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False)
     table.add_column(style="dim")
     table.add_column(overflow="fold")

@@ -41,8 +41,8 @@ def report(
 ) -> None:
     """Write one self-contained HTML page: the guarantee in words, reasons, assumptions, figures, numbers.
 
-    A report is about a ledger (--ledger), a plan (--plan, with --released what was published) or an epsilon (--epsilon). Of
-    these, what the command line names comes before the project file, in which a ledger comes first.
+    A report is about a ledger (--ledger), a plan (--plan; published counts: --released) or an epsilon (--epsilon). Options
+    take precedence over the project file; within the file, a ledger takes precedence.
     """
     named = {"epsilon": privacy_epsilon, "plan": release_plan, "ledger": release_ledger}
     given = {name for name, value in named.items() if value is not None}

@@ -1,4 +1,4 @@
-"""`temporaldp serve`: the page, and releases behind HTTP."""
+"""`temporaldp serve`: the page, and releases over HTTP."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def serve(
     page: Annotated[
         bool, typer.Option("--page", help="Also serve the page beside a --store, to browsers with a token.")
     ] = False,
-    log: Annotated[bool, typer.Option("--log", help="A line of JSON on standard error for every request.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Log every request as a line of JSON to standard error.")] = False,
     no_browser: Annotated[bool, typer.Option("--no-browser", help="Do not open the page.")] = False,
 ) -> None:
-    """Serve the page or, with a store, releases behind HTTP, until stopped (Ctrl-C, SIGTERM)."""
+    """Serve the page or, with a store, releases over HTTP, until stopped (Ctrl-C, SIGTERM)."""
     with needing("serve"):
         from temporaldp.serve.application import LOCAL_HOSTS, create_app
         from temporaldp.serve.server import serve as run

@@ -249,7 +249,7 @@ class _Mixture:
     mu: FloatArray
 
     def delta(self, epsilons: FloatArray, sigmas: FloatArray) -> FloatArray:
-        """Delta of each pair at its epsilon and its standard deviation of the noise, an upper bound; shapes (P,)."""
+        """Return an upper bound of the delta of each pair, at its epsilon and standard deviation of noise; shapes (P,)."""
         deltas = np.zeros(len(epsilons))
         sides = (self.past.weights, self.past.shifts, self.future.weights, self.future.shifts)
         add_gaussian_deltas(*sides, self.mu, epsilons, sigmas, deltas)

@@ -75,7 +75,7 @@ class MatrixMechanism(SequenceMechanism):
         if not all(LEAST_SCALE <= scale <= 1.0 / LEAST_SCALE for scale in (np.abs(self.matrix).max(), self.sigma)):
             raise InputError(
                 f"expected the largest entry of the matrix and sigma from {LEAST_SCALE:g} to {1.0 / LEAST_SCALE:g}, got "
-                f"{np.abs(self.matrix).max():g} and {self.sigma:g}; scale both alike"
+                f"{np.abs(self.matrix).max():g} and {self.sigma:g}; rescale both by one factor"
             )
         if np.linalg.matrix_rank(self.matrix) < self.matrix.shape[1]:
             raise InputError(
@@ -88,14 +88,14 @@ class MatrixMechanism(SequenceMechanism):
 
     @classmethod
     def independent(cls, n_steps: int, sigma: float) -> MatrixMechanism:
-        """Fresh noise on the histogram of every step."""
+        """Return the mechanism that adds independent noise to the histogram of every step."""
         return cls.banded(n_steps, [1.0], sigma)
 
     @classmethod
     def tree(cls, n_steps: int, sigma: float) -> MatrixMechanism:
-        """Noise on the sums of blocks of 1, 2, 4, ... steps (Dwork et al., STOC 2010; Chan, Shi and Song, 2011).
+        """Return the mechanism that adds noise to sums of 1, 2, 4, ... steps (Dwork et al., STOC 2010; Chan et al., 2011).
 
-        The last block of each length is cut off at the last step, so that every column has the same norm.
+        The last block of each length is truncated at the last step, so that every column has the same norm.
         """
         T = whole_number(n_steps, "n_steps", least=1)
         steps = np.arange(T)

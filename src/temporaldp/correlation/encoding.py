@@ -28,7 +28,7 @@ from temporaldp.correlation.relations import (
 from temporaldp.correlation.states import in_order, listed, printable, state_names
 from temporaldp.correlation.times import Times, TimesOf, ordered_times
 from temporaldp.errors import StateError, TraceError
-from temporaldp.values import BoolArray, IntArray
+from temporaldp.values import BoolArray, IntArray, plural
 
 MOST_GROUPS = 5_000_000
 """Different pairs of a time and a state: more are not states on a grid of times, and their table would not fit in memory."""
@@ -165,9 +165,7 @@ def encoded(
 
 
 def _no_value(label: str, place: str, entry: object, n: int, advice: str) -> TraceError:
-    return TraceError(
-        f"column {label!r} has no value in {place} (got {entry!r}; {n} such cell{'' if n == 1 else 's'}); {advice}"
-    )
+    return TraceError(f"column {label!r} has no value in {place} (got {entry!r}; {plural(n, 'such cell')}); {advice}")
 
 
 def refuse_missing(traces: Rows, role: str) -> None:

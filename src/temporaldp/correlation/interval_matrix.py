@@ -83,7 +83,7 @@ class IntervalMatrix(Constant):
 
     @classmethod
     def around(cls, matrix: TransitionMatrix, *, width: float) -> IntervalMatrix:
-        """All matrices whose entries differ from those of `matrix` by at most `width`.
+        """Return the set of matrices whose entries differ from those of `matrix` by at most `width`.
 
         Examples
         --------

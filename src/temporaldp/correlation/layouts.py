@@ -25,7 +25,7 @@ def is_long(table: Table, time: str, state: str) -> bool:
         ((role, name),) = lacking.items()
         raise TraceError(
             f"there is a column {(state if role == 'time' else time)!r} but no column {name!r} (the "
-            f"{table.rows.kind} has {listed(table.header)}); name it with {_option(role)}, or say layout='wide' "
+            f"{table.rows.kind} has {listed(table.header)}); name it with {_option(role)}, or give layout='wide' "
             "(--set traces.layout=wide) if every other column is a step"
         )
     return not lacking
@@ -113,8 +113,8 @@ def _header_times(table: Table, steps: Sequence[str], *, sort: bool) -> Times:
         if odd := unlike_the_others(steps):
             like = next(step for step in steps if step not in odd)
             raise TraceError(
-                f"column {listed(odd)} is named unlike the others ({like!r}), as if it were no step; every column but "
-                "that of users is one: leave it out of the table, or name all steps alike"
+                f"column {listed(odd)} is named unlike the others ({like!r}) and may not be a step; every column except "
+                "that of users must be one: drop it, or name all steps in the same way"
             )
         return Times(tuple(steps), np.arange(len(steps)), np.ones(len(steps) - 1, dtype=bool), None)
     if times.labels != tuple(steps) and not sort:

@@ -129,7 +129,7 @@ class Constant(Correlation):
         return Changing((self,), (0,)).changed(transition, matrix)  # type: ignore[arg-type]
 
     def at(self, transition: int) -> Any:
-        """The matrix itself."""
+        """Return the matrix itself, which applies to every transition."""
         return self
 
     def mapped(self, change: Callable[[Any], Any]) -> Any:
@@ -177,7 +177,7 @@ class Several(Correlation):
 
 @dataclass(frozen=True, slots=True)
 class PerStep(Several):
-    """A matrix for each transition: T - 1 of them cover T steps.
+    """One matrix for each transition: T - 1 matrices cover T steps.
 
     Parameters
     ----------
@@ -279,7 +279,7 @@ class Periodic(Several):
         return {"each": [one.document() for one in self.matrices], "phase": self.phase}
 
     def at(self, transition: int) -> Matrix:
-        """The matrix of the transition's phase."""
+        """Return the matrix of the transition's phase."""
         return self.matrices[(self.phase + transition) % len(self.matrices)]
 
     def mapped(self, change: Callable[[Matrix], Matrix]) -> Periodic:
@@ -316,5 +316,5 @@ class Changing(Several):
         return f"changing at {self.starts}"
 
     def at(self, transition: int) -> Matrix:
-        """The matrix of the last change up to the transition."""
+        """Return the matrix of the last change up to the transition."""
         return self.matrices[bisect_right(self.starts, transition) - 1]

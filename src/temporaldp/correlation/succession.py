@@ -19,7 +19,7 @@ from temporaldp.correlation.counted import CountsByName
 from temporaldp.correlation.encoding import Encoded
 from temporaldp.correlation.relations import Arrow, Rows, distinct_entries, integers, text, values
 from temporaldp.errors import TraceError
-from temporaldp.values import IntArray
+from temporaldp.values import IntArray, plural
 
 
 class Between(Enum):
@@ -52,7 +52,7 @@ class Counting:
     n_links: int
 
     def cells(self, sums: Arrow) -> tuple[IntArray, NDArray[np.intp]]:
-        """From, to and number, shape (3, m), and the row of the sums of each entry; entries add up."""
+        """Return transitions (from, to, count), shape (3, m), and the row of `sums` of each; repeated entries add up."""
         found = {name: integers(sums, name) for name in sums.column_names if name != "whose"}
         before, after = found["s_before"], found["s"]
         if self.between is Between.UNKNOWN:
@@ -87,7 +87,7 @@ class Counting:
 
 
 def ordered(rows: Rows, order: str) -> Rows:
-    """Every row with the time, state (-1 if there is none) and number of the previous row of the same person."""
+    """Return every row with the time, state (-1 if there is none) and row number of the person's previous row."""
     return rows.then(
         f"SELECT {rows.identity}, t, s, came, stays, lag(t) OVER w AS t_before, lag(s, 1, -1) OVER w AS s_before, "
         f"lag(row) OVER w AS row_before FROM rows WINDOW w AS (PARTITION BY user ORDER BY {order})"
@@ -139,7 +139,7 @@ def _repetition(found: Encoded, n: int) -> TraceError:
         where = f"{_joined(rows.place(first['row_before']), rows.place(first['row']))}: {where}"
     return TraceError(
         f"user {first['name'].strip()!r} has two states at time {found.label(first['t'])!r} ({where}); "
-        f"{n} such repetition{'' if n == 1 else 's'}; keep one row per user and time"
+        f"{plural(n, 'such repetition')}; keep one row per user and time"
     )
 
 

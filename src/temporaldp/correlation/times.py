@@ -41,12 +41,12 @@ TimesOf: TypeAlias = Callable[[NDArray[Any]], Times]
 
 
 def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -> Times:
-    """Order a column of whole numbers, decimals, dates or timestamps; a mixture, or entries without an order, are refused.
+    """Order a column of whole numbers, decimals, dates or timestamps.
 
-    `place` returns the first row of the table that contains an entry, for error messages.
+    A mixture of these, or an entry without an order, is refused; `place` returns the first row with an entry, for the message.
 
-    One step is the smallest distance between two distinct times; no transition crosses a larger one, a gap. Accounting treats
-    a gap as one step, which is an upper bound: a matrix power leaks no more than the matrix.
+    One step is the smallest difference between two times. A larger difference is a gap, which no transition crosses.
+    Accounting treats a gap as one step, which is an upper bound: a matrix power leaks no more than the matrix.
     """
     values, codes = np.unique(_in_months(comparable(column, name, place)), return_inverse=True)
     labels = tuple(str(value) for value in values)

@@ -187,7 +187,7 @@ class TraceTable(Traces):
     def codes(self) -> NDArray[np.int32]:
         """Position of each person's state at each time, -1 for none, shape (n_users, n_times).
 
-        Four bytes for every person and time: for small tables.
+        The array takes four bytes per person and time, so use it for small tables only.
         """
         everything = self._found.rows.asked("SELECT user, t, s FROM rows")
         names = text(values(everything.column("user")))

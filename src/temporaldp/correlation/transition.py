@@ -38,21 +38,22 @@ class TransitionMatrix(Constant):
 
     A *forward* matrix holds ``Pr(l[t+1] = column | l[t] = row)``, a *backward* matrix
     ``Pr(l[t-1] = column | l[t] = row)``; the paper's Definition 3 (temporal correlations). The class is the same
-    for both: the direction is the place it takes in an `Adversary`.
+    for both: the argument of `Adversary` determines the direction.
 
     Parameters
     ----------
     probabilities : array_like, scipy.sparse matrix or TransitionMatrix, shape (n, n), n >= 2
-        Finite, 0 or at least 1e-290, every row summing to 1 within `ROW_SUM_TOLERANCE`. Copied in; sparse input stays
-        sparse. A table with names (pandas) is read by the names of its rows and columns, in whatever order they stand.
-        `numpy.asarray` of a `TransitionMatrix` gives its probabilities back, dense.
+        Entries are 0 or at least 1e-290, and every row sums to 1 within `ROW_SUM_TOLERANCE`. The input is copied; sparse
+        input stays sparse. A table with names (pandas) is read by its row and column names, in any order.
+        `numpy.asarray` of a `TransitionMatrix` returns its dense probabilities.
     states : sequence of n distinct names, optional
         Defaults to the names of the table's rows, or ``"0", "1", ...``. Other objects are named by ``str``.
 
     Raises
     ------
     MatrixError
-        Names the row, its sum and the tolerance, or the entry. Nothing is ever renormalised.
+        An entry or the sum of a row is invalid; the message names the entry, or the row, its sum and the tolerance. Rows are
+        never renormalised.
     StateError
         Names are missing, repeated, or not n.
 
@@ -225,7 +226,7 @@ class TransitionMatrix(Constant):
         return f"TransitionMatrix({kind}{self.n_states} states: {listed(self.states, 4)})"
 
     def plot(self, *, backward: bool = False, ax: Axes | None = None) -> Any:
-        """Draw the matrix as a map of greys, with numbers where they fit (needs Matplotlib).
+        """Draw the matrix as a greyscale image, with its entries if they fit (requires Matplotlib).
 
         Parameters
         ----------
@@ -237,7 +238,7 @@ class TransitionMatrix(Constant):
         Returns
         -------
         matplotlib.figure.Figure or matplotlib.axes.Axes
-            As of `LeakageSeries.plot`.
+            A new figure, or `ax`.
         """
         return draw(self, ax=ax, backward=backward)
 

@@ -124,7 +124,7 @@ class ReleasedHistograms(Table):
         Returns
         -------
         matplotlib.figure.Figure
-            As of `LeakageSeries.plot`.
+            A new figure, or `ax`.
         """
         return draw(self, true_counts=true_counts, smoothed=smoothed)
 
@@ -261,7 +261,9 @@ def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedH
             raise InputError(f"expected whole counts, got {count}")
         counts[time, state] = int(count)
     if len(counts) != len(times) * len(states) or not counts:
-        raise InputError(f"{len(counts)} rows do not make {len(times)} times of {len(states)} states")
+        raise InputError(
+            f"expected a row for each of {len(times)} times and {len(states)} states, got {len(counts)} rows"
+        )
     epsilons = np.array([spent[time] for time in times])
     return ReleasedHistograms(
         np.array([[counts[time, state] for state in states] for time in times], dtype=np.int64),

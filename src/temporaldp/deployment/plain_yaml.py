@@ -55,14 +55,15 @@ for kind, pattern in SCALARS.items():
 
 
 def read_plain_yaml(path: str | Path, what: str) -> dict[str, Any]:
-    """The one mapping that a YAML file holds.
+    """Read the single mapping of a YAML file.
 
     Raises
     ------
     MissingFileError
         There is no such file.
     InputError
-        It is too large, not YAML, has tags, anchors, aliases or repeated fields, is nested too deeply, or holds no mapping.
+        The file is too large, not YAML or not a mapping, is nested too deeply, or has tags, anchors, aliases or repeated
+        fields.
     """
     source = require_file(path, what)
     if source.stat().st_size > LARGEST_FILE:

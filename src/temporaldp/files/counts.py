@@ -112,7 +112,7 @@ class _Rows:
             self.counts = self.columns["count"].astype(np.int64)
 
     def positions(self, name: str, domain: tuple[str, ...]) -> IntArray:
-        """The positions of a column's states."""
+        """Return the position in `domain` of each state of a column."""
         place = {state: k for k, state in enumerate(domain)}
         words = self.columns[name]
         if unknown := in_order({word for word in words if word not in place}):

@@ -41,7 +41,7 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
-    """A plan as JSON values, with a digest that reveals changes."""
+    """Return a plan as JSON values, with a digest that detects changes."""
     own = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "leakage"}
     # Leakage of each step by itself; under a metric it differs from the budget.
     promised = plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]

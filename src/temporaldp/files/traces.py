@@ -57,23 +57,23 @@ def read_traces(
     ----------
     source : path, or a table
         ``.csv``, ``.tsv`` (also ``.gz``) or ``.parquet``, a pattern (``data/*.parquet``) or a folder of such files; anything
-        else is text with one person's sequence a line. Or a table: pandas, Polars (eager or lazy), PyArrow, a DuckDB relation,
-        a PySpark DataFrame.
+        else is text with one person's sequence per line. Or a table: pandas, Polars (eager or lazy), PyArrow, a DuckDB
+        relation, a PySpark DataFrame.
     layout : {"auto", "long", "wide", "sequences"}
         "long": one row per user and time, each user's rows in order of time. "wide": one row per user, one column per step,
         in order.
-        "sequences": one person a line, states separated by blanks. "auto": by suffix, then by column names.
+        "sequences": one person per line, states separated by blanks. "auto": by suffix, then by column names.
     user, time, state : str
         Column names of the long layout; `user` also of the wide one.
     by : str, optional
-        A column with the group that a person belongs to, such as a region.
+        Column with the group of each person, such as a region.
     states : sequence of names, optional
         The public domain, in this order; a state outside it is an error. Without it, the states that occur, sorted.
     step : str, optional
         Required length of one step, as in `.step` ("300 seconds", "1"); any other length is an error.
     delimiter : str, optional
-        Of CSV files (default: the most frequent of comma, semicolon, tab and bar outside of quotes in the first line) and of
-        sequences (default: blanks).
+        Delimiter of CSV files (default: the most frequent of comma, semicolon, tab and bar outside of quotes in the first
+        line) and of sequences (default: blanks).
     gaps : bool
         Whether a user may be missing at a time: an empty cell in the wide layout. (A missing row in the long layout, or a
         shorter line of a sequence, always means that the user was not observed.) Gaps are not bridged.
@@ -85,12 +85,12 @@ def read_traces(
         Name of a state of people without a row at a time: the number of present people is then protected like any other count,
         and only the number of all people is public.
     every : str, optional
-        The rows are events at irregular times: put them on a grid with steps of "15min", "1h", "1d", "1w" (or of a number, for
-        times that are numbers). The state of a user at a step is that of their last event up to it. Hours and shorter steps
+        Step of the grid on which rows that are events at irregular times are put: "15min", "1h", "1d", "1w" (or a number, for
+        numeric times). The state of a user at a step is that of their last event up to it. Hours and shorter steps
         are elapsed time; days and weeks are those of the clock in `timezone`, with its daylight saving.
     fill : {"last", "absent"}
         With `every`: the state of a user at a step with no event since the previous step. "last": the state of their last
-        event, from the first event on, and none before; it excludes `absent`. "absent": a state of its own, named by
+        event, from the first event on, and none before; it excludes `absent`. "absent": the state named by
         `absent`.
     timezone : str, optional
         With `every`: time zone of days, and of times without an offset, such as "Europe/Amsterdam".
@@ -228,7 +228,7 @@ def any_table(
         )
     if not paths:
         if layout == "sequences":
-            raise InputError("layout sequences is for text; a table is long or wide")
+            raise InputError("layout 'sequences' is for text files; a table is long or wide")
         return table_of(source), layout
     if not are_tables:
         if len(paths) > 1:

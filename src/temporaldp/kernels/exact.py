@@ -599,7 +599,7 @@ def largest(chains, worst, repeats, steps, lift, drop, limit, ceiling, static, s
 
 @inner_kernel
 def extremes(chain, first, last):
-    """The least and the largest spread of steps first .. last - 1."""
+    """Return the smallest and largest spread of steps first, ..., last - 1."""
     least, most = np.inf, 0.0
     for s in range(first, last):
         least, most = min(least, chain.spreads[s, 0]), max(most, chain.spreads[s, 0])
@@ -832,7 +832,7 @@ def population(
 
 @inner_kernel
 def set_shares(chains, static, shares):
-    """Shares of spreads that static bounds amount to, where nothing else is known of pairs."""
+    """Set shares to the static bound of each pair divided by the largest spread, at most 1."""
     for side in range(2):
         most = extremes(chains[side], 0, chains[side].spreads.shape[0])[1]
         for i in range(static.shape[1]):

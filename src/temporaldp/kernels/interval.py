@@ -96,7 +96,7 @@ def interval_profile(
 
 
 def row_extremes(low: FloatArray, high: FloatArray, sets: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Largest and smallest probability of each set in each row, shape (n, number of sets); `sets` holds zeros and ones."""
+    """Return the largest and smallest probability of each set in each row, shape (n, n_sets); `sets` has entries 0 and 1."""
     outside = 1.0 - sets
     largest = np.minimum(high @ sets.T, 1.0 - low @ outside.T)
     smallest = np.maximum(low @ sets.T, 1.0 - high @ outside.T)

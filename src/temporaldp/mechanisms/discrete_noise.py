@@ -92,8 +92,8 @@ class DiscreteGaussianNoise(Mechanism):
         _require_counts(self)
         if TAIL * self.scale > MOST_ATOMS:
             raise InputError(
-                f"expected a scale up to {MOST_ATOMS / TAIL:g}, got {self.scale:g}; so much noise is continuous for all "
-                "purposes: GaussianNoise"
+                f"expected a scale up to {MOST_ATOMS / TAIL:g}, got {self.scale:g}; for so much noise, use the "
+                "continuous GaussianNoise"
             )
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -134,13 +134,13 @@ def _of_event(mechanism: Any) -> Mechanisms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossDistribution(Mechanism):
-    """A pessimistic privacy loss distribution of dp-accounting for replacement; from `adapters.loss_distribution`."""
+    """Pessimistic privacy loss distribution of dp-accounting under replacement, made by `adapters.loss_distribution`."""
 
     distribution: Any
 
     @property
     def limit(self) -> float:
-        """Delta beyond which it hardly falls, and rounding errors of dp-accounting's sums dominate."""
+        """Delta at the end of the grid, beyond which rounding errors of dp-accounting's sums dominate."""
         return self._delta(self._reach) + LOST_IN_SUMS
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -63,7 +63,7 @@ class LikelihoodBox:
             k, m = int(np.argmax(self.low)), int(np.argmin(self.high))
             raise InputError(
                 f"expected intervals with a common point, got low[{k}] = {self.low[k]:g} above high[{m}] = {self.high[m]:g}: "
-                "an output must be able to say nothing; shift low and high of a state by the same amount"
+                "an uninformative output must be possible; shift low and high of a state by the same amount"
             )
 
     @classmethod

@@ -54,7 +54,7 @@ class Arrival:
         return _loss(self.d, self.x, level[None, :])
 
     def slopes(self, level: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """First and second derivative of L_h, shape (m, T - 1) each."""
+        """Return the first and second derivatives of L_h, shape (m, T - 1) each."""
         decay = np.maximum(np.exp(-level), SMALLEST_DECAY)[None, :]
         q = self.d + self.x
         above, below = q + (1.0 - q) * decay, self.d + (1.0 - self.d) * decay
@@ -74,7 +74,7 @@ class Arrival:
 
 
 def arrivals(users: list[Adversary], alpha: float) -> list[Arrival]:
-    """One arrival for each user and direction whose incoming leakage is not 0 at levels up to alpha."""
+    """Return one arrival for each user and direction with non-zero incoming leakage at levels up to alpha."""
     found = []
     for index, user in enumerate(users):
         for backward, known in ((True, user.backward), (False, user.forward)):

@@ -169,20 +169,22 @@ def least_noise(
     accounted: Callable[[FloatArray], LeakageSeries],
     n_spent: int = 0,
 ) -> FloatArray:
-    """Budgets of less noise than `start`, whose exact leakage exceeds alpha by at most `CLOSE`; a local optimum, not certified.
+    """Return budgets of less noise than `start`, a local optimum without a certificate.
+
+    Their exact leakage exceeds alpha by at most `CLOSE`.
 
     Parameters
     ----------
     users : list of Adversary
     alpha : float
     by : Measure
-        Over all T steps; steps of weight 0 get no budget, unless they are spent.
+        Objective over all T steps; steps of weight 0 get no budget unless theirs is already spent.
     start : array, shape (T,)
         Budgets that satisfy alpha.
     accounted : callable
-        The exact series of budgets, with one member for each user where there are several.
+        Function that returns the exact series of budgets, with one member per user if there are several.
     n_spent : int
-        The first steps' budgets are given and cannot change.
+        Number of first steps whose budgets are already spent.
     """
     free = by.weights > 0.0
     free[:n_spent] = False

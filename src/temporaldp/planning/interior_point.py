@@ -28,7 +28,7 @@ class Point(NamedTuple):
 
 
 class Program(Protocol):
-    """A loss of budgets that decreases in each of them, under constraints."""
+    """Minimisation, under constraints, of a loss that decreases in every budget."""
 
     def loss(self, x: FloatArray) -> float:
         """Value of the objective."""

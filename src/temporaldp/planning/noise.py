@@ -216,7 +216,7 @@ class _Calibration:
         return epsilon_of_one(histogram_profile(self.noise, scale), delta=self.delta)
 
     def method(self, coarser: int = 1, *, beyond: float = math.inf) -> ApproximateDP:
-        """The accounting method, on a grid that is `coarser` times as wide as the plan's."""
+        """Return the accounting method, on a grid that is `coarser` times as wide as that of the plan."""
         grid = coarser * planned_grid(self.request.alpha, pairwise=self.by_pairs)
         return ApproximateDP(self.delta, pairwise=self.by_pairs, grid=grid, beyond=beyond)
 

@@ -15,7 +15,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.errors import InputError
 from temporaldp.planning.budget import sustainable_budget
 from temporaldp.progress import progressed
-from temporaldp.values import FloatArray, compared_by_value, real_number
+from temporaldp.values import FloatArray, compared_by_value, plural, real_number
 
 
 @compared_by_value
@@ -46,10 +46,10 @@ class SharePlan:
     def sentence(self) -> str:
         """Limits of the plan, in words."""
         if not self.names:
-            return f"no person leaks more than {self.alpha:g} nat{'' if self.alpha == 1.0 else 's'}"
+            return f"no person leaks more than {plural(f'{self.alpha:g}', 'nat')}"
         left = math.ceil(1e6 * (1.0 - self.share)) / 1e4
         return (
-            f"{left:g} % of people ({len(self.names)}) leak more than {self.alpha:g} nat{'' if self.alpha == 1.0 else 's'} "
+            f"{left:g} % of people ({len(self.names)}) leak more than {plural(f'{self.alpha:g}', 'nat')} "
             "about some step: the plan does not satisfy the level for them"
         )
 

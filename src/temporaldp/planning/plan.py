@@ -239,7 +239,10 @@ class Plan(Table):
     def measurements(
         self, mechanism: Callable[[Any, float], Any], n_steps: int, *, start: int = 0
     ) -> list[Measurement]:
-        """The measurements of `n_steps` steps from step `start` on. Errors as for `require_mechanism` and `measurement`."""
+        """Return the measurements of `n_steps` steps from step `start` on.
+
+        Errors are those of `require_mechanism` and `measurement`.
+        """
         self.require_mechanism(mechanism)
         self.epsilons_for(n_steps, start=start)  # refuses what the plan is too short for
         return [self.measurement(mechanism, step) for step in range(start, start + n_steps)]

@@ -164,7 +164,7 @@ def _by_paper(
 def _checked(accountant: TemporalAccountant) -> tuple[float, int]:
     """Its alpha and the number of steps that are left."""
     if accountant.alpha is None or accountant.horizon is None:
-        raise InputError("expected an accountant with alpha and horizon, so that there is something to plan for")
+        raise InputError("expected an accountant with alpha and horizon, which determine the remaining plan")
     if accountant.reserve > 0.0:
         raise InputError(
             f"the accountant keeps {accountant.reserve:g} nats per step in reserve, which a plan for its last steps would "

@@ -99,7 +99,7 @@ class Request:
         return Source(self.population.states, provenance=origin.sentence, learning_epsilon=origin.epsilon)
 
     def by(self, accounting: Accounting[Any, Any]) -> Self:
-        """The request with another accounting method."""
+        """Return the request with another accounting method."""
         return replace(self, accounting=accounting)
 
     def methods(self) -> list[tuple[Accounting[Any, Any], list[Adversary]]]:

@@ -93,7 +93,7 @@ class Simulating:
         failure = 1e-3 * delta if self.failure is None else self.failure
         real_number(failure, "failure probability, which is part of delta,", gt=0.0, lt=delta, error=BudgetError)
         if horizon is None:
-            raise BudgetError("a simulation is of a number of steps: expected a horizon with verify")
+            raise BudgetError("expected a horizon with verify: a simulation has a finite number of steps")
         if self.seconds is not None and not self.seconds > 0.0:
             raise InputError(f"expected seconds > 0, got {self.seconds!r}")
         whole_number(self.draws, "draws", least=1)

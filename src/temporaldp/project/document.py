@@ -90,7 +90,7 @@ def _parsed(text: str, name: str) -> Document:
     for section, keys in found.items():
         if not isinstance(keys, dict):
             raise InputError(
-                f"{name}: expected sections with keys, such as [traces]; {section!r} stands outside of them"
+                f"{name}: expected sections with keys, such as [traces]; {section!r} is outside of a section"
             )
     return found
 

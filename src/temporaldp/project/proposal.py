@@ -25,6 +25,7 @@ from temporaldp.files.traces import any_table, named, source_name
 from temporaldp.project.document import DEFAULT_FILE
 from temporaldp.project.inputs import read
 from temporaldp.project.settings import Settings, TableSettings
+from temporaldp.values import plural
 
 if TYPE_CHECKING:
     from temporaldp.correlation.relations import Rows, Table
@@ -256,7 +257,7 @@ def _looked_long(path: Path, table: Table, looked: Looked, every: str | None) ->
         traces.n_users * traces.n_times,
     )
     looked.facts.insert(
-        0, f"Long: {_of(n, 'row')}, {_of(traces.n_users, 'user')}, {_of(traces.n_times, 'different time')}."
+        0, f"Long: {plural(n, 'row')}, {plural(traces.n_users, 'user')}, {plural(traces.n_times, 'different time')}."
     )
     if "every" in looked.settings:
         return looked
@@ -302,10 +303,6 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
         f"{f'{pairs} several states' if twice else 'rows are at odd times'}, so that they are read as events on a grid of "
         f"{every}: check traces.every, and traces.fill (last: the state stays until the next event; absent: it does not)"
     )
-
-
-def _of(n: int, what: str) -> str:
-    return f"{n} {what}" + ("" if n == 1 else "s")
 
 
 def _text(traces: Looked, past: Looked | None) -> str:

@@ -91,7 +91,7 @@ class ReleaseSetup:
 
 
 def setup_of(settings: Settings) -> ReleaseSetup:
-    """Return what satisfies the level of a release, and its data; without a ledger, a plan alone.
+    """Return the data of a release and the plan or accountant of its level; without a ledger, only a plan is possible.
 
     Raises
     ------
@@ -274,7 +274,7 @@ def public_correlation(
         raise InputError(
             "counts are smoothed by a public correlation: give --history FILE with other traces, --set correlation.file=FILE "
             "from `temporaldp learn`, or --set correlation.forward=FILE. It is not estimated from the released traces: that "
-            "would publish something about them outside of the guarantee"
+            "would reveal information about them outside of the guarantee"
         )
     return public_part(gather(settings, states, begun_at), same_start=settings.release.same_start)
 

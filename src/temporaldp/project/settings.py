@@ -309,11 +309,11 @@ class DeploymentSettings(Section):
     correlation: Path | None = Field(
         None, description="In place of stays: forward matrix (.csv), or both directions (.json)."
     )
-    horizon: Count | None = Field(None, description="Number of steps; those of a year by default.")
+    horizon: Count | None = Field(None, description="Number of steps; one year by default.")
     since: date | None = Field(None, description="In place of a horizon: first day.")
     until: date | None = Field(None, description="Last day (with since); today by default.")
     unit: Literal["replace-one", "add-or-remove", "binary-count", "category-histogram"] | None = Field(
-        None, description="What a change of state is in units of the promise; derived from the record by default."
+        None, description="How a change of state counts in units of the guarantee; derived from the record by default."
     )
     absent: str | None = Field(None, description="The state at which a user contributes nothing (add-or-remove).")
     contributions: Count | None = Field(None, description="Largest number of promised units in a step.")

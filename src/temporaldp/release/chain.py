@@ -115,7 +115,7 @@ Entry = TypeVar("Entry", LedgerRow, LedgerEvent)
 
 
 def canonical(document: Any) -> str:
-    """One spelling for equal JSON values."""
+    """Return the canonical JSON text of a value, the same for equal values."""
     return ENCODER.encode(document)
 
 

@@ -59,8 +59,8 @@ class FileDatabase(Database):
             # SQLite would replay it into the new file. The log of a ledger that another process has made is younger than that.
             if log.exists() and not self.exists():
                 raise LedgerError(
-                    f"cannot make the ledger {self.place}: {log.name} is left from one that was removed or moved; put that "
-                    "one back, or remove this file too if what it spent is to be forgotten"
+                    f"cannot create the ledger {self.place}: {log.name} is left from one that was removed or moved; restore "
+                    "that one, or remove this file too if the budget that it spent may be disregarded"
                 )
         usable = _file_errors(f"use the ledger {self.place}")
         with usable, suppress(FileExistsError), making(self._path) as temporary, self._translated():

@@ -75,7 +75,7 @@ class Guard(ABC):
 
     @abstractmethod
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """Measurement of the next step, at this position (of nothing if epsilon is 0); an error if the level forbids it."""
+        """Return the measurement of the step, empty if epsilon is 0; raise an error if the level does not permit it."""
 
     def begin(self, ledger: Ledger) -> None:
         """Prepare for the steps of a matching ledger: an accountant continues from its checkpoint.
@@ -171,7 +171,7 @@ class PlanGuard(Guard):
         }
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """Measurement of the next step of the plan."""
+        """Return the measurement of the next step of the plan."""
         return self._plan.measurement(mechanism, step, epsilon)
 
     def require_mechanism(self, mechanism: Mechanism) -> None:
@@ -229,7 +229,7 @@ class AccountantGuard(Guard):
         return usual if is_admitted else min(usual, self.accountant.remaining(last=last))
 
     def measurement(self, mechanism: Mechanism, step: int, epsilon: float | None, *, last: bool) -> Measurement:
-        """Measurement with the requested budget, if the accountant admits it."""
+        """Return the measurement with the requested budget, if the accountant admits it."""
         budget = self.next_epsilon(step, last=last) if epsilon is None else epsilon
         made = budget_measurement(mechanism, budget, step)
         self.accountant.check(made.epsilon, last=last)

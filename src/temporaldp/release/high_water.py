@@ -63,7 +63,7 @@ def require_mark(ledger: Ledger, mark: End | None, *, is_new: bool) -> None:
             ledger.place,
             f"this machine has written {mark.n_steps} steps to it, the last of which are missing or were changed: it is an "
             "older copy, was edited, or another ledger was used at this place. Restore one that holds every published step; "
-            f"if what they spent is to be forgotten, remove {mark_file(ledger.store)}",
+            f"if the budget that they spent may be disregarded, remove {mark_file(ledger.store)}",
         )
     warnings.warn(
         f"{ledger.place}: this machine has written {mark.n_steps} steps to another ledger at this place, which is missing. The "

@@ -97,7 +97,7 @@ def _assemble(
     """The published steps' counts, post-processed if asked."""
     published = [t for t, output in enumerate(outputs) if output is not None]
     if not published:
-        raise BudgetError("none of these steps was published, or has a budget to be")
+        raise BudgetError("none of these steps was published or has a budget")
     counts = np.stack([output for output in outputs if output is not None])
     if consistent:  # the number of people is public, and taken from the data at hand
         totals = trajectories.histogram().sum(axis=1).tolist()

@@ -74,8 +74,8 @@ def kept_correlations(ledger: Ledger, users: Sequence[str]) -> Population:
     text = ledger.store.kept(_name("correlations", sorted(users)))
     if text is None:
         raise LedgerError(
-            f"the matrices that {ledger.place} was accounted with are not kept in it: run the release once more with the "
-            "correlation that it had, which keeps them unless they vary with time (then nothing is adopted); then repeat this"
+            f"the matrices of {ledger.place} are not kept in it: run the release once more with the same correlation, which "
+            "keeps them unless they vary with time (these cannot be replaced), then repeat this command"
         )
     try:
         found = json.loads(text)

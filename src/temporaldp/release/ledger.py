@@ -117,7 +117,7 @@ class Ledger(Closing):
         if not store.exists():
             store.close()
             raise LedgerError(
-                f"there is no ledger at {store.place}; `ContinualRelease` or `temporaldp release` makes one, "
+                f"there is no ledger at {store.place}; `ContinualRelease` or `temporaldp release` creates one, "
                 "`temporaldp ledger share` one for several tables"
             )
         self._start(store)
@@ -249,7 +249,7 @@ class Ledger(Closing):
 
     @property
     def head(self) -> str:
-        """Hash of the last row, which stands for the whole chain."""
+        """Hash of the last row, which depends on all rows before it."""
         return self.end.head
 
     @property

@@ -272,7 +272,7 @@ def account_tables(ledger: Ledger, table: str) -> dict[str, Any]:
     tables: dict[str, Any] | None = ledger.configuration.get("tables")
     if tables is None:
         raise InputError(
-            f"{ledger.place} is not an account of several tables; `temporaldp ledger share` makes one, and a release of one "
+            f"{ledger.place} is not an account of several tables; `temporaldp ledger share` creates one, and a release of one "
             "table alone is asked for without the name of a table"
         )
     if table not in tables:

@@ -151,7 +151,7 @@ class Steps:
         return writer.append(row)
 
     def drawn(self, made: Measurement, data: Any) -> Any:
-        """The output of a mechanism, which may not release a step meanwhile; None where nothing is published."""
+        """Return the output of a mechanism, which must not release a step itself; None if nothing is published."""
         going_on = _Draw()
         self._draws.add(going_on)
         try:

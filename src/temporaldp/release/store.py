@@ -59,7 +59,7 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """A transaction that sees one moment."""
+        """Open a transaction that reads a consistent snapshot."""
         with self.database.reading() as connection:
             yield Transaction(connection, self.release, lock=False)
 

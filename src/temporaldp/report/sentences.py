@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.values import plural
+
 if TYPE_CHECKING:
     from temporaldp.accounting import Accounting, LeakageSupremum
     from temporaldp.counts import ReleasedHistograms
@@ -82,12 +84,7 @@ def upper(leakage: float) -> str:
 
 def nats(leakage: float) -> str:
     """An upper bound with its unit."""
-    return upper(leakage) if math.isinf(leakage) else with_unit(upper(leakage))
-
-
-def with_unit(shown: str) -> str:
-    """A printed number with its unit: 1 nat, 0.1 nats."""
-    return f"{shown} nat{'' if shown == '1' else 's'}"
+    return upper(leakage) if math.isinf(leakage) else plural(upper(leakage), "nat")
 
 
 def span(values: NDArray[np.float64], *, up: bool = False) -> str:
@@ -98,7 +95,7 @@ def span(values: NDArray[np.float64], *, up: bool = False) -> str:
 
 def steps(count: int) -> str:
     """1 step, 2 steps."""
-    return f"{count} step{'' if count == 1 else 's'}"
+    return plural(count, "step")
 
 
 def at_delta(delta: float) -> str:
@@ -167,7 +164,7 @@ def guarantee_line(alpha: float, delta: float) -> str:
     """The guarantee of a release in one line."""
     level = satisfied(alpha, delta)
     bound = level.partition("-DP_T")[0].strip("()").partition(",")[0]
-    return f"at most {with_unit(bound)}{at_delta(delta)} about any step ({level}), replace one person's state"
+    return f"at most {plural(bound, 'nat')}{at_delta(delta)} about any step ({level}), replace one person's state"
 
 
 def renewed_line(renewal: Renewal) -> str:

@@ -131,11 +131,14 @@ class Client(Closing):
         return self._post(f"/v1/releases/{release}/publish", body, key)
 
     def state(self, release: str, *, leakage: bool = False) -> dict[str, Any]:
-        """Return the definition of a release, the budgets spent, and the budget of the next step. Errors as for `spend`."""
+        """Return the definition of a release, the budgets spent and the budget of the next step.
+
+        Errors are those of `spend`.
+        """
         return self._get(f"/v1/releases/{release}", leakage=leakage)
 
     def steps(self, release: str, *, start: int = 0, limit: int = 100) -> list[dict[str, Any]]:
-        """Return the steps taken. Errors as for `spend`."""
+        """Return the steps taken. Errors are those of `spend`."""
         return list(self._get(f"/v1/releases/{release}/steps", start=start, limit=limit)["steps"])
 
     def verify(self, release: str, *, head: str | None = None) -> dict[str, Any]:

@@ -111,8 +111,8 @@ class ServedGuard(AccountantGuard):
             return Measurement(mechanism, budget, budget)
         if epsilon is None and self.horizon is not None:
             raise InputError(
-                "expected an epsilon: a release with a horizon has none that every step can spend. Plan them beforehand "
-                "(`temporaldp plan --horizon`), or ask what remains"
+                "expected an epsilon: a release with a horizon has no budget that every step can spend. Plan budgets "
+                "beforehand (`temporaldp plan --horizon`), or check what remains"
             )
         self.catch_up()
         return super().measurement(mechanism, step, epsilon, last=last)

@@ -121,7 +121,7 @@ def advance(state: FilterState | None, step: StepRelease, correlation: PublicCor
 
 
 def averaged(belief: Belief, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and variance of each count over the models, shape (n,) each."""
+    """Return the mean and variance of each count over the weighted models, shape (n,) each."""
     mean = weights @ belief.mean
     own = np.diagonal(belief.covariance, axis1=1, axis2=2)
     return mean, weights @ (np.maximum(own, 0.0) + np.square(belief.mean - mean))

@@ -31,7 +31,7 @@ class PublicCorrelation:
     """A correlation from a source that is declared public, or learned with differential privacy.
 
     What is published with it is post-processing and costs no privacy. A correlation that was learned from the protected traces
-    would publish something about them outside of the guarantee, and is refused unless its source is misstated.
+    would reveal information about them outside of the guarantee, and is refused unless its source is misstated.
 
     Parameters
     ----------
@@ -178,7 +178,7 @@ def _public(source: str | Source, states: tuple[str, ...]) -> Source:
         raise InputError(
             "expected a correlation that is public or learned with differential privacy, got one that was learned from the "
             "protected traces: counts "
-            f"smoothed by it would publish something about them outside of the guarantee. Instead, {WHERE_FROM}"
+            f"smoothed by it would reveal information about them outside of the guarantee. Instead, {WHERE_FROM}"
         )
     if not (found.provenance or "").strip():
         raise InputError(f"the origin of the correlation is not stated: give source=..., or {WHERE_FROM}")

@@ -121,7 +121,7 @@ class LeakageDistribution(Table):
         Returns
         -------
         matplotlib.figure.Figure or matplotlib.axes.Axes
-            As of `LeakageSeries.plot`.
+            A new figure, or `ax`.
         """
         return draw(self, ax=ax, level=level, groups=groups)
 

@@ -29,7 +29,7 @@ from temporaldp.mechanisms.simulation import drawn_noise
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.progress import progressed
 from temporaldp.studies.likelihoods import of_all_releases, of_one_release
-from temporaldp.values import FloatArray, IntArray, compared_by_value, copy_in, whole_number
+from temporaldp.values import FloatArray, IntArray, compared_by_value, copy_in, plural, whole_number
 
 THRESHOLDS = np.linspace(-1.5, 1.5, 121) * (1.0 - 1e-9)
 """Times the guarantee's epsilon, fixed before anything is seen. No test is sharper than the one just below 1, where scores are
@@ -103,7 +103,7 @@ class ReleaseAttack:
     def sentences(self) -> list[str]:
         """The result in sentences."""
         nats = f"{math.ceil(1e4 * self.epsilon) / 1e4:g}"
-        level = f"{nats} nat{'' if nats == '1' else 's'}" + (f" at delta {self.delta:g}" if self.delta else "")
+        level = plural(nats, "nat") + (f" at delta {self.delta:g}" if self.delta else "")
         at, found, most = 0.05, float(self.recognised(0.05)), float(self.allowed(0.05))
         sentences = [
             f"An attacker who knows the states of all other people, and asks which of two states a person had at a step, "

@@ -61,7 +61,7 @@ class OwnCurves:
 
     @classmethod
     def of(cls, evidence: LeakageCurves, release: Mechanisms, lowest: float, highest: float) -> OwnCurves:
-        """Interpolate between two epsilons."""
+        """Return the curves of a release, interpolated between two epsilons."""
         pairs = pairs_of(evidence).curves
         h, own = pairs.h / FINER, pairs.own(release)
         epsilons = np.arange(lowest, highest + h, h)

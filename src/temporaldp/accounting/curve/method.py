@@ -71,7 +71,7 @@ class CurveArrivals(NamedTuple):
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveLimits:
-    """The certificates of suprema at a delta, for a single user.
+    """Certificates of suprema under approximate DP, for a single user.
 
     Parameters
     ----------
@@ -82,9 +82,9 @@ class CurveLimits:
     pairs : tuple of two arrays, shape (n, n, K + 1), or None
         Backward and forward: deltas at epsilon = 0, grid, ... of each ordered pair, which a further step does not raise.
     grid : float
-        Distance of the grid of `pairs`, in nats.
+        Spacing of the grid of `pairs`, in nats.
     states : tuple of str
-        In the order of rows and columns of `pairs`.
+        Names of the rows and columns of `pairs`.
     """
 
     gap: float

@@ -77,7 +77,7 @@ class Releases:
 
     @property
     def widest(self) -> IntArray:
-        """The pair ``i n + j`` of states that each step's own output distinguishes best, shape (T,)."""
+        """Pair of states, as ``i n + j``, that the output of each step distinguishes best, shape (T,)."""
         if self.is_plain:
             return np.ones(len(self), np.int64)
         apart = self.lift[:, :, None] - self.drop[:, None, :] - np.diag(np.full(self.lift.shape[1], np.inf))

@@ -150,7 +150,7 @@ class Exact(Accounting[Releases, Any]):
         return Releases(epsilons[:, None] * self._unit.lift, epsilons[:, None] * self._unit.drop)
 
     def promised(self, releases: Releases) -> FloatArray:
-        """The largest log ratio of each box."""
+        """Return the epsilon of each release: the largest log ratio of its box, in nats."""
         return releases.width
 
     def arrivals(self, user: Adversary, side: Side, releases: Releases) -> ExactArrivals | None:

@@ -128,9 +128,9 @@ class ExactFilter(Filter):
         return cls(problem, tail, 0, past, np.zeros(0, np.int64), nothing)
 
     def adopted(self, adversary: Adversary) -> Self:
-        """Return the filter with another correlation from the next step on; without a reserve until `with_reserve`.
+        """Return the filter with another correlation from the next step on.
 
-        The steps so far keep their matrices; their incoming leakage and rollouts are kept.
+        It has no reserve until `with_reserve`. Earlier steps keep their matrices, incoming leakage and rollouts.
         """
         problem = self.problem.adopted(self.n_steps, adversary)
         past, tail = self.past.adopted(problem, problem.backward, self.n_steps), largest_close(problem, 0.0)

@@ -86,7 +86,7 @@ def infinite(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Cha
 
 
 def both_limits(past: Limit, future: Limit, release: Releases, ceiling: float) -> Limit:
-    """The supremum of TPL: the largest sum over pairs of incoming leakage through both directions and a step's own part."""
+    """Return the supremum of TPL: the largest sum over pairs of incoming leakage in both directions and a step's own part."""
     sides = [one.rollouts for one in (past, future) if one.rollouts]
     candidates = np.array([past.pair, future.pair])
     attained, proved, pair, _ = _largest(sides, release, math.inf, ceiling, candidates)

@@ -102,7 +102,7 @@ class IntervalSteps:
         return IntervalArrival(arrived_through(steps), steps)
 
     def leakage(self, past: IntervalArrival, release: float, future: IntervalArrival) -> float:
-        """The largest entry of the sum."""
+        """Return the largest leakage of any pair of states, in nats, rounded up."""
         return (float((past.pairs + future.pairs).max()) + release * self.distance) * SUM_ROUNDING
 
     def never_more(self, one: IntervalArrival, other: IntervalArrival) -> bool:

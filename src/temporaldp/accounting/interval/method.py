@@ -108,7 +108,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         releases: FloatArray,
         future: tuple[IntervalArrival, ...],
     ) -> PairwiseLeakage:
-        """Return the incoming leakage of every pair, beside the epsilon of the two states furthest apart."""
+        """Return the incoming leakage of every pair, and the epsilon between the two states furthest apart."""
         before, after = (tuple(one.pairs for one in arrived) for arrived in (past, future))
         return PairwiseLeakage(states, self.promised(releases), off_diagonal(len(states)), before, after)
 

@@ -107,7 +107,7 @@ class QuiltArrival:
 
 
 class QuiltSteps:
-    """One user's quilts; a `temporaldp.accounting.stepwise.Steps`."""
+    """Incoming leakage about one user by quilts; implements `temporaldp.accounting.stepwise.Steps`."""
 
     def __init__(self, user: Adversary) -> None:
         self._user = user

@@ -84,7 +84,7 @@ class LeakageQuestion(Question):
     step: int | None = Field(None, ge=0, description="The step whose observation is shown, from 0; default: the worst.")
 
     def answer(self) -> dict[str, Any]:
-        """Exact leakage and the paper's bound, pairs of states, one observation and the supremum."""
+        """Return the exact leakage and the paper's bound, pairs of states, a witness and the supremum."""
         adversary, epsilons = self.adversary(), [self.epsilon] * self.horizon
         series = temporal_leakage(adversary, epsilons)
         limits = leakage_supremum(adversary, self.epsilon)
@@ -105,7 +105,7 @@ class PlanQuestion(Question):
     alpha: float = Field(gt=0.0, le=100.0)
 
     def answer(self) -> dict[str, Any]:
-        """Budgets of every step, and their noise."""
+        """Return the budget of every step and the mean noise."""
         plan = plan_budget(self.adversary(), alpha=self.alpha, horizon=self.horizon)
         return {"epsilons": plan.epsilons, "noise": mean_absolute_noise(laplace_scales(plan.epsilons))}
 
@@ -114,7 +114,7 @@ class ConstantQuestion(PlanQuestion):
     """The largest constant budget that satisfies alpha."""
 
     def answer(self) -> dict[str, Any]:
-        """Budget of each step, a lower bound to 1e-8, and its noise."""
+        """Return the budget of each step, a lower bound within 1e-8, and its noise."""
         adversary = self.adversary()
         # alpha / T satisfies alpha whatever the correlation; more than alpha never does.
         safe = self.alpha / self.horizon * (1.0 - 1e-12)
@@ -131,7 +131,7 @@ class SweepQuestion(Question):
     epsilon: float = Field(gt=0.0, le=100.0)
 
     def answer(self) -> dict[str, Any]:
-        """Largest leakage of each chain, exact and by the paper's bound."""
+        """Return the largest leakage of each chain, exact and by the paper's bound."""
         chains = [self.model_copy(update={"stays": stays}).adversary() for stays in SWEEP]
         return {"stays": SWEEP} | {
             name: [temporal_leakage(one, [self.epsilon] * self.horizon, accounting=method).worst for one in chains]
@@ -150,7 +150,7 @@ class DeltaQuestion(Question):
     )
 
     def answer(self) -> dict[str, Any]:
-        """Leakage at every step, an upper bound: fast with one privacy curve for all pairs of states, or tighter."""
+        """Return an upper bound of leakage at every step: one privacy curve for all pairs (fast), or one for each (tight)."""
         release, adversary = histogram_profile(self.noise, self.scale), self.adversary()
         method = ApproximateDP(self.delta, pairwise=None if self.pairwise else False)
         series = temporal_leakage(adversary, [release] * self.horizon, accounting=method)
@@ -164,7 +164,7 @@ class NoiseQuestion(PlanQuestion):
     delta: float = Field(ge=1e-30, lt=1.0)
 
     def answer(self) -> dict[str, Any]:
-        """Scales of every step, and the mean absolute noise of a count."""
+        """Return the noise scale of every step and the mean absolute noise of a count."""
         plan = plan_noise(
             self.adversary(),
             alpha=self.alpha,

@@ -21,7 +21,10 @@ class FaultError(Exception):
 
 
 def work(questions: Connection, compiles: bool) -> None:
-    """Answer questions, with a limited address space if possible; on request, compile kernels after the first answer."""
+    """Answer questions in a worker process, with a limited address space where the platform supports it.
+
+    With `compiles`, compile the kernels after the first answer.
+    """
     if sys.platform != "win32":
         import resource
 
