@@ -166,31 +166,36 @@ def set_spread(chain, s, a):
 
 @inner_kernel
 def dense_through(data, base, n, g, out):
-    """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, few passes over `out`."""
+    """``out = g P`` for a dense P, the entries from `base` on. Eight rows at a time: few roundings, few passes over `out`.
+
+    Each row is an array of its own: LLVM uses whole registers only where it sees that no position is negative.
+    """
     for m in range(n):
         out[m] = 0.0
     whole = n - n % 8
     for k in range(0, whole, 8):
         a, b, c, d, e, f, h, i = g[k], g[k + 1], g[k + 2], g[k + 3], g[k + 4], g[k + 5], g[k + 6], g[k + 7]
         r = base + k * n
+        p, q, s, t = data[r : r + n], data[r + n : r + 2 * n], data[r + 2 * n : r + 3 * n], data[r + 3 * n : r + 4 * n]
+        r += 4 * n
+        u, v, w, x = data[r : r + n], data[r + n : r + 2 * n], data[r + 2 * n : r + 3 * n], data[r + 3 * n : r + 4 * n]
         for m in range(n):
-            left = (a * data[r + m] + b * data[r + n + m]) + (c * data[r + 2 * n + m] + d * data[r + 3 * n + m])
-            right = (e * data[r + 4 * n + m] + f * data[r + 5 * n + m]) + (
-                h * data[r + 6 * n + m] + i * data[r + 7 * n + m]
-            )
+            left = (a * p[m] + b * q[m]) + (c * s[m] + d * t[m])
+            right = (e * u[m] + f * v[m]) + (h * w[m] + i * x[m])
             out[m] += left + right
     if n - whole >= 4:
         a, b, c, d = g[whole], g[whole + 1], g[whole + 2], g[whole + 3]
         r = base + whole * n
+        p, q, s, t = data[r : r + n], data[r + n : r + 2 * n], data[r + 2 * n : r + 3 * n], data[r + 3 * n : r + 4 * n]
         for m in range(n):
-            left = a * data[r + m] + b * data[r + n + m]
-            out[m] += left + (c * data[r + 2 * n + m] + d * data[r + 3 * n + m])
+            left = a * p[m] + b * q[m]
+            out[m] += left + (c * s[m] + d * t[m])
         whole += 4
     for k in range(whole, n):
         a = g[k]
-        r = base + k * n
+        p = data[base + k * n : base + (k + 1) * n]
         for m in range(n):
-            out[m] += a * data[r + m]
+            out[m] += a * p[m]
 
 
 @inner_kernel
@@ -217,8 +222,9 @@ def read_row(chain, t, k, out):
         for e in range(chain.starts[at], chain.starts[at + 1]):
             out[chain.columns[e]] = chain.data[e]
     else:
+        row = chain.data[at * n : (at + 1) * n]
         for m in range(n):
-            out[m] = chain.data[at * n + m]
+            out[m] = row[m]
 
 
 @inner_kernel

@@ -39,10 +39,13 @@ TREE_STATES = 400
 """States up to which every pair keeps the tree of its shipment, 2 n^3 bytes (128 MB); with more, each search starts anew."""
 
 
-def no_trees(n_states: int) -> Trees:
-    """An array for the trees of all pairs, none of which is stored yet; empty for too many states."""
-    kept = n_states if n_states <= TREE_STATES else 0
-    return np.full((n_states, n_states, kept), -1, dtype=np.int16)
+def no_trees(n_states: int, n_rows: int | None = None) -> Trees:
+    """An array for the trees of all pairs of rows, none of which is stored yet; empty for too many states.
+
+    Default: as many rows as states.
+    """
+    kept, m = n_states if n_states <= TREE_STATES else 0, n_states if n_rows is None else n_rows
+    return np.full((m, m, kept), -1, dtype=np.int16)
 
 
 def off_diagonal(n_states: int) -> FloatArray:
@@ -59,24 +62,24 @@ def closed(metric: FloatArray) -> FloatArray:
 
 
 def lifted(rows: FloatArray, metric: FloatArray, profile: LeakageProfile, trees: Trees) -> FloatArray:
-    """K(metric) for all ordered pairs of rows, shape (n, n), zeros on the diagonal; in nats.
+    """K(metric) for all ordered pairs of rows, shape (m, m), zeros on the diagonal; in nats.
 
     Upper bounds, each certified by a shipment: usually ``8 n + 56 + 70 max(metric)`` ulps / 2 above the exact value;
     above ``profile.loss(metric.max())``, the bound for all pairs, by its rounding at most.
 
     Parameters
     ----------
-    rows : array, shape (n, n)
-        A transition matrix.
+    rows : array, shape (m, n)
+        A transition matrix, or its different rows.
     metric : array, shape (n, n)
         ``b(a, c) >= 0`` bounds the log ratio of the likelihoods of a and c; zeros on the diagonal. Where going through a third
         state is shorter, that counts.
     profile : LeakageProfile
         Of the same matrix.
-    trees : array, shape (n, n, n) or (n, n, 0)
+    trees : array, shape (m, m, n) or (m, m, 0)
         From `no_trees`. Used to start from, and left with the trees of this step.
     """
-    n, upper = len(rows), np.zeros((len(rows), len(rows)))
+    (m, n), upper = rows.shape, np.zeros((len(rows), len(rows)))
     level = float(metric.max())
     if level == 0.0 or len(profile) == 0:
         return upper
@@ -84,10 +87,10 @@ def lifted(rows: FloatArray, metric: FloatArray, profile: LeakageProfile, trees:
     rows, metric = np.array(rows, order="C"), closed(np.array(metric, order="C"))
     spread(
         lambda first, last: lift_rows(rows, metric, trees, first, last, upper),
-        n,
+        m,
         step=1,
         # Entries of a pass over pairs of rows that take as long as one state of one pair, for the choice of threads
-        work=600 * n**3,
+        work=600 * m**2 * n,
     )
     # Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this
     return np.minimum(upper, profile.loss(level) * (1.0 + 1e-15))
@@ -96,9 +99,9 @@ def lifted(rows: FloatArray, metric: FloatArray, profile: LeakageProfile, trees:
 @kernel
 def lift_rows(rows, metric, trees, first, last, upper):
     """Fill ``upper[i, j]`` for the rows first <= i < last; ``trees[i, j]`` is where the search for a pair starts and ended."""
-    n = rows.shape[0]
+    m, n = rows.shape
     for i in range(first, last):
-        for j in range(n):
+        for j in range(m):
             if (rows[i] == rows[j]).all():
                 continue
             states = np.flatnonzero((rows[i] > 0.0) | (rows[j] > 0.0))

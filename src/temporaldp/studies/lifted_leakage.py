@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from operator import itemgetter
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -100,26 +99,35 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
     hidden = Adversary(chain.backward, chain.forward)
     past, future = (MetricPrivacy(apart).arrivals(hidden, side, spent) for side in SIDES)
     shown = TransitionMatrix(chain.shares[chain.labels], chain.forward.states)
-    profile, trees = shown.leakage_profile(), no_trees(len(chain.labels))
-    temporal = np.empty(len(spent))
-    known: dict[tuple[int, int], float] = {}
+    profile, trees = shown.leakage_profile(), no_trees(len(chain.labels), len(chain.states))
+    bounds: list[FloatArray] = []  # of incoming leakage about each pair of states, at each step
+    known: dict[tuple[int, int], FloatArray] = {}
     for t, (before, after) in enumerate(zip(past, future, strict=True)):
         key = (id(before), id(after))
         if key not in known:
             progressed("leakage with a longer memory", t / len(spent))
-            together = before + after
-            known[key] = float(lifted(shown.dense(), together, profile, trees).max()) if together.any() else 0.0
-        temporal[t] = known[key] + spent[t]
-    best, pair = _ascent(chain, spent, int(np.argmax(temporal)))
+            known[key] = lifted(chain.shares, before + after, profile, trees)
+        bounds.append(known[key])
+    temporal = np.array([float(one.max()) for one in bounds]) + spent
+    worst = int(np.argmax(temporal))
+    best, pair = _ascent(chain, spent, worst, bounds[worst])
     return LiftedLeakage(spent, temporal, best, (chain.states[pair[0]], chain.states[pair[1]]))
 
 
-def _ascent(chain: LiftedChain, spent: FloatArray, t: int) -> tuple[float, tuple[int, int]]:
-    """Return the largest leakage about two states at step t that coordinate ascent finds, and these states."""
+def _ascent(chain: LiftedChain, spent: FloatArray, t: int, bounds: FloatArray) -> tuple[float, tuple[int, int]]:
+    """Return the largest leakage about two states at step t that coordinate ascent finds, and these states.
+
+    `bounds`, shape (n, n), are upper bounds of each pair's incoming leakage: pairs that cannot leak more are left out.
+    """
     past = _Side(chain.backward.dense(), chain.labels, spent[:t][::-1])
     future = _Side(chain.forward.dense(), chain.labels, spent[t + 1 :])
-    pairs = itertools.permutations(range(len(chain.states)), 2)
-    best, pair = max(((_ascend(past, future, chain.shares[[i, j]]), (i, j)) for i, j in pairs), key=itemgetter(0))
+    best, pair = -1.0, (0, 0)
+    for i, j in sorted(itertools.permutations(range(len(chain.states)), 2), key=lambda one: -bounds[one]):
+        if bounds[i, j] * (1.0 + 1e-9) < best:  # by more than the rounding of both
+            break
+        found = _ascend(past, future, chain.shares[[i, j]])
+        if found > best:
+            best, pair = found, (i, j)
     return best + float(spent[t]), pair
 
 
