@@ -249,7 +249,12 @@ def test_release_refuses_to_spend_twice(tmp_path, plan_file):
 
 @pytest.mark.long
 def test_report_of_a_claimed_level_and_of_an_invalid_plan(tmp_path, plan_file):
-    assert temporaldp("report", SAMPLE, "--epsilon", "0.1", "-o", tmp_path / "a.html").returncode == 0
+    page = tmp_path / "a.html"
+    shown = temporaldp("report", SAMPLE, "--epsilon", "0.1", "-o", page, "--json")
+    assert shown.returncode == 0 and page.is_file()
+    about = json.loads(shown.stdout)
+    assert about.pop("worst_leakage") == pytest.approx(0.6631762, abs=1e-7)
+    assert about == {"report": str(page), "alpha": None, "is_satisfied": None, "is_internal": True}
     assert "6.6 times as much" in (tmp_path / "a.html").read_text()
     stronger = TransitionMatrix(np.eye(5) * 0.99 + 0.002, load_sample().states)
     save_matrix(stronger, tmp_path / "m.csv")

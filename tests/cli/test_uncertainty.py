@@ -81,6 +81,12 @@ def test_learned_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
         assert result.returncode == 0, result.stderr
         assert "2 nats, for all states of a person together" in result.stdout
     assert learnt.read_bytes() == again.read_bytes()
+    about = as_json("learn", SAMPLE, *STATES, "--epsilon", 2, "--ledger", ledger, "-o", again)
+    assert (about["correlation"], about["epsilon"]) == (str(again), 2.0)
+    with learnt.open() as file:
+        matrix = json.load(file)["backward"]
+    widths = np.subtract(matrix["upper"], matrix["lower"])
+    assert about["backward_widths"] == pytest.approx([widths.min(), widths.max()], rel=1e-12)
     refusal = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 1, "--ledger", ledger, "-o", again)
     assert refusal.returncode == 4
     shown = temporaldp("plan", "--set", f"correlation.file={learnt}", "--alpha", 1, "--horizon", 2)

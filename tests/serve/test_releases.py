@@ -176,6 +176,13 @@ def test_a_release_is_a_ledger_for_those_who_have_the_database(service, tmp_path
     table = tmp_path / "steps.csv"
     assert temporaldp("ledger", "export", service.store, "--release", release, "-o", table).returncode == 0
     assert "2024-01-01" in table.read_text()
+    page = tmp_path / "report.html"
+    about = temporaldp("report", "--ledger", service.store, "--release", release, "-o", page, "--json")
+    assert about.returncode == 0, about.stderr
+    state = service.ask.get(f"/v1/releases/{release}?leakage=true", token=service.own).json
+    assert json.loads(about.stdout)["worst_leakage"] == pytest.approx(state["leakage"], rel=1e-12)
+    assert json.loads(about.stdout)["is_satisfied"] is True
+    assert "2024-01-01" in page.read_text()
     assert "never written" in refused("ledger", "show", service.store, code=4) or "://" in service.store
     assert "there is no ledger" in refused("ledger", "show", service.store, "--release", "0" * 32, code=4)
 

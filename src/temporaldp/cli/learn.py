@@ -9,7 +9,7 @@ import typer
 
 from temporaldp import Adversary, InputError, IntervalMatrix, learn_correlation, save_correlation
 from temporaldp.cli import options as o
-from temporaldp.cli.render import facts, warn, working
+from temporaldp.cli.render import facts, say_json, warn, working
 from temporaldp.cli.written import say_written
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import read_data
@@ -30,6 +30,7 @@ def learn(
         Path | None,
         o.option("--ledger", help="Ledger of this spend; a stored result is never drawn again.", metavar="FILE"),
     ] = None,
+    as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
 ) -> None:
@@ -61,27 +62,41 @@ def learn(
             "the list of states was taken from the traces, outside of the guarantee: give the public list "
             "(--set traces.states=A,B,C)"
         )
-    show_learned(adversary)
-    say_written(correlation=asked.output)
+    show_learned(adversary, asked.output, as_json=as_json)
 
 
-def show_learned(adversary: Adversary) -> None:
-    """Print the learned correlation."""
+def show_learned(adversary: Adversary, output: Path, *, as_json: bool = False) -> None:
+    """Print the learned correlation and its file; in JSON with the narrowest and the widest interval of each direction."""
     backward, forward = adversary.backward, adversary.forward
     assert isinstance(backward, IntervalMatrix)
     assert isinstance(forward, IntervalMatrix)
     widths = [matrix.upper - matrix.lower for matrix in (backward, forward)]
-    spread = [f"intervals {number(float(one.min()))} to {number(float(one.max()))} wide" for one in widths]
-    rows = [
-        ("backward", spread[0]),
-        ("forward", spread[1]),
-        ("spent", f"{number(backward.origin.epsilon, up=True)} nats, for all states of a person together"),
-        ("how", backward.origin.sentence),
-    ]
-    facts("Correlation learned with differential privacy", rows)
-    if min(one.min() for one in widths) > 0.5:
+    extremes = [[float(one.min()), float(one.max())] for one in widths]
+    spent, how = backward.origin.epsilon, backward.origin.sentence
+    if as_json:
+        say_json(
+            {
+                "correlation": output,
+                "epsilon": spent,
+                "backward_widths": extremes[0],
+                "forward_widths": extremes[1],
+                "how": how,
+            }
+        )
+    else:
+        spread = [f"intervals {number(low)} to {number(high)} wide" for low, high in extremes]
+        rows = [
+            ("backward", spread[0]),
+            ("forward", spread[1]),
+            ("spent", f"{number(spent, up=True)} nats, for all states of a person together"),
+            ("how", how),
+        ]
+        facts("Correlation learned with differential privacy", rows)
+    if min(low for low, _ in extremes) > 0.5:
         warn(
             "no interval is narrower than 1/2: plans will spend little more than alpha / T per step. More people, a larger "
             "--epsilon, or more transitions of each (--set learn.contributed=L) narrow them; learning again "
             "spends again"
         )
+    if not as_json:
+        say_written(correlation=output)

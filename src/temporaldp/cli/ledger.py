@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -47,11 +47,6 @@ app.command("share")(share)
 
 LAST_ROWS = 10
 
-ReleaseOption: TypeAlias = Annotated[
-    str,
-    typer.Option("--release", metavar="ID", help="Release of a service; LEDGER is its store.", show_default=False),
-]
-
 TERMS = ("alpha", "accounting", "delta", "noise", "plan")
 """Terms of the release that `verify` prints; the head covers them."""
 
@@ -59,7 +54,7 @@ TERMS = ("alpha", "accounting", "delta", "noise", "plan")
 @app.command("show")
 def show(
     place: o.LedgerArgument = None,
-    release: ReleaseOption = LEDGER,
+    release: o.ReleaseOption = LEDGER,
     every_row: Annotated[bool, typer.Option("--all", help="Show every step instead of the last ten.")] = False,
     as_json: o.JsonOption = False,
 ) -> None:
@@ -90,7 +85,7 @@ def verify(
             show_default=False,
         ),
     ] = None,
-    release: ReleaseOption = LEDGER,
+    release: o.ReleaseOption = LEDGER,
     as_json: o.JsonOption = False,
 ) -> None:
     """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if any was changed or removed."""
@@ -115,7 +110,7 @@ def export(
         Path, o.option("--output", "-o", help="Where to write every step (.parquet, .csv or .json).", metavar="FILE")
     ],
     place: o.LedgerArgument = None,
-    release: ReleaseOption = LEDGER,
+    release: o.ReleaseOption = LEDGER,
     overwrite: o.OverwriteOption = False,
 ) -> None:
     """Export every step with its time, budget or noise, leakage so far and output, as one table."""

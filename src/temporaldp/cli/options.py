@@ -99,5 +99,8 @@ BoundOption: TypeAlias = Annotated[
 FigureOption: TypeAlias = Annotated[
     Path | None, option("--figure", help="Draw a figure (.png or .svg).", metavar="FILE")
 ]
+ReleaseOption: TypeAlias = Annotated[
+    str, option("--release", help="Release of a service; the ledger is its store.", metavar="ID")
+]
 JsonOption: TypeAlias = Annotated[bool, option("--json", help="Print JSON instead of tables.")]
 OverwriteOption: TypeAlias = Annotated[bool, option("--overwrite", help="Replace an existing output.")]

@@ -9,12 +9,13 @@ import typer
 
 from temporaldp import InputError
 from temporaldp.cli import options as o
-from temporaldp.cli.render import warn, working
+from temporaldp.cli.render import say_json, warn, working
 from temporaldp.cli.written import say_written
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.evidence import reported, reported_ledger
 from temporaldp.project.inputs import absences
 from temporaldp.release.database import file_of
+from temporaldp.release.tables import LEDGER
 from temporaldp.report import write_report
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ def report(
     report_output: Annotated[
         Path | None, o.option("--output", "-o", help="Where to write the page (.html).", metavar="FILE")
     ] = None,
+    identifier: o.ReleaseOption = LEDGER,
     privacy_horizon: o.HorizonOption = None,
     privacy_bound: o.BoundOption = None,
+    as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
 ) -> None:
@@ -66,13 +69,21 @@ def report(
             )
         else:
             assigned = any(one.startswith(("correlation.", "history.")) for one in assignments or [])
-            evidence, inputs = reported_ledger(subject, is_other=history_path is not None or assigned)
+            evidence, inputs = reported_ledger(subject, identifier, is_other=history_path is not None or assigned)
     with working("drawing", writes=True):
         write_report(evidence, target, title=subject.report.title, step=subject.report.step)
     scarce, absent = (None, None) if inputs is None else (inputs.scarcity, absences(inputs.trajectories))
     internal = "the page is marked as internal: " + " ".join(evidence.internal) if evidence.internal else None
     warn(scarce, *evidence.warnings, absent, internal)
-    say_written(report=target)
+    if as_json:
+        leakage = {
+            "worst_leakage": evidence.leakage.worst,
+            "alpha": evidence.alpha,
+            "is_satisfied": evidence.is_satisfied,
+        }
+        say_json({"report": target, **leakage, "is_internal": bool(evidence.internal)})
+    else:
+        say_written(report=target)
     if evidence.is_satisfied is False:
         whose = "release" if evidence.plan is None else "plan"
         warn(f"the level of the {whose} is not satisfied against the adversary of this report; see the page")

@@ -140,8 +140,8 @@ def _reported_steps(horizon: int | None, shown: ReleasedHistograms | None, plan:
     return inputs.n_steps(planned if horizon is None else horizon)
 
 
-def reported_ledger(settings: Settings, *, is_other: bool) -> tuple[Evidence, Inputs | None]:
-    """Return the content of a report on a ledger, and what was read for it.
+def reported_ledger(settings: Settings, identifier: str, *, is_other: bool) -> tuple[Evidence, Inputs | None]:
+    """Return the content of a report on a ledger, or on a release of a service by its identifier, and what was read for it.
 
     It is against the ledger's own correlation, unless that is not stored or the settings give another one (`is_other`).
     """
@@ -149,7 +149,7 @@ def reported_ledger(settings: Settings, *, is_other: bool) -> tuple[Evidence, In
     assert release.ledger is not None
     if asked.true_counts:
         raise InputError("a report on a ledger shows only what was released: leave out report.true_counts")
-    with Ledger(release.ledger) as ledger:
+    with Ledger(release.ledger, identifier) as ledger:
         inputs, states = None, ledger.configuration["states"]
         if settings.has_correlation and (is_other or ledger.configuration["correlations"] is None):
             begun_at = ledger[0].time if len(ledger) else None

@@ -5,7 +5,7 @@ The schema is the same in the file of a ledger, in PostgreSQL and for a service.
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporaldp.errors import LedgerError
@@ -46,17 +46,14 @@ def tables() -> Tables:
     """The tables; columns of steps and events are in the order of the fields of `LedgerRow` and `LedgerEvent`."""
     sql = sqlalchemy()
     metadata = sql.MetaData()
-
-    def column(name: str, kind: Any = sql.Text, *, nullable: bool = False, **options: Any) -> Any:
-        return sql.Column(name, kind, autoincrement=False, nullable=nullable, **options)
-
+    column = partial(sql.Column, type_=sql.Text, autoincrement=False, nullable=False)
     return Tables(
         releases=sql.Table(
             "temporaldp_releases",
             metadata,
             column("release", primary_key=True),
             column("configuration"),
-            column("n_steps", sql.Integer),
+            column("n_steps", type_=sql.Integer),
             column("head"),
             column("mac", nullable=True),
             column("definition", nullable=True),
@@ -65,12 +62,12 @@ def tables() -> Tables:
             "temporaldp_steps",
             metadata,
             column("release", primary_key=True),
-            column("step", sql.Integer, primary_key=True),
+            column("step", type_=sql.Integer, primary_key=True),
             column("time"),
-            column("parameter", sql.Double),
-            column("epsilon", sql.Double),
-            column("leakage", sql.Double, nullable=True),
-            column("last", sql.Boolean),
+            column("parameter", type_=sql.Double),
+            column("epsilon", type_=sql.Double),
+            column("leakage", type_=sql.Double, nullable=True),
+            column("last", type_=sql.Boolean),
             column("output", nullable=True),
             column("digest", nullable=True),
             column("request_key", nullable=True),
@@ -82,8 +79,8 @@ def tables() -> Tables:
             "temporaldp_events",
             metadata,
             column("release", primary_key=True),
-            column("number", sql.Integer, primary_key=True),
-            column("step", sql.Integer),
+            column("number", type_=sql.Integer, primary_key=True),
+            column("step", type_=sql.Integer),
             *map(column, ("kind", "at", "by", "content", "hash")),
         ),
         kept=sql.Table(
@@ -100,9 +97,9 @@ def tables() -> Tables:
             column("release", nullable=True),
             column("role"),
             column("hash"),
-            column("made", sql.Double),
-            column("expires", sql.Double),
-            column("revoked", sql.Boolean),
+            column("made", type_=sql.Double),
+            column("expires", type_=sql.Double),
+            column("revoked", type_=sql.Boolean),
             column("note"),
         ),
     )

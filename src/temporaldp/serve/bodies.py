@@ -61,8 +61,7 @@ class BoundedRequest(Request):
     async def json(self) -> Any:
         """Return the document; 400 if it is not JSON, or has a name twice; models refuse NaN and infinity."""
         try:
-            text = (await self.body()).decode("utf-8")
-            return json.loads(text, object_pairs_hook=_unique)
+            return json.loads((await self.body()).decode("utf-8"), object_pairs_hook=_unique)
         except (ValueError, RecursionError) as error:
             raise HTTPException(400, f"expected JSON in UTF-8: {error}") from None
 

@@ -144,5 +144,4 @@ class Observed:
 
 def log_line(log: TextIO, **fields: Any) -> None:
     """Write a line of JSON with the time."""
-    line = {"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
-    print(json.dumps(line), file=log, flush=True)
+    print(json.dumps({"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}), file=log, flush=True)

@@ -34,6 +34,7 @@ from temporaldp.release.adopting import take_in
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import AccountantGuard
+from temporaldp.release.kept import keep_correlations
 from temporaldp.release.ledger import Ledger
 from temporaldp.release.outputs import as_text, from_text
 from temporaldp.release.step import StepRequest, Steps
@@ -80,7 +81,10 @@ class ServedGuard(AccountantGuard):
         self._largest_spent, self._rows_seen = 0.0, 0
 
     def begin(self, ledger: Ledger) -> None:
-        """Nothing to prepare: the definition, which is stored with the release, has what other guards keep."""
+        """Keep the matrices of a new release, for reports; the service itself reads them in the definition."""
+        if not len(ledger):
+            population = account_of(self.accountant).population
+            keep_correlations(ledger.store, population, ledger.configuration["correlations"]["salt"])
 
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
