@@ -55,6 +55,21 @@ def run(days, *arguments):
 
 
 @pytest.mark.long
+def test_ledger_commands_use_the_ledger_of_a_project_file(days):
+    run(days, "release", "morning.csv", *KNOWN, "-o", "morning.parquet")
+    (days / "settings").mkdir()
+    (days / "settings" / "sleep.toml").write_text('[release]\nledger = "../release.db"\n')
+    project = ("--project", "settings/sleep.toml")
+    assert json.loads(run(days, "ledger", "verify", *project, "--json").stdout)["steps"] == 10
+    assert len(json.loads(run(days, "ledger", "show", *project, "--json").stdout)["steps"]) == 10
+    run(days, "ledger", "export", *project, "-o", "steps.csv")
+    run(days, "ledger", "backup", *project, "-o", "copy.db")
+    with Ledger(days / "copy.db") as copy:
+        assert len(copy) == 10
+    assert "no ledger" in refused("ledger", "verify", "other.db", *project, cwd=days, code=4)
+
+
+@pytest.mark.long
 def test_release_of_several_days_resumes(days):
     first = json.loads(run(days, "release", "morning.csv", *EXACT, "-o", "morning.parquet", "--json").stdout)
     assert (first["ledger_steps"], first["new_steps"], first["steps"]) == (10, 10, 10)

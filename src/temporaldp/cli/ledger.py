@@ -57,9 +57,10 @@ def show(
     release: o.ReleaseOption = LEDGER,
     every_row: Annotated[bool, typer.Option("--all", help="Show every step instead of the last ten.")] = False,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
 ) -> None:
     """Print the terms of a release, its spent budget and its leakage, but no published counts."""
-    with Ledger(o.place_of(place), release) as ledger:
+    with Ledger(o.place_of(place, project), release) as ledger:
         if as_json:
             say_json(_document(ledger))
             return
@@ -87,9 +88,10 @@ def verify(
     ] = None,
     release: o.ReleaseOption = LEDGER,
     as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
 ) -> None:
     """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if any was changed or removed."""
-    with Ledger(o.place_of(place), release) as ledger:
+    with Ledger(o.place_of(place, project), release) as ledger:
         ledger.verify(head=head)
         if as_json:
             terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
@@ -112,10 +114,11 @@ def export(
     place: o.LedgerArgument = None,
     release: o.ReleaseOption = LEDGER,
     overwrite: o.OverwriteOption = False,
+    project: o.ProjectOption = None,
 ) -> None:
     """Export every step with its time, budget or noise, leakage so far and output, as one table."""
     export_suffix(output)
-    place = o.place_of(place)
+    place = o.place_of(place, project)
     require_places(output, reads=(file_of(place),), overwrite=overwrite)
     with Ledger(place, release) as ledger:
         export_ledger(ledger, output)
@@ -195,9 +198,10 @@ def backup(
         o.option("--output", "-o", help="Where to write the copy; an existing file is never replaced.", metavar="FILE"),
     ],
     place: o.LedgerArgument = None,
+    project: o.ProjectOption = None,
 ) -> None:
     """Copy an SQLite ledger consistently while a release runs, and verify the copy."""
-    with Ledger(o.place_of(place)) as ledger:
+    with Ledger(o.place_of(place, project)) as ledger:
         ledger.back_up(output)
     with Ledger(output) as copy:
         copy.verify()

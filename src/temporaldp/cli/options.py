@@ -50,11 +50,11 @@ def ledger_of(settings: Settings) -> str:
     return settings.release.ledger
 
 
-def place_of(place: str | None) -> str:
-    """Return the given ledger, or that of the project file of the working directory."""
+def place_of(place: str | None, project: Path | None) -> str:
+    """Return the given ledger, or that of the project file, by default of the working directory."""
     from temporaldp.project.document import read_settings
 
-    return place if place is not None else ledger_of(read_settings())
+    return place if place is not None else ledger_of(read_settings(project))
 
 
 LedgerArgument: TypeAlias = Annotated[
