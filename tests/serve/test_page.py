@@ -179,7 +179,7 @@ def test_columns_of_an_upload_can_be_chosen(ask):
     ("path", "change", "status"),
     [
         ("leakage", {"epsilon": -1.0}, 422),
-        ("leakage", {"epsilon": math.nan}, 400),
+        ("leakage", {"epsilon": math.nan}, 422),
         ("leakage", {"epsilon": 0.1, "forward": [[0.5, 0.6], [0.5, 0.5]]}, 422),
         ("leakage", {"epsilon": 0.1, "forward": [[1.0]]}, 422),
         ("leakage", {"epsilon": 0.1, "names": ["a", "a"]}, 422),

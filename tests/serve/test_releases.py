@@ -209,7 +209,12 @@ def test_two_servers_racing_spend_no_more_than_the_level(service):
     steps = service.steps(release)
     assert statuses.count(200) == len(steps) > 5 and statuses.count(409) == 60 - len(steps) > 0
     assert worst_leakage(ROWS, ROWS, [step["epsilon"] for step in steps]) <= 1.0
-    assert service.get(release, "/verify").json == {"intact": True, "n_steps": len(steps), "head": steps[-1]["head"]}
+    assert service.get(release, "/verify").json == {
+        "intact": True,
+        "authentic": True,
+        "n_steps": len(steps),
+        "head": steps[-1]["head"],
+    }
 
 
 def test_last_step_may_use_the_reserve_and_is_final(service):
