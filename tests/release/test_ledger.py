@@ -13,7 +13,6 @@ import stat
 import sys
 import threading
 import traceback
-import warnings
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 
@@ -39,6 +38,8 @@ from temporaldp.release.high_water import mark_file
 from temporaldp.release.outputs import as_text, from_text
 from temporaldp.serve.definition import Definition
 from temporaldp.serve.service import Service
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*without the key of this machine")  # of those who forge
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 MECHANISM = DiscreteLaplaceHistogram(n_states=2)
@@ -131,7 +132,7 @@ def test_truncated_chain_is_detected_by_the_mark_of_this_machine(filled, left, m
     mark.unlink()
     monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(mark.parent / "no" / "folder"))
     mark.parent.joinpath("no").write_text("where no folder can be made, a step needs no mark")
-    with pytest.warns(UserWarning, match="without the key of this machine"), opened(filled) as stream:
+    with opened(filled) as stream:
         stream.release([70, 30], time=10)
 
 
@@ -268,7 +269,7 @@ def test_chain_rewritten_without_the_key_is_refused_or_not_authentic(tmp_path):
         mac = stream.ledger.store.heading().mac
     mark_of(place).unlink()
     written_anew(place)  # without a MAC
-    with Ledger(place) as ledger:
+    with pytest.warns(UserWarning, match="written without the key of this machine"), Ledger(place) as ledger:
         ledger.verify()
         assert ledger.is_authentic is None
     with pytest.warns(UserWarning, match="written without the key of this machine"), opened(place) as stream:
@@ -276,6 +277,20 @@ def test_chain_rewritten_without_the_key_is_refused_or_not_authentic(tmp_path):
     execute(str(place), f"UPDATE temporaldp_releases SET mac = '{mac}'")  # that of the head before
     with pytest.raises(LedgerError, match="head was not written with the key"):
         Ledger(place)
+
+
+def test_entries_without_the_key_are_reported_by_a_release_that_is_open(tmp_path, monkeypatch):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        with monkeypatch.context() as elsewhere:
+            elsewhere.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "other" / "key"))
+            with pytest.warns(UserWarning, match="written without the key of this machine"), opened(place) as other:
+                other.release([70, 30], time=1)
+        with pytest.warns(UserWarning, match="written without the key of this machine"):
+            stream.release([70, 30], time=2)
+    with Ledger(place) as ledger:
+        assert ledger.is_authentic and len(ledger) == 3
 
 
 @pytest.mark.parametrize("mac", ["", "x", "::", "0123", "00000000:11:22"])
@@ -414,7 +429,6 @@ def test_read_only_file_spends_nothing(tmp_path):
                     path.chmod(0o755)
             os.chown(place, 65534, 65534)
             os.setuid(65534)
-        warnings.simplefilter("ignore")  # the key is not this user's
         try:
             opened(place).release([70, 30], time=1)
         except LedgerError as error:

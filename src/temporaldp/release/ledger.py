@@ -100,7 +100,7 @@ class Ledger(Closing):
         End of the chain when it was last read or written.
     is_authentic : bool or None
         Whether the head that was last read has a MAC of this machine's key (True); None without one, so that a chain that was
-        made anew is revealed only by a mark or a noted head. A false MAC is an error.
+        made anew is revealed only by a mark or a noted head, of which a warning tells. A false MAC is an error.
     events : list of LedgerEvent
         Events between steps, in order. Not copied: an account of several tables has one for each table and step.
     adoptions : list of LedgerEvent
@@ -148,22 +148,16 @@ class Ledger(Closing):
             store.create(spelled, first_hash(spelled), definition)
         ledger = cls.__new__(cls)
         ledger._start(store, is_new=is_new)
-        if not is_new and not ledger.is_authentic and store.release == LEDGER:
-            warnings.warn(
-                f"{ledger.place}: its last entry was written without the key of this machine, so that only a noted head "
-                "reveals a chain that was made anew; give all machines that write to it one key (TEMPORALDP_KEY_FILE)",
-                stacklevel=2,
-            )
         known = ledger.configuration.get("correlations") or {}
         ledger._require(describe(known.get("salt")))
         return ledger
 
     def _start(self, store: Store, *, is_new: bool = False) -> None:
-        self.store, self._lock = store, threading.RLock()
+        self.store, self._lock, self.end = store, threading.RLock(), End(0, 0, "")
         # The last rows, and some older ones that were asked for; each with the step of the first of them.
         self._recent: tuple[int, list[LedgerRow]] = 0, []
         self._older: tuple[int, list[LedgerRow]] = 0, []
-        self.end = End(0, 0, "")
+        self.is_authentic: bool | None = True
         mark = read_mark(store)  # before the rows, to which other processes may add meanwhile
         try:
             with store.reading() as transaction:
@@ -181,17 +175,23 @@ class Ledger(Closing):
             raise
 
     def _heading(self, transaction: Transaction) -> sa.Row[Any]:
-        heading = transaction.heading
-        if heading is None:
+        if transaction.heading is None:
             raise LedgerError(
                 f"{self.place}: the row with the configuration was deleted, or never written; if this is the database of a "
                 "service, name one of its releases (`temporaldp ledger show DATABASE --release ID`)"
             )
-        if heading.head != self.end.head:
+        if transaction.heading.head != self.end.head:
+            was, heading = self.is_authentic, transaction.heading
             self.is_authentic = matches(heading.mac, "head", [self.store.release, heading.head])
             if self.is_authentic is False:
                 raise changed(self.place, "its head was not written with the key that its MAC names")
-        return heading
+            if was and self.is_authentic is None and heading.n_steps and self.store.release == LEDGER:
+                warnings.warn(
+                    f"{self.place}: its last entry was written without the key of this machine, so that only a noted head "
+                    "reveals a chain that was made anew; give all machines that write to it one key (TEMPORALDP_KEY_FILE)",
+                    stacklevel=2,
+                )
+        return transaction.heading
 
     def _forget_all(self) -> None:
         """Begin with a chain in which nothing is."""
