@@ -305,6 +305,17 @@ def test_invalid_mac_authenticates_nothing(tmp_path, mac):
         assert ledger.is_authentic
 
 
+@pytest.mark.parametrize("form", ["{name}:\u00e9:00", "{name}:00:\u00e9", "{name}:\u00e9"])
+def test_mac_with_other_letters_than_ascii_is_false(form, tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        name = stream.ledger.store.heading().mac.split(":")[0]
+    execute(str(place), f"UPDATE temporaldp_releases SET mac = '{form.format(name=name)}'")
+    with pytest.raises(LedgerError, match="head was not written with the key"):
+        Ledger(place)
+
+
 def test_neither_true_counts_nor_names_enter_the_ledger(tmp_path):
     place = tmp_path / "release.db"
     odd = TransitionMatrix([[0.734521, 0.265479], [0.2, 0.8]], states=["home", "work"])
