@@ -141,3 +141,10 @@ def test_a_history_of_another_step_is_refused(tmp_path):
     message = refused("release", "now.csv", "--plan", "plan.json", "-o", "r.csv", cwd=tmp_path)
     assert "the plan is for steps of 3600 seconds, the data have steps of 300 seconds" in message
     assert temporaldp("release", "hourly.csv", "--plan", "plan.json", "-o", "r.csv", cwd=tmp_path).returncode == 0
+
+
+def test_a_release_of_a_report_needs_a_ledger(tmp_path):
+    message = refused(
+        "report", "--epsilon", "0.1", "--horizon", "3", "-o", "r.html", "--release", "0" * 32, cwd=tmp_path
+    )
+    assert "give the service's store too (--ledger)" in " ".join(message.split())

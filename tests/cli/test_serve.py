@@ -170,3 +170,8 @@ def test_tokens_of_an_existing_database_are_listed(tmp_path):
     assert "cannot use the database" in said
     assert "secret" not in said
     assert "published" not in said
+
+
+def test_allowed_hosts_are_names_without_patterns(tmp_path):
+    for name in ("*", "*.example.com", "a*b"):
+        assert "without *" in refused("serve", "--no-browser", "--allow-host", name, cwd=tmp_path)

@@ -289,8 +289,24 @@ def test_entries_without_the_key_are_reported_by_a_release_that_is_open(tmp_path
                 other.release([70, 30], time=1)
         with pytest.warns(UserWarning, match="written without the key of this machine"):
             stream.release([70, 30], time=2)
-    with Ledger(place) as ledger:
-        assert ledger.is_authentic and len(ledger) == 3
+    with pytest.warns(UserWarning, match="written without the key of this machine"), Ledger(place) as ledger:
+        assert ledger.is_authentic is None and len(ledger) == 3  # and stays so
+
+
+def test_no_step_and_no_adoption_authenticates_a_rewritten_chain(tmp_path):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        for step in range(3):
+            stream.release([70, 30], time=step)
+    mark_of(place).unlink()
+    written_anew(place)
+    with pytest.warns(UserWarning, match="written without the key of this machine"):
+        adopt_correlation(place, Adversary(MATRIX, MATRIX))
+    with pytest.warns(UserWarning, match="written without the key of this machine"), opened(place) as stream:
+        stream.release([70, 30], time=3)
+        assert stream.ledger.store.heading().mac is None
+    with pytest.warns(UserWarning, match="written without the key of this machine"), Ledger(place) as ledger:
+        assert ledger.is_authentic is None
 
 
 @pytest.mark.parametrize("mac", ["", "x", "::", "0123", "00000000:11:22"])
@@ -302,7 +318,7 @@ def test_invalid_mac_authenticates_nothing(tmp_path, mac):
     with pytest.warns(UserWarning, match="written without the key of this machine"), opened(place) as stream:
         stream.release([70, 30], time=1)
     with Ledger(place) as ledger:
-        assert ledger.is_authentic
+        assert ledger.is_authentic is None
 
 
 @pytest.mark.parametrize("form", ["{name}:\u00e9:00", "{name}:00:\u00e9", "{name}:\u00e9"])

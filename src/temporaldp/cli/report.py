@@ -54,6 +54,8 @@ def report(
             "expected one of --epsilon (every step), --plan (planned budgets) and --ledger (what was spent)"
         )
     subject = _subject(o.given(context).settings, given)
+    if identifier != LEDGER and subject.release.ledger is None:
+        raise InputError("--release names a release of a service: give the service's store too (--ledger)")
     target, ledger = subject.report.output, subject.release.ledger
     if target is None:
         raise InputError("expected --output FILE (.html), where the page is written")

@@ -7,6 +7,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from temporaldp.cli.render import console
+from temporaldp.errors import InputError
 from temporaldp.extras import needing
 
 StoreOption: TypeAlias = Annotated[
@@ -63,5 +64,7 @@ def serve(
 
             webbrowser.open(url)
 
+    if any("*" in name for name in allow_host or ()):
+        raise InputError("expected host names for --allow-host, without *: each name that reaches this server is given")
     app = create_app(store, page=page, hosts=(*LOCAL_HOSTS, *(allow_host or ())), log=log)
     run(app, address=address, port=port, started=started)

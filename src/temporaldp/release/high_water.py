@@ -35,10 +35,9 @@ def keep_mark(ledger: Ledger) -> None:
 
     Releases of a service have no mark: several machines write to them, and their clients note heads.
     """
-    if ledger.store.release != LEDGER:
-        return
-    with suppress(OSError, RuntimeError):
-        keep_private(mark_file(ledger.store), json.dumps(ledger.end), replace=True, durable=False)
+    if ledger.store.release == LEDGER:
+        with suppress(OSError, RuntimeError):
+            keep_private(mark_file(ledger.store), json.dumps(ledger.end), replace=True, durable=False)
 
 
 def read_mark(store: Store) -> End | None:

@@ -47,7 +47,9 @@ def matches(kept: str | None, kind: str, value: Any) -> bool | None:
     if kept is None or spelled is None or key is None:
         return None
     name, nonce, *_ = f"{kept}:".split(":")
-    return hmac.compare_digest(kept.encode(), _digest(key, nonce, kind, spelled).encode()) if name == _name(key) else None
+    return (
+        hmac.compare_digest(kept.encode(), _digest(key, nonce, kind, spelled).encode()) if name == _name(key) else None
+    )
 
 
 def _digest(key: bytes, nonce: str, kind: str, spelled: str) -> str:

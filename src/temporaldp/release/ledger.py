@@ -100,7 +100,7 @@ class Ledger(Closing):
         End of the chain when it was last read or written.
     is_authentic : bool or None
         Whether the head that was last read has a MAC of this machine's key (True); None without one, so that a chain that was
-        made anew is revealed only by a mark or a noted head, of which a warning tells. A false MAC is an error.
+        made anew is revealed only by a mark or a noted head, with a warning. A false MAC is an error.
     events : list of LedgerEvent
         Events between steps, in order. Not copied: an account of several tables has one for each table and step.
     adoptions : list of LedgerEvent
@@ -187,7 +187,7 @@ class Ledger(Closing):
                 raise changed(self.place, "its head was not written with the key that its MAC names")
             if was and self.is_authentic is None and heading.n_steps and self.store.release == LEDGER:
                 warnings.warn(
-                    f"{self.place}: its last entry was written without the key of this machine, so that only a noted head "
+                    f"{self.place}: an entry was written without the key of this machine, so that only a noted head "
                     "reveals a chain that was made anew; give all machines that write to it one key (TEMPORALDP_KEY_FILE)",
                     stacklevel=2,
                 )

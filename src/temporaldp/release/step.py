@@ -129,8 +129,7 @@ class Steps:
     def take(self, request: StepRequest) -> tuple[LedgerRow, bool]:
         """Take the step of a request: its row, and whether it was taken before."""
         with self.taking(request) as (_, row, again):
-            pass
-        return row, again
+            return row, again
 
     def _append(self, writer: LedgerWriter, request: StepRequest, time: str) -> LedgerRow:
         """Check, draw and store the next step."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
 from temporaldp.release.chain import LedgerEvent, LedgerRow
-from temporaldp.release.keyed_digest import keyed_digest
+from temporaldp.release.keyed_digest import keyed_digest, matches
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -143,7 +143,10 @@ class Transaction:
         self.heading = connection.execute(asked.with_for_update() if lock else asked, {"release": release}).first()
 
     def _mac(self, head: str) -> str | None:
-        """MAC of a head of the release; None without a key."""
+        """MAC of the next head; None without a key, and where the previous head has no MAC of it: this stays visible."""
+        before = self.heading
+        if before is not None and not matches(before.mac, "head", [self._release, before.head]):
+            return None
         return keyed_digest("head", [self._release, head])
 
     def create(self, configuration: str, head: str, definition: str | None) -> None:

@@ -83,8 +83,9 @@ class ServedGuard(AccountantGuard):
     def begin(self, ledger: Ledger) -> None:
         """Keep the matrices of a new release, for reports; the service itself reads them in the definition."""
         if not len(ledger):
-            population = account_of(self.accountant).population
-            keep_correlations(ledger.store, population, ledger.configuration["correlations"]["salt"])
+            keep_correlations(
+                ledger.store, account_of(self.accountant).population, ledger.configuration["correlations"]["salt"]
+            )
 
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
