@@ -14,6 +14,7 @@ import pytest
 from streams import in_a_child, opened
 from temporaldp import Adversary, Ledger, LedgerError, TransitionMatrix
 from temporaldp.release import adopt_correlation
+from temporaldp.release.keyed_digest import key_file
 
 BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
 NEWER = Adversary(BUSY, BUSY)
@@ -160,7 +161,10 @@ def test_host_restored_from_a_snapshot_is_detected_by_a_noted_head(tmp_path, mon
     place.chmod(0o600)
     with pytest.raises(LedgerError, match=r"this machine has written 4 steps .* older copy"):
         Ledger(place)
-    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "the snapshot has an older mark too"))
+    restored = tmp_path / "restored" / "key"  # the snapshot has the key, and an older mark or none
+    restored.parent.mkdir()
+    shutil.copy(key_file(), restored)
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(restored))
     with Ledger(place) as ledger, pytest.raises(LedgerError, match="older copy"):
         ledger.verify(head=head)
     with sqlite3.connect(place) as connection:
