@@ -86,7 +86,7 @@ def test_learned_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     with learnt.open() as file:
         matrix = json.load(file)["backward"]
     widths = np.subtract(matrix["upper"], matrix["lower"])
-    assert about["backward_widths"] == pytest.approx([widths.min(), widths.max()], rel=1e-12)
+    assert about["widths"]["backward"] == pytest.approx([widths.min(), widths.max()], rel=1e-12)
     refusal = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 1, "--ledger", ledger, "-o", again)
     assert refusal.returncode == 4
     shown = temporaldp("plan", "--set", f"correlation.file={learnt}", "--alpha", 1, "--horizon", 2)

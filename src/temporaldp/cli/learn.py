@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from temporaldp import Adversary, InputError, IntervalMatrix, learn_correlation, save_correlation
+from temporaldp import InputError, IntervalMatrix, learn_correlation, save_correlation
 from temporaldp.cli import options as o
-from temporaldp.cli.render import facts, say_json, warn, working
-from temporaldp.cli.written import say_written
+from temporaldp.cli.render import facts, warn, working
+from temporaldp.cli.written import answer
+from temporaldp.correlation import Origin
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import read_data
 from temporaldp.release.learning import CONTRIBUTED
@@ -62,41 +64,33 @@ def learn(
             "the list of states was taken from the traces, outside of the guarantee: give the public list "
             "(--set traces.states=A,B,C)"
         )
-    show_learned(adversary, asked.output, as_json=as_json)
-
-
-def show_learned(adversary: Adversary, output: Path, *, as_json: bool = False) -> None:
-    """Print the learned correlation and its file; in JSON with the narrowest and the widest interval of each direction."""
     backward, forward = adversary.backward, adversary.forward
     assert isinstance(backward, IntervalMatrix)
     assert isinstance(forward, IntervalMatrix)
-    widths = [matrix.upper - matrix.lower for matrix in (backward, forward)]
-    extremes = [[float(one.min()), float(one.max())] for one in widths]
-    spent, how = backward.origin.epsilon, backward.origin.sentence
-    if as_json:
-        say_json(
-            {
-                "correlation": output,
-                "epsilon": spent,
-                "backward_widths": extremes[0],
-                "forward_widths": extremes[1],
-                "how": how,
-            }
-        )
-    else:
-        spread = [f"intervals {number(low)} to {number(high)} wide" for low, high in extremes]
-        rows = [
-            ("backward", spread[0]),
-            ("forward", spread[1]),
-            ("spent", f"{number(spent, up=True)} nats, for all states of a person together"),
-            ("how", how),
-        ]
-        facts("Correlation learned with differential privacy", rows)
-    if min(low for low, _ in extremes) > 0.5:
+    widths = {
+        side: [float((matrix.upper - matrix.lower).min()), float((matrix.upper - matrix.lower).max())]
+        for side, matrix in (("backward", backward), ("forward", forward))
+    }
+    if min(narrowest for narrowest, _ in widths.values()) > 0.5:
         warn(
             "no interval is narrower than 1/2: plans will spend little more than alpha / T per step. More people, a larger "
             "--epsilon, or more transitions of each (--set learn.contributed=L) narrow them; learning again "
             "spends again"
         )
-    if not as_json:
-        say_written(correlation=output)
+    answer(
+        as_json,
+        document=partial(_document, backward.origin, widths, asked.output),
+        show=partial(_show, backward.origin, widths),
+        correlation=asked.output,
+    )
+
+
+def _document(origin: Origin, widths: dict[str, list[float]], output: Path) -> dict[str, Any]:
+    return {"correlation": output, "epsilon": origin.epsilon, "widths": widths, "how": origin.sentence}
+
+
+def _show(origin: Origin, widths: dict[str, list[float]]) -> None:
+    """Print the learned correlation: the widths of its intervals, and what it cost."""
+    spans = [(side, f"intervals {number(low)} to {number(high)} wide") for side, (low, high) in widths.items()]
+    spent = f"{number(origin.epsilon, up=True)} nats, for all states of a person together"
+    facts("Correlation learned with differential privacy", [*spans, ("spent", spent), ("how", origin.sentence)])

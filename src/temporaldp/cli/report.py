@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from temporaldp import InputError
 from temporaldp.cli import options as o
-from temporaldp.cli.render import say_json, warn, working
-from temporaldp.cli.written import say_written
+from temporaldp.cli.render import warn, working
+from temporaldp.cli.written import answer
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.evidence import reported, reported_ledger
 from temporaldp.project.inputs import absences
 from temporaldp.release.database import file_of
 from temporaldp.release.tables import LEDGER
-from temporaldp.report import write_report
+from temporaldp.report import Evidence, write_report
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -77,19 +78,16 @@ def report(
     scarce, absent = (None, None) if inputs is None else (inputs.scarcity, absences(inputs.trajectories))
     internal = "the page is marked as internal: " + " ".join(evidence.internal) if evidence.internal else None
     warn(scarce, *evidence.warnings, absent, internal)
-    if as_json:
-        leakage = {
-            "worst_leakage": evidence.leakage.worst,
-            "alpha": evidence.alpha,
-            "is_satisfied": evidence.is_satisfied,
-        }
-        say_json({"report": target, **leakage, "is_internal": bool(evidence.internal)})
-    else:
-        say_written(report=target)
+    answer(as_json, document=partial(_document, evidence, target), show=lambda: None, report=target)
     if evidence.is_satisfied is False:
         whose = "release" if evidence.plan is None else "plan"
         warn(f"the level of the {whose} is not satisfied against the adversary of this report; see the page")
         raise typer.Exit(3)
+
+
+def _document(evidence: Evidence, target: Path) -> dict[str, Any]:
+    about = {"worst_leakage": evidence.leakage.worst, "alpha": evidence.alpha, "is_satisfied": evidence.is_satisfied}
+    return {"report": target, **about, "is_internal": bool(evidence.internal)}
 
 
 def _subject(settings: Settings, given: set[str]) -> Settings:

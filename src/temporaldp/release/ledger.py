@@ -36,7 +36,6 @@ from temporaldp.release.chain import (
 from temporaldp.release.checkpoints import last_checkpoint
 from temporaldp.release.closing import Closing
 from temporaldp.release.high_water import keep_mark, read_mark, require_mark
-from temporaldp.release.keyed_digest import matches
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import LEDGER, Transaction
@@ -181,11 +180,10 @@ class Ledger(Closing):
                 "service, name one of its releases (`temporaldp ledger show DATABASE --release ID`)"
             )
         if transaction.heading.head != self.end.head:
-            was, heading = self.is_authentic, transaction.heading
-            self.is_authentic = matches(heading.mac, "head", [self.store.release, heading.head])
+            was, self.is_authentic = self.is_authentic, transaction.is_authentic
             if self.is_authentic is False:
                 raise changed(self.place, "its head was not written with the key that its MAC names")
-            if was and self.is_authentic is None and heading.n_steps and self.store.release == LEDGER:
+            if was and self.is_authentic is None and transaction.heading.n_steps and self.store.release == LEDGER:
                 warnings.warn(
                     f"{self.place}: an entry was written without the key of this machine, so that only a noted head "
                     "reveals a chain that was made anew; give all machines that write to it one key (TEMPORALDP_KEY_FILE)",

@@ -5,7 +5,7 @@ The schema is the same in the file of a ledger, in PostgreSQL and for a service.
 
 from __future__ import annotations
 
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporaldp.errors import LedgerError
@@ -142,19 +142,24 @@ class Transaction:
         asked = selection(tables().releases, "release")
         self.heading = connection.execute(asked.with_for_update() if lock else asked, {"release": release}).first()
 
+    @cached_property
+    def is_authentic(self) -> bool | None:
+        """Whether the MAC of the head is right; None without a MAC of this machine's key."""
+        return None if self.heading is None else matches(self.heading.mac, "head", [self._release, self.heading.head])
+
     def _mac(self, head: str) -> str | None:
         """MAC of the next head; None without a key, and where the previous head has no MAC of it: this stays visible."""
-        before = self.heading
-        if before is not None and not matches(before.mac, "head", [self._release, before.head]):
+        if self.heading is not None and not self.is_authentic:
             return None
         return keyed_digest("head", [self._release, head])
 
     def create(self, configuration: str, head: str, definition: str | None) -> None:
         """Add the heading of a release without steps, unless there is one."""
         if self.heading is None:
-            new = tables().releases.insert()
             self.connection.execute(
-                new.values(
+                tables()
+                .releases.insert()
+                .values(
                     release=self._release,
                     configuration=configuration,
                     n_steps=0,
