@@ -53,7 +53,7 @@ def ours(adversary: tdp.Adversary) -> list[Answer]:
     return [
         Answer(
             "temporaldp", "`temporal_leakage(adversary, [0.1] * 47)`", number(exact.worst, up=True),
-            f"temporal leakage, exact, at its worst step; {supremum:.4f} over an infinite horizon", assumed,
+            f"temporal leakage, exact, at its worst step; {number(supremum, up=True)} over an infinite horizon", assumed,
             brief="one state, all steps, against an adversary who knows the correlation: exact",
         ),
         Answer(
