@@ -7,7 +7,7 @@ import pytest
 
 from exact_cases import random_rows
 from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
-from temporaldp.accounting.exact.online import ExactOdometer
+from temporaldp.accounting.exact.online import LOOK_AHEAD, ExactOdometer
 
 CLOSE = 3e-12
 
@@ -102,7 +102,23 @@ def test_leakage_so_far_equals_the_series(directions, adopts):
                 one_way = getattr(found, direction)
                 assert one_way == pytest.approx(getattr(series, direction), rel=CLOSE, abs=CLOSE)
                 assert (one_way >= getattr(series.attained, direction)).all()
-    assert len(odometer.arrived) < 35  # the others are final
+    assert len(odometer.arrived) < 35 + LOOK_AHEAD  # the others are final
+
+
+@pytest.mark.parametrize("n_states", [2, 4])
+def test_questions_between_steps_change_no_number(n_states):
+    rng = np.random.default_rng(n_states)
+    matrix = TransitionMatrix(0.8 * random_rows(n_states, rng) + 0.2 / n_states)
+    asked, silent = (ExactOdometer.at_start(Adversary(matrix, matrix)) for _ in range(2))
+    for epsilon in rng.random(150).tolist():
+        asked.extend([epsilon])
+        silent.extend([epsilon])
+        asked.worst_with(1.0)
+        if rng.random() < 0.3:
+            asked.worst()
+        if rng.random() < 0.05:
+            assert asked.worst() == silent.worst() and asked.saved() == silent.saved()
+    assert asked.worst() == silent.worst()
 
 
 def test_slow_growth_after_a_change_raises_leakage_of_settled_steps():

@@ -134,9 +134,10 @@ class Chain(NamedTuple):
             columns, starts = stacked.indices.astype(np.int64), stacked.indptr.astype(np.int64)
             gamma = (n + 5) * UNIT
         plain = up.shape[1] == 1 and not down.any()
-        within = np.minimum(spread, LARGEST_EXPONENT)
-        above = [np.where(spread <= LARGEST_EXPONENT, one, np.inf) for one in (np.exp(within), np.expm1(within))]
-        spreads = np.stack((spread, *above), axis=1)
+        spreads = np.full((len(spread), 3), np.inf)
+        spreads[:, 0] = spread
+        for column, power in ((1, np.exp), (2, np.expm1)):
+            power(spread, out=spreads[:, column], where=spread <= LARGEST_EXPONENT)
         return cls(
             data,
             columns,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -89,7 +89,7 @@ class Coefficients:
     @property
     def arrays(self) -> tuple[FloatArray, ...]:
         """All fields, in order."""
-        return tuple(getattr(self, field.name) for field in fields(self))
+        return tuple(getattr(self, name) for name in self.__slots__)
 
     @classmethod
     def joined(cls, parts: Sequence[Coefficients]) -> Coefficients:

@@ -29,7 +29,7 @@ EVERY = 100
 KEPT = 2
 """Number of stored checkpoints: the next one replaces the oldest."""
 
-LAYOUT = 6
+LAYOUT = 7
 """Of a checkpoint."""
 
 

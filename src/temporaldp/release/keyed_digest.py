@@ -13,6 +13,7 @@ import hmac
 import os
 import secrets
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -63,10 +64,17 @@ def _key(*, make: bool = False) -> bytes | None:
         file = key_file()
         if make and not file.exists():
             keep_private(file, secrets.token_hex(KEY_BYTES))  # unless another process is faster
-        found = bytes.fromhex(file.read_text(encoding="ascii"))
-        is_shared = os.name == "posix" and file.stat().st_mode & 0o077
-        return None if is_shared or len(found) != KEY_BYTES else found
+        return _read(file, file.stat())
     return None
+
+
+@lru_cache
+def _read(file: Path, state: os.stat_result) -> bytes:
+    """The key of a file, which is read again if its state changed; `ValueError` where others than its owner may read it."""
+    found = bytes.fromhex(file.read_text(encoding="ascii"))
+    if len(found) != KEY_BYTES or (os.name == "posix" and state.st_mode & 0o077):
+        raise ValueError("no private key")
+    return found
 
 
 def _name(key: bytes) -> str:

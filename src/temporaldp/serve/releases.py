@@ -128,12 +128,13 @@ async def _take(
         key=caller.owned(key),
         data=counts,
     )
-    needed = Role.OWN if asked.last or asked.ahead else role
     steps_taken = caller.request.app.state.metrics.steps
     with steps_taken.labels(kind=role, became="refused").count_exceptions(
         (LeakageBudgetError, SpentError, LateDataError)
     ):
-        step, again = await caller.of(release, needed, lambda found: found.take_step(request))
+        step, again = await caller.of(
+            release, Role.OWN if asked.last or asked.ahead else role, lambda found: found.take_step(request)
+        )
     steps_taken.labels(kind=role, became="repeated" if again else "taken").inc()
     if again:
         response.headers["Idempotent-Replayed"] = "true"

@@ -138,11 +138,10 @@ class Service:
         releases = tables().releases
         asked = releases.select().where(releases.c.definition.is_not(None), releases.c.release > after)
         with self.database.asking() as connection:
-            found = connection.execute(asked.order_by(releases.c.release).limit(limit)).all()
-        return [
-            Listed(release=r.release, name=terms_of(r, r.release)[0].name, n_steps=r.n_steps, head=r.head)
-            for r in found
-        ]
+            return [
+                Listed(release=r.release, name=terms_of(r, r.release)[0].name, n_steps=r.n_steps, head=r.head)
+                for r in connection.execute(asked.order_by(releases.c.release).limit(limit))
+            ]
 
     def _keep(self, release: str, opened: ServedRelease) -> ServedRelease:
         """Keep a release open, some 15 kB and some hundred bytes a step; those that were asked for longest ago go first."""

@@ -40,6 +40,9 @@ LONGEST_MEMORY, DIGITS = 20_000, 30.0
 KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more. If doubled, a spend copies more."""
 
+AT_ONCE = 8
+"""Pairs computed to rounding at once, those with the largest sums first; as few pairs in all have no coarse bound before."""
+
 MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
 
@@ -273,7 +276,7 @@ class Incoming:
             up, spread, into = up[surplus:], spread[surplus:], into[surplus:]
             up[0] = np.expm1(spread[0])
         moved = replace(self, into=into, up=up, spread=spread)
-        return moved._computed(problem, side, np.arange(len(self.rho)), close)
+        return moved._computed(problem, side, np.arange(len(self.rho)), close or len(self.rho) <= AT_ONCE)
 
     def adopted(self, problem: OnlineProblem, side: Transitions | None, step: int) -> Self:
         """Incoming leakage of the step through another matrix, exact to rounding."""
@@ -296,8 +299,7 @@ class Incoming:
             loose = np.flatnonzero(~now.close & (total > best))
             if not loose.size:
                 return now
-            # Pairs that are computed to rounding at once, those first with the largest sums
-            now = now.closer(problem, side, loose[np.argsort(-total[loose])][:8])
+            now = now.closer(problem, side, loose[np.argsort(-total[loose])][:AT_ONCE])
 
     def _computed(self, problem: OnlineProblem, side: Transitions, which: IntArray, close: bool) -> Self:
         i, j = problem.pairs

@@ -21,9 +21,10 @@ needed:
 
 A budget up to rho needs no check: the one before was admitted with rho after it, and leakage does not fall with a budget.
 
-*Odometer.* TPL of recent steps is computed anew at every spend. Once rollouts prove that no later likelihoods within a ceiling
-of one another raise a step, it is final. Likelihoods beyond the ceiling, which is at least W, belong to later steps that leak
-more than the final one.
+*Odometer.* TPL of recent steps is computed anew after every spend, when it is asked for. Once rollouts prove that no later
+likelihoods within a ceiling of one another raise a step, it is final; this is tried at every sixteenth step, so that the
+numbers do not depend on when somebody asks. Likelihoods beyond the ceiling, which is at least W, belong to later steps that
+leak more than the final one.
 
 The proofs are in Theory, section 11.
 """
@@ -59,6 +60,9 @@ first, but for steps older than twice, and four times, the memory of the correla
 
 MOST_AT_ONCE = 512
 """Steps that are added at once. If doubled, catching up with a long past takes twice the memory."""
+
+LOOK_AHEAD = 16
+"""Steps after which it is tried which ones are final. If doubled, catching up takes less time, and questions a little more."""
 
 SAME = 1e-12
 """Relative difference up to which two steps count as leaking equally."""
@@ -192,6 +196,8 @@ class ExactFilter(Filter):
         """Rollouts into the future from the next step, which ask what room a budget there leaves."""
         problem, past, t = self.problem, self.past, self.n_steps
         new = problem.rollouts(side, t, problem.level - epsilon - past.leakage)
+        if past.close.all():
+            return new
         loose = np.flatnonzero(~past.close & ~(new.excess(problem.alpha) <= problem.slack))
         if loose.size:
             past = past.closer(problem, problem.backward, loose)
@@ -281,8 +287,6 @@ class ExactOdometer(Odometer):
         Budgets of the steps that are not final, oldest first; the arrays below are of the same steps.
     arrived, rho : arrays, shape (k, pairs)
         Backward leakage of each pair, and ratios less 1 where the search for forward leakage begins.
-    found : array, shape (3, k)
-        BPL, FPL and TPL, in nats, upper bounds.
     n_steps : int
     ceiling : float
         Bound of the forward leakage for which steps are final, in nats; at least the largest TPL.
@@ -290,6 +294,8 @@ class ExactOdometer(Odometer):
         The largest TPL of final steps, and the first step that has it.
     final : list of arrays, shape (3, steps), or None
         BPL, FPL and TPL of final steps; None where they are not known, after a state was restored or the ceiling was exceeded.
+    open : array, shape (3, k), or None
+        BPL, FPL and TPL of the steps that are not final, in nats, upper bounds; None until they are asked for.
     """
 
     problem: OnlineProblem
@@ -297,12 +303,12 @@ class ExactOdometer(Odometer):
     spent: FloatArray
     arrived: FloatArray
     rho: FloatArray
-    found: FloatArray
     n_steps: int = 0
     ceiling: float = 0.0
     largest: float = 0.0
     time: int = 0
     final: list[FloatArray] | None = field(default_factory=list)
+    open: FloatArray | None = None
 
     @classmethod
     def at_start(cls, adversary: Adversary) -> Self:
@@ -312,7 +318,7 @@ class ExactOdometer(Odometer):
     @classmethod
     def _of(cls, problem: OnlineProblem, ceiling: float = 0.0) -> Self:
         past, nothing = Incoming.at_start(problem, problem.backward), np.zeros((0, len(problem.pairs[0])))
-        return cls(problem, past, np.zeros(0), nothing, nothing, np.zeros((3, 0)), ceiling=ceiling)
+        return cls(problem, past, np.zeros(0), nothing, nothing, ceiling=ceiling)
 
     def __copy__(self) -> Self:
         return replace(self, final=None if self.final is None else list(self.final))
@@ -327,10 +333,11 @@ class ExactOdometer(Odometer):
 
         (0, 0) before the first step. Within 3e-12 of `temporal_leakage`.
         """
-        best = max(self.largest, float(self.found[2].max(initial=0.0)))
+        temporal = self._opened()[2]
+        best = max(self.largest, float(temporal.max(initial=0.0)))
         if self.largest >= best * (1.0 - SAME):
             return best, self.time
-        first = int(np.argmax(self.found[2] >= best * (1.0 - SAME)))
+        first = int(np.argmax(temporal >= best * (1.0 - SAME)))
         return best, self.n_steps - len(self.spent) + first
 
     def worst_with(self, release: float) -> tuple[float, int]:
@@ -357,16 +364,16 @@ class ExactOdometer(Odometer):
             again = self._of(self.problem, self.ceiling)
             for first in range(0, len(spent), MOST_AT_ONCE):
                 again._extend(spent[first : first + MOST_AT_ONCE])
-            for name in ("spent", "arrived", "rho", "found", "ceiling", "largest", "time", "final"):
+            for name in ("spent", "arrived", "rho", "ceiling", "largest", "time", "final", "open"):
                 setattr(self, name, getattr(again, name))
         assert self.final is not None
         self.final = [np.concatenate((*self.final, np.zeros((3, 0))), axis=1)]
-        return Leakage(*np.concatenate((self.final[0], self.found), axis=1))
+        return Leakage(*np.concatenate((self.final[0], self._opened()), axis=1))
 
     def saved(self) -> dict[str, Any]:
         """The odometer as JSON values, without the matrices and what is final."""
         numbers = {name: getattr(self, name) for name in NUMBERS}
-        arrays = [packed(one) for one in (self.spent, self.arrived, self.rho, self.found)]
+        arrays = [packed(one) for one in (self.spent, self.arrived, self.rho)]
         return {**numbers, "arrays": arrays, "past": self.past.saved(), "matrices": self.problem.order}
 
     @classmethod
@@ -374,22 +381,25 @@ class ExactOdometer(Odometer):
         """Undo `saved`, given the matrices of all steps."""
         problem = OnlineProblem.of(adversary)
         problem.require_order(document["matrices"])
-        spent, arrived, rho, found = map(unpacked, document["arrays"])
+        spent, arrived, rho = map(unpacked, document["arrays"])
         numbers = {name: document[name] for name in NUMBERS}
         past = Incoming.restored(document["past"])
-        return cls(problem, past, spent, arrived, rho, found, **numbers, final=None)
+        return cls(problem, past, spent, arrived, rho, **numbers, final=None)
 
     def _extend(self, releases: Sequence[float]) -> None:
         """Add some budgets at once, which saves time; roundings depend on how many."""
-        if self.worst()[0] + math.fsum(releases) <= LARGEST_LEVEL:
+        # No step gains more than the budgets from it on.
+        most = max(self.largest, float(self.arrived.max(initial=0.0)) + math.fsum(self.spent)) + math.fsum(releases)
+        if most <= LARGEST_LEVEL or self.worst()[0] + math.fsum(releases) <= LARGEST_LEVEL:
             self._add(np.array(releases, dtype=np.float64))
         elif len(releases) > 1:
             self.extend(releases)
-        else:  # too large for rollouts: no step gains more than the budget
+        else:  # too large for rollouts
             self.largest, self.time = self.worst()
             self.largest += releases[0]
             self.n_steps += 1
             self.final = None
+            self._keep(len(self.spent))
 
     def _add(self, epsilons: FloatArray) -> None:
         if self.problem.n < 2:
@@ -402,36 +412,59 @@ class ExactOdometer(Odometer):
             self.n_steps += 1
             self.past = self.past.after(problem, problem.backward, epsilon, self.n_steps, close=True)
         new = np.array(arrived)
-        backward = (epsilons + new.max(axis=1)) * (1.0 + 4.0 * U)
-        self.spent = np.concatenate((self.spent, epsilons))
+        self.spent, self.open = np.concatenate((self.spent, epsilons)), None
         self.arrived, self.rho = np.concatenate((self.arrived, new)), np.concatenate((self.rho, 0.0 * new))
-        self.found = np.concatenate((self.found, np.stack((backward, epsilons, backward))), axis=1)
-        done = len(self.spent) if problem.forward is None else self._look_ahead(problem.forward)
-        self._close(self.found[:, :done], self.n_steps - len(self.spent))
-        self.spent, self.arrived, self.rho = self.spent[done:], self.arrived[done:], self.rho[done:]
-        self.found = self.found[:, done:]
+        if problem.forward is None or self.n_steps % LOOK_AHEAD < len(epsilons):
+            found, self.rho = self._looked_ahead()
+            done = len(self.spent) if problem.forward is None else self._count_final(problem.forward, found)
+            self._close(found[:, :done], self.n_steps - len(self.spent))
+            self._keep(done)
+            self.open = found[:, done:]
 
-    def _look_ahead(self, side: Transitions) -> int:
-        """Compute FPL and TPL of the steps that are not final; return how many of them, the oldest first, are so now."""
-        i, j = self.problem.pairs
-        backwards = self.spent[::-1].copy(), self.arrived[::-1].copy(), self.rho[::-1].copy()
-        first = self.n_steps - len(self.spent)
-        into = np.array([side.number(step) for step in range(self.n_steps - 1, first - 1, -1)])
-        up = np.expm1(backwards[0])
-        forward, temporal = np.zeros(len(into)), np.zeros(len(into))
-        signs.forward_leakage(side.chain(into, up, 0.0 * up), i, j, *backwards, forward, temporal)
-        self.found[1:], self.rho = (forward[::-1], temporal[::-1]), backwards[2][::-1]
-        needed = max(float(forward.max()), float(temporal.max()), self.largest)
+    def _keep(self, first: int) -> None:
+        """Keep the steps from this one on, of those that are not final."""
+        self.spent, self.arrived, self.rho = self.spent[first:], self.arrived[first:], self.rho[first:]
+        self.open = None
+
+    def _opened(self) -> FloatArray:
+        """BPL, FPL and TPL of the steps that are not final, shape (3, k); nothing that later steps rest on changes."""
+        if self.open is None:
+            self.open, _ = self._looked_ahead()
+        return self.open
+
+    def _future(self, side: Transitions) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+        """The steps that are not final, the last first: numbers of the matrices into each, factors, budgets, arrived."""
+        last, first = self.n_steps - 1, self.n_steps - len(self.spent)
+        into = np.array([side.number(step) for step in range(last, first - 1, -1)], np.int64)
+        epsilons = self.spent[::-1].copy()
+        return into, np.expm1(epsilons), epsilons, self.arrived[::-1].copy()
+
+    def _looked_ahead(self) -> tuple[FloatArray, FloatArray]:
+        """BPL, FPL and TPL of the steps that are not final, and the ratios less 1 where the next search begins."""
+        alone = (self.spent + self.arrived.max(axis=1, initial=0.0)) * (1.0 + 4.0 * U)
+        side, rho = self.problem.forward, self.rho[::-1].copy()
+        if side is None:
+            return np.stack((alone, self.spent, alone)), self.rho
+        into, up, epsilons, arrived = self._future(side)
+        forward, temporal = np.zeros((2, len(into)))
+        chain = side.chain(into, up, 0.0 * up)
+        signs.forward_leakage(chain, *self.problem.pairs, epsilons, arrived, rho, forward, temporal)
+        return np.stack((alone, forward[::-1], temporal[::-1])), rho[::-1]
+
+    def _count_final(self, side: Transitions, found: FloatArray) -> int:
+        """Number of steps, the oldest first, that are final now; by how much later ones may still raise them is added."""
+        into, up, epsilons, arrived = self._future(side)
+        forward, temporal = found[1, ::-1].copy(), found[2, ::-1].copy()
+        needed = max(float(found[1:].max()), self.largest)
         if needed > self.ceiling:  # seldom, for steps that are final already rest on the former ceiling
             self.ceiling = min(2.0 * needed, LARGEST_LEVEL)
-            self.final = None if first else self.final
-        # Final steps may still be raised, by less than that.
+            self.final = None if self.n_steps > len(into) else self.final
         spread = np.full(len(into) + 1, self.ceiling * (1.0 + 2.0 * FINAL[-1]) + 10.0 * FINAL[-1])
         chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         for times, share in enumerate(FINAL):
-            done = int(signs.count_final(chain, i, j, *backwards[:2], forward, temporal, share))
-            if len(into) - done <= 2.0 * (times + 1) * side.memory + LEAST_KEPT:
-                self.found[1:, :done] += share * np.maximum(self.found[1:, :done], 1.0)
+            done = int(signs.count_final(chain, *self.problem.pairs, epsilons, arrived, forward, temporal, share))
+            if len(into) - done <= 2.0 * (times + 1) * side.memory + LEAST_KEPT + LOOK_AHEAD:
+                found[1:, :done] += share * np.maximum(found[1:, :done], 1.0)
                 return done
         return 0
 
