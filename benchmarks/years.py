@@ -29,8 +29,8 @@ from temporaldp import (
     TransitionMatrix,
 )
 from temporaldp.accounting.accountant import account_of
-from temporaldp.release.chain import LedgerEvent, LedgerRow, sealed
-from temporaldp.release.checkpoints import CHECKPOINT, EVERY, keep_checkpoint
+from temporaldp.release.chain import LedgerEvent, LedgerRow, canonical, sealed
+from temporaldp.release.checkpoints import CHECKPOINT, EVERY, digest_of, keep_checkpoint
 from temporaldp.release.keyed_digest import keyed_digest
 from temporaldp.release.outputs import as_text
 from temporaldp.release.tables import LEDGER, tables
@@ -67,7 +67,7 @@ def build(place: Path, n_steps: int) -> float:
     epsilon = mechanism.epsilon_spent(counting.reserve)
     took, leakage = 0.0, 0.0
     with Ledger(place) as ledger:
-        head, n_events = ledger.head, 0
+        head, made, before = ledger.head, list[LedgerEvent](), ""
         for start in range(0, n_steps, AT_ONCE):
             rows: list[LedgerRow] = []
             events: list[LedgerEvent] = []
@@ -78,9 +78,12 @@ def build(place: Path, n_steps: int) -> float:
                     counting.spend(epsilon)
                     took += time.perf_counter() - began
                 if step and step % EVERY == 0:  # the checkpoints of long ago: of them only the events are left
-                    event = LedgerEvent(n_events, step, CHECKPOINT, label(step), "temporaldp", '{"digest":"gone"}', "")
+                    before = digest_of(made, [len(made)], max(len(made) - 1, 0), before)
+                    content = canonical({"digest": "gone", "events": before})
+                    event = LedgerEvent(len(made), step, CHECKPOINT, label(step), "temporaldp", content, "")
                     events.append(sealed(event, head))
-                    head, n_events = events[-1].hash, n_events + 1
+                    made.append(events[-1])
+                    head = events[-1].hash
                 output = as_text(rng.integers(0, 100, 3))
                 row = LedgerRow(step, label(step), epsilon, epsilon, leakage, False, output, None, None, "")
                 rows.append(sealed(row, head))

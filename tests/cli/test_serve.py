@@ -81,7 +81,7 @@ def require_revocable(address, store, release):
         listed = json.loads(temporaldp("token", "list", "--store", store, "--json").stdout)["tokens"]
         told = [(one["role"], one["release"], one["note"]) for one in listed]
         assert told == [("own", None, "operator"), ("spend", release, "")]
-        assert temporaldp("token", "revoke", listed[1]["name"], "--store", store).returncode == 0
+        assert temporaldp("token", "revoke", listed[1]["token"], "--store", store).returncode == 0
         shown = temporaldp("token", "list", "--store", store).stdout
         assert "revoked" in shown and token.split("_", 2)[2] not in shown
         with pytest.raises(Exception, match="revoked"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -50,14 +49,14 @@ def create(
 def show(store: StoreOption, as_json: o.JsonOption = False) -> None:
     """List all tokens with their roles and expiry dates."""
     with _tokens(store, make=False) as tokens:
-        known = [asdict(one) | {"made": _moment(one.made), "expires": _moment(one.expires)} for one in tokens.known()]
+        known = [one | {name: _moment(one[name]) for name in ("made", "expires")} for one in tokens.known()]
     if as_json:
         say_json({"tokens": known})
         return
     listing(
         [
             {
-                "token": one["name"],
+                "token": one["token"],
                 "release": one["release"] or "all",
                 "role": one["role"],
                 "made": one["made"],

@@ -47,18 +47,14 @@ class Checkpoint(NamedTuple):
     end: End
     accountant: dict[str, Any]
 
-    def text(self, began: str, events: Sequence[LedgerEvent]) -> str:
-        """Text of the checkpoint of a ledger whose first hash is `began`, and that has these events.
-
-        It contains a hash of all events, as the rows between them, which would reveal a change, are not read.
-        """
-        before = digest(*(f"{signed(event)}\n{event.hash}" for event in events[: self.end.n_events]))
+    def text(self, began: str, events: str) -> str:
+        """Text of the checkpoint of a ledger whose first hash is `began`, with the digest of its events (`digest_of`)."""
         return canonical(
             {
                 "layout": LAYOUT,
                 "version": __version__,
                 "began": began,
-                "events": before,
+                "events": events,
                 "accountant": self.accountant,
                 **self.end._asdict(),
             }
@@ -73,12 +69,14 @@ def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, 
     LedgerError
         It cannot be stored.
     """
-    text = Checkpoint(writer.end, accountant).text(ledger.began, ledger.events)
+    made = [event for event in ledger.events if event.kind == CHECKPOINT]
+    last = (made[-1].number, made[-1].details["events"]) if made else (0, "")
+    events = digest_of(ledger.events, [writer.end.n_events], *last)
+    text = Checkpoint(writer.end, accountant).text(ledger.began, events)
     if len(text) > 1 << 25:  # of very many people
         return False
-    n_before = sum(event.kind == CHECKPOINT for event in ledger.events)
-    writer.transaction.keep(_name(n_before), text)
-    writer.note(CHECKPOINT, by="temporaldp", details={"digest": digest(text)})
+    writer.transaction.keep(_name(len(made)), text)
+    writer.note(CHECKPOINT, by="temporaldp", details={"digest": digest(text), "events": events})
     return True
 
 
@@ -90,10 +88,21 @@ def last_checkpoint(transaction: Transaction, began: str, events: Sequence[Ledge
             text = transaction.kept(_name(number)) or ""
             fields = json.loads(text)
             found = Checkpoint(End(*(fields[field] for field in End._fields)), fields["accountant"])
-            is_its_own = digest(text) == event.details["digest"] and text == found.text(began, events)
+            before = digest_of(events, [one.number for one in made[: number + 1]])
+            is_its_own = digest(text) == event.details["digest"] and text == found.text(began, before)
             if is_its_own and found.end[:2] == (event.step, event.number) and sealed(event, found.end.head) == event:
                 return found
     return None
+
+
+def digest_of(events: Sequence[LedgerEvent], ends: Sequence[int], start: int = 0, before: str = "") -> str:
+    """Digest of events up to each of these numbers and of the digest before them: that of all events, not read again each time.
+
+    The rows between events, which would reveal a change of one, are not read when a ledger is opened from a checkpoint.
+    """
+    for end in ends:
+        before, start = digest(before, *(f"{signed(event)}\n{event.hash}" for event in events[start:end])), end
+    return before
 
 
 def last_checked(events: Sequence[LedgerEvent]) -> int:

@@ -76,5 +76,5 @@ class Asking:
         if token.release not in {None, release}:
             whose = "another release" if release is not None else "one release, and this concerns all"
             raise HTTPException(403, f"this token is for {whose}")
-        if not token.role.includes(role):
+        if not Role(token.role).includes(role):
             raise HTTPException(403, f"expected a token that may {role}, got one that may {token.role}")

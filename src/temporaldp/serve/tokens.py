@@ -12,14 +12,16 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import InputError
 from temporaldp.release.database import Database
 from temporaldp.release.tables import selection, tables
 from temporaldp.values import real_number
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
 
 
 class Role(StrEnum):
@@ -33,33 +35,6 @@ class Role(StrEnum):
     def includes(self, other: Role) -> bool:
         """Whether a token of this role may do what one of the other may."""
         return list(Role).index(self) >= list(Role).index(other)
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token, without its secret.
-
-    Parameters
-    ----------
-    name : str
-        Name of the token.
-    release : str or None
-        Identifier of its release; None for all releases, and to create some.
-    role : Role
-    made, expires : float
-        Seconds since 1970.
-    revoked : bool
-    note : str
-        Purpose of the token.
-    """
-
-    name: str
-    release: str | None
-    role: Role
-    made: float
-    expires: float
-    revoked: bool
-    note: str
 
 
 class TokenRefusedError(Exception):
@@ -109,11 +84,13 @@ class Tokens:
             )
         return f"tdp_{name}_{secret}"
 
-    def known(self) -> list[Token]:
-        """All tokens, the newest last."""
+    def known(self) -> list[dict[str, Any]]:
+        """All tokens, the newest last: the columns of their table except for the hash."""
         tokens = tables().tokens
+        shown = [column for column in tokens.c if column.name != "hash"]
         with self._database.reading() as connection:
-            return [_token(row) for row in connection.execute(tokens.select().order_by(tokens.c.made))]
+            found = connection.execute(tokens.select().with_only_columns(*shown).order_by(tokens.c.made))
+            return [dict(row) for row in found.mappings()]
 
     def revoke(self, name: str) -> None:
         """Revoke a token; `InputError` if there is none of this name."""
@@ -123,8 +100,8 @@ class Tokens:
             if done.rowcount != 1:
                 raise InputError(f"there is no token {name!r}; `temporaldp token list` shows their names")
 
-    def check(self, given: str) -> Token:
-        """Return the token of a request.
+    def check(self, given: str) -> sa.Row[Any]:
+        """Return the row of the token of a request.
 
         Raises
         ------
@@ -139,14 +116,14 @@ class Tokens:
         kept = "0" * 64 if row is None else row.hash
         if not hmac.compare_digest(_hash(shape[2]), kept) or row is None:
             raise TokenRefusedError("expected a token of this service")
-        found, now = _token(row), self._now()
-        if found.revoked:
+        now = self._now()
+        if row.revoked:
             raise TokenRefusedError("this token was revoked")
-        if now >= found.expires:
+        if now >= row.expires:
             raise TokenRefusedError("this token has expired")
-        if now < found.made - 300.0:  # seconds by which the clock of the machine that made it may be ahead
+        if now < row.made - 300.0:  # seconds by which the clock of the machine that made it may be ahead
             raise TokenRefusedError("the server's clock is before the time at which this token was made")
-        return found
+        return row
 
     def _now(self) -> float:
         self._latest = max(self._latest, self._clock())
@@ -155,7 +132,3 @@ class Tokens:
 
 def _hash(secret: str) -> str:
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
-
-
-def _token(row: Any) -> Token:
-    return Token(row.token, row.release, Role(row.role), row.made, row.expires, row.revoked, row.note)
