@@ -208,6 +208,28 @@ def test_other_edits_are_detected_on_opening(statement, tmp_path):
         Ledger(place)
 
 
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE temporaldp_events SET content = replace(content, '\"both\":false', '\"both\":true') WHERE kind = 'adopt'",
+        'UPDATE temporaldp_events SET content = \'{"digest":"a","events":"b"}\' WHERE number = 1',
+        "UPDATE temporaldp_events SET by = 'somebody' WHERE number = 2",
+    ],
+)
+def test_edited_events_before_earlier_checkpoints_are_detected_on_opening(statement, tmp_path):
+    place = tmp_path / "release.db"
+    release(place, range(5))
+    adopt_correlation(place, NEWER)
+    release(place, range(5, 44), adversary=NEWER)
+    with Ledger(place) as ledger:
+        assert [event.kind for event in ledger.events] == ["adopt", *[CHECKPOINT] * 4]
+        assert ledger.checkpoint.end.n_steps == 40
+    edited(place, statement)
+    with pytest.raises(LedgerError):
+        Ledger(place)
+
+
 def test_release_by_a_plan_has_no_checkpoint(place):
     import workers
     from temporaldp import ContinualRelease
