@@ -1,4 +1,4 @@
-"""A ledger of very many steps: how long it takes to open it, to release the next step, and to report on it.
+"""A ledger of very many steps: how long it takes to open it, to release the next step, and to report on it; and an account.
 
     python benchmarks/years.py [STEPS [FOLDER]]
 
@@ -33,6 +33,7 @@ from temporaldp.release.chain import LedgerEvent, LedgerRow, canonical, sealed
 from temporaldp.release.checkpoints import CHECKPOINT, EVERY, digest_of, keep_checkpoint
 from temporaldp.release.keyed_digest import keyed_digest
 from temporaldp.release.outputs import as_text
+from temporaldp.release.shared_account import TABLE, SharedRelease
 from temporaldp.release.tables import LEDGER, tables
 
 STEPS = 500_000
@@ -44,6 +45,7 @@ MATRICES = (
     TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.4, 0.5]], states=("A", "B", "C")),
 )
 FIRST = datetime(2024, 1, 1)
+TABLES, EVENTS = ("A", "B"), 100_000
 
 
 def accountant() -> TemporalAccountant:
@@ -56,18 +58,33 @@ def opened(place: Path) -> ContinualRelease:
     )
 
 
+def of_account(place: Path, table: str) -> SharedRelease:
+    """One of two tables, each of which has an event at every step."""
+    shares = dict.fromkeys(TABLES, 0.5)
+    return SharedRelease(
+        table, DiscreteLaplaceHistogram(3), shares=shares, ledger=place, accountant=accountant(), step="60 seconds"
+    )
+
+
+def published(table: str, step: int, epsilon: float, rng: np.random.Generator) -> str:
+    """What an event of a table contains."""
+    output, found = as_text(rng.integers(0, 100, 3)), keyed_digest("data", [50, 30, step])
+    mechanism = repr(DiscreteLaplaceHistogram(3))
+    return canonical({"step": step, "epsilon": epsilon, "mechanism": mechanism, "output": output, "digest": found})
+
+
 def label(step: int) -> str:
     return (FIRST + timedelta(minutes=step)).isoformat()
 
 
-def build(place: Path, n_steps: int) -> float:
-    """Write a ledger; gives how long counting took, in seconds a step."""
-    opened(place).close()
+def build(place: Path, n_steps: int, tables_of_account: tuple[str, ...] = ()) -> float:
+    """Write a ledger, by default of one release; gives how long counting took, in seconds a step."""
+    (of_account(place, tables_of_account[0]) if tables_of_account else opened(place)).close()
     counting, rng, mechanism = accountant(), np.random.default_rng(0), DiscreteLaplaceHistogram(3)
-    epsilon = mechanism.epsilon_spent(counting.reserve)
+    epsilon = counting.reserve if tables_of_account else mechanism.epsilon_spent(counting.reserve)
     took, leakage = 0.0, 0.0
     with Ledger(place) as ledger:
-        head, made, before = ledger.head, list[LedgerEvent](), ""
+        head, made, before, checked = ledger.head, list[LedgerEvent](), "", 0
         for start in range(0, n_steps, AT_ONCE):
             rows: list[LedgerRow] = []
             events: list[LedgerEvent] = []
@@ -78,16 +95,22 @@ def build(place: Path, n_steps: int) -> float:
                     counting.spend(epsilon)
                     took += time.perf_counter() - began
                 if step and step % EVERY == 0:  # the checkpoints of long ago: of them only the events are left
-                    before = digest_of(made, [len(made)], max(len(made) - 1, 0), before)
+                    before, checked = digest_of(made, [len(made)], checked, before), len(made)
                     content = canonical({"digest": "gone", "events": before})
                     event = LedgerEvent(len(made), step, CHECKPOINT, label(step), "temporaldp", content, "")
                     events.append(sealed(event, head))
                     made.append(events[-1])
                     head = events[-1].hash
-                output = as_text(rng.integers(0, 100, 3))
+                output = as_text({"charged": epsilon} if tables_of_account else rng.integers(0, 100, 3))
                 row = LedgerRow(step, label(step), epsilon, epsilon, leakage, False, output, None, None, "")
                 rows.append(sealed(row, head))
                 head = rows[-1].hash
+                for table in tables_of_account:
+                    content = published(table, step, 0.5 * epsilon, rng)
+                    event = LedgerEvent(len(made), step + 1, TABLE, label(step), table, content, "")
+                    events.append(sealed(event, head))
+                    made.append(events[-1])
+                    head = events[-1].hash
             with ledger.store.writing() as transaction:
                 for table, entries in ((tables().steps, rows), (tables().events, events)):
                     values = [{"release": LEDGER, **one._asdict()} for one in entries]
@@ -111,6 +134,23 @@ def shifted(state: dict[str, Any], n_steps: int) -> dict[str, Any]:
     return found
 
 
+ACCOUNT = """
+import sys, time
+sys.path.insert(0, {folder!r})
+import years
+from pathlib import Path
+began = time.perf_counter()
+with years.of_account(Path({place!r}), "A") as stream:
+    opened = time.perf_counter() - began
+    n, n_events, each = len(stream), len(stream.ledger.events), []
+    stream.release([50, 30, 20], time=years.label(n))
+    for step in range(n + 1, n + 101):
+        began = time.perf_counter()
+        stream.release([50, 30, 20], time=years.label(step))
+        each.append(time.perf_counter() - began)
+    print(n_events, opened, sorted(each)[50], max(each))
+"""
+
 OPEN = """
 import sys, time
 sys.path.insert(0, {folder!r})
@@ -130,6 +170,17 @@ with years.opened(Path({place!r})) as stream:
     again = time.perf_counter() - began
     print(opened, sorted(each)[50], max(each), again, n, stream.ledger.checkpoint.end.n_steps)
 """
+
+
+def measure_account(place: Path) -> None:
+    """Open an account and release one table of it, in a process of its own."""
+    code = ACCOUNT.format(folder=str(Path(__file__).parent), place=str(place))
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    n_events, opened_in, median, most = map(float, done.stdout.split())
+    print(
+        f"an account of {n_events:.0f} events: opened in {opened_in:.2f} s, a step {1e3 * median:.1f} ms in the median of 100, "
+        f"{1e3 * most:.1f} ms at most"
+    )
 
 
 def measure(place: Path) -> None:
@@ -163,3 +214,7 @@ if __name__ == "__main__":
         if not where.exists():
             print(f"counting: {1e3 * build(where, n_steps):.2f} ms a step", flush=True)
         measure(where)
+        shared = folder / "account.db"
+        if not shared.exists():
+            build(shared, EVENTS // len(TABLES), TABLES)
+        measure_account(shared)
