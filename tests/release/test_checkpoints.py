@@ -24,7 +24,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.errors import LateDataError
-from temporaldp.release import adopt_correlation, checkpoints, stream
+from temporaldp.release import adopt_correlation, checkpoints
 from temporaldp.release.checkpoints import CHECKPOINT
 
 BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
@@ -34,7 +34,7 @@ NEWER = Adversary(BUSY, BUSY)
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     """A checkpoint every ten steps."""
-    monkeypatch.setattr(stream, "EVERY", 10)
+    monkeypatch.setattr("temporaldp.release.step.EVERY", 10)
 
 
 def release(place, times, *, adversary=ADVERSARY, epsilon=None):

@@ -15,7 +15,6 @@ from temporaldp import DiscreteLaplaceHistogram, InputError, Ledger
 from temporaldp.errors import SpentError
 from temporaldp.planning import renewal_leakage
 from temporaldp.planning.epochs import Epochs, require_enough_steps
-from temporaldp.release import stream
 from temporaldp.release.renewal import renewal_of
 
 DAYS = ["2024-01-30", "2024-01-31", "2024-02-01", "2024-02-10", "2024-02-29", "2024-03-01", "2024-05-04", "2024-05-05"]
@@ -77,7 +76,7 @@ def test_plan_must_cover_the_longest_month():
 
 
 def test_each_month_satisfies_its_level_and_all_satisfy_the_promise(place, monkeypatch):
-    monkeypatch.setattr(stream, "EVERY", 3)
+    monkeypatch.setattr("temporaldp.release.step.EVERY", 3)
     with opened(place) as release:  # without a process in between
         forecast = release.forecast(DAYS)
     for day in DAYS:  # a process a day

@@ -128,10 +128,9 @@ def test_full_disk_adopts_nothing(room, tmp_path):
 
 
 def test_full_disk_at_a_checkpoint_loses_no_step(tmp_path, monkeypatch):
-    from temporaldp.release import stream as module
     from temporaldp.release.tables import Transaction
 
-    monkeypatch.setattr(module, "EVERY", 5)
+    monkeypatch.setattr("temporaldp.release.step.EVERY", 5)
 
     def full(*_, **__):
         raise LedgerError("the disk is full")

@@ -20,7 +20,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.errors import LedgerMismatchError
-from temporaldp.release import adopt_correlation, stream
+from temporaldp.release import adopt_correlation
 from temporaldp.release.renewal import renewal_of
 
 CALM, BUSY = np.array([[0.6, 0.4], [0.3, 0.7]]), np.array([[0.85, 0.15], [0.2, 0.8]])
@@ -52,7 +52,7 @@ def days(first, n):
 @pytest.mark.parametrize("every", ["steps", "monthly"])
 @pytest.mark.parametrize("adopted", [1, 3, 4, 6])
 def test_every_epoch_satisfies_alpha_and_all_satisfy_the_new_promise(tmp_path, every, adopted, monkeypatch):
-    monkeypatch.setattr(stream, "EVERY", 4)
+    monkeypatch.setattr("temporaldp.release.step.EVERY", 4)
     place = tmp_path / "release.db"
     with opened(place, BEFORE, every=every) as release:
         for day in days(0, adopted):

@@ -25,7 +25,7 @@ from temporaldp import (
     plan_noise,
 )
 from temporaldp.errors import LedgerMismatchError
-from temporaldp.release import adopt_correlation, export_ledger, stream
+from temporaldp.release import adopt_correlation, export_ledger
 from temporaldp.release.renewal import RENEWAL, renewal_of
 
 
@@ -68,7 +68,7 @@ def test_skipped_step_lowers_leakage_and_raises_no_budget(place):
 
 @pytest.mark.long
 def test_renewed_release_resumes_from_a_checkpoint_with_identical_results(tmp_path, monkeypatch):
-    monkeypatch.setattr(stream, "EVERY", 10)
+    monkeypatch.setattr("temporaldp.release.step.EVERY", 10)
     place = tmp_path / "release.db"
     with opened(place) as release:
         for time in range(25):

@@ -6,6 +6,7 @@ import json
 import math
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -14,9 +15,12 @@ from level import worst_leakage
 from serve_places import place_of, token_for
 from served import served
 from temporaldp import Adversary, Ledger, TemporalAccountant, TransitionMatrix, plan_budget
+from temporaldp.release.step import StepRequest
+from temporaldp.serve import service as service_module
 from temporaldp.serve.tokens import Role
 
 ROWS = [[0.8, 0.2], [0.2, 0.8]]
+ADVERSARY = Adversary(TransitionMatrix(ROWS), TransitionMatrix(ROWS))
 DEFINITION = {"alpha": 1.0, "backward": ROWS, "forward": ROWS, "mechanism": {"kind": "histogram", "n_states": 2}}
 
 
@@ -215,6 +219,54 @@ def test_two_servers_racing_spend_no_more_than_the_level(service):
         "n_steps": len(steps),
         "head": steps[-1]["head"],
     }
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+def test_a_server_that_is_started_again_counts_from_a_checkpoint(service, monkeypatch, beyond):
+    """Whether or not budgets beyond the reserve needed the filter at each step; numbers are those of counting all steps."""
+    monkeypatch.setattr("temporaldp.release.step.EVERY", 10)
+    release = service.create()
+    reserve = service.get(release).json["reserve"]
+    for step in range(37):
+        budget = reserve * (1.05 if beyond and step % 4 == 3 else 0.7)
+        assert service.post(release, "spend", {"epsilon": budget}, key=f"{release}-{step}").status == 200
+        if step == 24:
+            service.get(release)
+    told = service.get(release, "?leakage=true").json
+    with opened_again(service.store, release) as again:
+        resumed = again.state(leakage=True)
+        assert again.ledger.checkpoint.end.n_steps == (30 if beyond else 37)
+        assert (resumed.remaining, resumed.leakage) == (told["remaining"], told["leakage"])
+        assert again.verify(told["head"]).n_steps == 37
+        counted = TemporalAccountant(ADVERSARY, alpha=DEFINITION["alpha"])
+        counted.spend(list(again.ledger.epsilons))
+    assert counted.remaining() == pytest.approx(resumed.remaining, rel=1e-9)
+    assert counted.total() == pytest.approx(resumed.leakage, rel=1e-9)
+
+
+def test_steps_and_questions_at_once_do_not_block_one_another_for_good(service, monkeypatch):
+    """Locks are taken in one order: by steps beyond the reserve, and by questions that store checkpoints."""
+    monkeypatch.setattr("temporaldp.release.step.EVERY", 3)
+    with opened_again(service.store, service.create()) as found:
+
+        def act(number):
+            if number % 2:
+                return found.state(leakage=True).n_steps
+            budget = found.reserve * (1.01 if number % 4 else 0.5)
+            return found.take_step(StepRequest(None, budget, key=f"{number}"))[0].step
+
+        with ThreadPoolExecutor(6) as pool:
+            done = list(pool.map(act, range(60), timeout=120))
+        assert sorted(done[::2]) == list(range(30))
+        assert found.verify(None).n_steps == 30
+
+
+@contextmanager
+def opened_again(store, release):
+    """The release in another server."""
+    server = service_module.Service(store)
+    with closing(server.database):
+        yield server.find(release)
 
 
 def test_last_step_may_use_the_reserve_and_is_final(service):

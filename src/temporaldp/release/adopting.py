@@ -123,7 +123,7 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
             f"{ledger.place} is accounted for with distances between states: only a release by Exact() without distances "
             "continues with another correlation"
         )
-    accountant = _resumed(unspent_accountant(ledger, known["correlations"]["users"]), ledger)
+    accountant = resumed(unspent_accountant(ledger, known["correlations"]["users"]), ledger)
     take_in(accountant, ledger)
     return accountant
 
@@ -156,7 +156,7 @@ def begun(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
     if has_sustainable_reserve and known["users"]:
         with suppress(LedgerError):
             expect_kept_reserve(accountant, ledger)
-    return _resumed(accountant, ledger)
+    return resumed(accountant, ledger)
 
 
 def is_new(accountant: TemporalAccountant) -> bool:
@@ -174,7 +174,7 @@ def take_in(accountant: TemporalAccountant, ledger: Ledger) -> None:
     _record(accountant, ledger, len(ledger))
 
 
-def _resumed(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
+def resumed(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
     """The accountant from a ledger's checkpoint on; the given one where there is none, or one that does not fit it."""
     checkpoint = ledger.checkpoint
     if checkpoint is None or not checkpoint.accountant:

@@ -210,7 +210,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
                             "digest": keyed_digest("data", snapshot),
                         },
                     )
-            self._keep_checkpoint()
+            self._steps.keep_checkpoint()
         self._take_in()
         if again and self.input_matches(snapshot, time=time) is False:
             warnings.warn(InputDiffersWarning(row.time), stacklevel=2)

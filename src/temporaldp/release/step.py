@@ -10,15 +10,16 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from temporaldp.accounting import accounting_blocks
-from temporaldp.errors import InputError, SpentError
+from temporaldp.errors import InputError, LedgerError, SpentError
 from temporaldp.planning.measurement import Measurement
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
+from temporaldp.release.checkpoints import EVERY, keep_checkpoint, last_checked
 from temporaldp.release.ledger import Ledger, LedgerWriter
 from temporaldp.release.store import Store
 
@@ -92,7 +93,7 @@ class Steps:
         self.guard, self._mechanism, self._written = guard, mechanism, written
         self.ledger = Ledger.open(place, lambda salt: {**terms, **guard.identity(salt)}, definition)
         self.calendar = Calendar(self.ledger, terms["step"], has_phases=guard.has_phases)
-        self.lock = threading.RLock()
+        self.lock, self._can_be_kept = threading.RLock(), True
         self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
         guard.begin(self.ledger)
         guard.replay(self.ledger)
@@ -130,6 +131,17 @@ class Steps:
         """Take the step of a request: its row, and whether it was taken before."""
         with self.taking(request) as (_, row, again):
             return row, again
+
+    def keep_checkpoint(self, beside: Callable[[], dict[str, Any]] = dict) -> None:
+        """Store what was checked and counted, and what `beside` returns, every 100 steps; if that fails, no step suffers."""
+        if not self._can_be_kept or len(self.ledger) - last_checked(self.ledger.events) < EVERY:
+            return
+        with suppress(LedgerError), self.ledger.writing() as writer:
+            self.guard.replay(self.ledger)
+            if len(self.ledger) - last_checked(self.ledger.events) < EVERY or self.ledger[-1].last:
+                return
+            state = self.guard.kept_state()
+            self._can_be_kept = state is not None and keep_checkpoint(self.ledger, writer, {**state, **beside()})
 
     def _append(self, writer: LedgerWriter, request: StepRequest, time: str) -> LedgerRow:
         """Check, draw and store the next step."""

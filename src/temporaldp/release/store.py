@@ -48,8 +48,7 @@ class Store:
         """Create the release without steps, atomically; if another process created it meanwhile, that one stays."""
 
         def fill(connection: sa.Connection) -> None:
-            made = Transaction(connection, self.release, lock=True)
-            made.create(configuration, head, definition)
+            Transaction(connection, self.release, lock=True).create(configuration, head, definition)
 
         if self._is_shared:
             with self.database.writing() as connection:

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Any, Generic
 
 import numpy as np
@@ -16,12 +15,11 @@ from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import budgets
 from temporaldp.correlation.moments import label_of
 from temporaldp.correlation.states import printable, state_names
-from temporaldp.errors import InputDiffersWarning, InputError, LedgerError
+from temporaldp.errors import InputDiffersWarning, InputError
 from temporaldp.planning import Plan
 from temporaldp.planning.epochs import Every
 from temporaldp.release import filtering
 from temporaldp.release.chain import LedgerRow
-from temporaldp.release.checkpoints import EVERY, keep_checkpoint, last_checked
 from temporaldp.release.closing import Closing
 from temporaldp.release.guards import Forecast, guard_of
 from temporaldp.release.keyed_digest import keyed_digest, matches
@@ -161,7 +159,6 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         self.ledger = self._steps.ledger
         if self._filter is not None and self.ledger.checkpoint is not None:
             self._filter.resume(self.ledger.checkpoint.accountant["filter"])
-        self._can_be_kept = True
 
     @property
     def accountant(self) -> TemporalAccountant | None:
@@ -320,21 +317,10 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             self.guard.replay(self.ledger)  # an interrupt may have come between a step and its being counted
             if self._steps.is_drawing or self._steps.calendar.position(request.time or "") is None:
                 self._steps.take(request)
-                self._keep_checkpoint()
+                self._steps.keep_checkpoint(
+                    lambda: {} if self._filter is None else {"filter": self._filter.kept_state(self.ledger)}
+                )
             return self.row(request.time)
-
-    def _keep_checkpoint(self) -> None:
-        """Write down how far everything was checked and counted, now and then; if that fails, no step suffers."""
-        if not self._can_be_kept or len(self) - last_checked(self.ledger.events) < EVERY:
-            return
-        with suppress(LedgerError), self.ledger.writing() as writer:
-            self.guard.replay(self.ledger)
-            if len(self) - last_checked(self.ledger.events) < EVERY or self.ledger[-1].last:
-                return
-            state = self.guard.kept_state()
-            if state is not None and self._filter is not None:
-                state = {**state, "filter": self._filter.kept_state(self.ledger)}
-            self._can_be_kept = state is not None and keep_checkpoint(self.ledger, writer, state)
 
     def _written(self, output: Any, epsilon: float, snapshot: Any) -> tuple[str, str | None]:
         """Return the text of an output, with filtered counts if there is a filter, and the digest of the snapshot."""

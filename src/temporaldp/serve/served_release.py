@@ -18,19 +18,17 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.correlation.moments import is_near
 from temporaldp.counts.histogram import DiscreteLaplaceHistogram, granted_scale
 from temporaldp.errors import InputError, SpentError
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.planning.measurement import Measurement
-from temporaldp.release.adopting import take_in
+from temporaldp.release.adopting import resumed
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.guards import AccountantGuard
@@ -69,8 +67,8 @@ class ServedMechanism:
 class ServedGuard(AccountantGuard):
     """Enforcement of the level of a release of the service.
 
-    As long as no step spent more than the reserve, a budget within it is admitted without the filter. The
-    leakage so far is not computed at a step, and there are no checkpoints.
+    As long as no step spent more than the reserve, a budget within it is admitted without the filter, and the accountant is
+    not brought up to date; the leakage so far is not computed at a step. `counting` is held while it changes.
     """
 
     _ledger: Ledger
@@ -78,7 +76,7 @@ class ServedGuard(AccountantGuard):
     def __init__(self, definition: Definition, reserve: float) -> None:
         super().__init__(unspent(definition.promise, reserve), None)
         self.definition, self.every_step = definition, reserve
-        self._largest_spent, self._rows_seen = 0.0, 0
+        self._largest_spent, self._rows_seen, self.counting = 0.0, 0, threading.RLock()
 
     def begin(self, ledger: Ledger) -> None:
         """Keep the matrices of a new release, for reports; the service itself reads them in the definition."""
@@ -137,11 +135,17 @@ class ServedGuard(AccountantGuard):
         return self.horizon is None and max(asked, self._largest_spent) <= self.every_step and asked > 0.0
 
     def catch_up(self) -> None:
-        """Count all budgets spent. This may take long: call it before the release is locked for other requests."""
-        if not len(self.accountant):
-            self.accountant = copy(proved(self.definition.promise, self.every_step))
-        super().replay(self._ledger)
-        _ = account_of(self.accountant).filters
+        """Count all budgets spent, from the checkpoint on. This may take long: call it before others have to wait for it."""
+        with self.counting:
+            if not len(self.accountant):
+                self.accountant = resumed(copy(proved(self.definition.promise, self.every_step)), self._ledger)
+            super().replay(self._ledger)
+            _ = account_of(self.accountant).filters
+
+    def kept_state(self) -> dict[str, Any] | None:
+        """State of the accountant after all steps."""
+        self.catch_up()
+        return super().kept_state()
 
 
 class ServedRelease:
@@ -178,7 +182,7 @@ class ServedRelease:
             lambda output, *_: (as_text(output), None),  # a digest of the counts would reveal them
             definition=definition.text,
         )
-        self.ledger, self._counting = self._steps.ledger, threading.Lock()
+        self.ledger = self._steps.ledger
 
     def take_step(self, request: StepRequest) -> tuple[messages.Step, bool]:
         """Return the step that a request is answered with, and whether it was taken before.
@@ -201,6 +205,7 @@ class ServedRelease:
                 return self._repeated(request, known), True
             if not self._guard.is_within_reserve(request.epsilon):
                 self._guard.catch_up()  # before the release is locked for other requests
+                self._steps.keep_checkpoint()
             row, again = self._steps.take(request)
             return (self._repeated(request, row.step), True) if again else (self._shown(row), False)
 
@@ -219,10 +224,13 @@ class ServedRelease:
 
         Counting takes milliseconds per new step, and does not block other requests.
         """
-        with self._counting:
-            self._steps.refresh()
-            take_in(self._counted, self.ledger)
-            remaining, leaked = self._counted.remaining(), self._counted.total() if leakage else None
+        self._steps.refresh()
+        with self._guard.counting:
+            self._guard.catch_up()
+            counted = self._guard.accountant
+            remaining, leaked = counted.remaining(), counted.total() if leakage else None
+        with self._steps.lock:
+            self._steps.keep_checkpoint()
         definition, n_steps = self.definition, len(self.ledger)
         last = self.ledger[n_steps - 1] if n_steps else None
         return messages.State(
@@ -255,11 +263,6 @@ class ServedRelease:
         with Ledger(self._store) as ledger:
             ledger.verify(head=head)
             return messages.Intact(authentic=ledger.is_authentic is True, n_steps=len(ledger), head=ledger.head)
-
-    @cached_property
-    def _counted(self) -> TemporalAccountant:
-        """The accountant of what is asked about the state."""
-        return copy(proved(self.definition.promise, self.reserve))
 
     def _shown(self, row: LedgerRow) -> messages.Step:
         output = None if row.output is None else from_text(row.output)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.errors import InputError
 from temporaldp.release.database import Database
+from temporaldp.release.store import Store
 from temporaldp.release.tables import selection, tables
 from temporaldp.values import real_number
 
@@ -63,11 +64,10 @@ class Tokens:
             There is no such release, or the token would expire at once or in more than ten years.
         """
         real_number(days, "number of days of a token", gt=0.0, le=3650.0)
+        if release is not None and Store(self._database, release, is_shared=True).heading() is None:
+            raise InputError(f"there is no release {release!r} in {self._database.place}")
         name, secret, now = secrets.token_hex(8), secrets.token_urlsafe(32), self._now()
         with self._database.writing() as connection:
-            known = selection(tables().releases, "release")
-            if release is not None and connection.execute(known, {"release": release}).first() is None:
-                raise InputError(f"there is no release {release!r} in {self._database.place}")
             connection.execute(
                 tables()
                 .tokens.insert()
