@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import time
+from contextlib import closing
 
 import pytest
 
 from serve_places import place_of, token_for
 from served import served
 from serving import DEFINITION
-from temporaldp.errors import RequestRefusedError, ServiceError
+from temporaldp import Ledger
+from temporaldp.errors import LedgerError, RequestRefusedError, ServiceError
+from temporaldp.release.store import store_at
 from temporaldp.serve import Client, served_release
 
 
@@ -38,6 +42,22 @@ def test_database_outage_spends_nothing_and_recovers(tmp_path, request):
         with Client(f"http://127.0.0.1:{ask.port}", token) as patient:
             assert patient.spend(release, key="a") == first
             assert patient.spend(release, key="b")["step"] == 1
+
+
+@pytest.mark.long
+def test_user_without_rights_is_told_so(tmp_path, request):
+    import psycopg
+
+    store = place_of("postgresql", tmp_path, request)
+    token_for(store)
+    with psycopg.connect(store, autocommit=True) as owner:
+        owner.execute("DROP ROLE IF EXISTS reader")
+        owner.execute("CREATE ROLE reader LOGIN")
+    with (
+        closing(store_at(store.replace("postgres@", "reader@"))) as kept,
+        pytest.raises(LedgerError, match="grant that user the right"),
+    ):
+        Ledger(kept)
 
 
 def test_log_states_why_a_database_cannot_be_used(tmp_path, capsys):
@@ -91,6 +111,18 @@ def client(tmp_path):
     store = str(tmp_path / "service.db")
     with served(store=store) as ask, Client(f"http://127.0.0.1:{ask.port}", token_for(store)) as made:
         yield made
+
+
+def test_client_gives_up_at_once_where_its_host_is_refused(tmp_path):
+    """Starlette refuses a host with plain text; so do proxies."""
+    store = str(tmp_path / "service.db")
+    with served(store=store) as ask:
+        began = time.monotonic()
+        with Client(f"http://127.0.0.1:{ask.port}", token_for(store)) as client:
+            client._http.headers["Host"] = "elsewhere.example"
+            with pytest.raises(RequestRefusedError, match="Invalid host header") as refused:
+                client.spend("0" * 32)
+    assert refused.value.status == 400 and time.monotonic() - began < 30.0
 
 
 def test_client_covers_every_route(client):

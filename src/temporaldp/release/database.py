@@ -181,6 +181,7 @@ ADVICE = {
     "SQLITE_NOTADB": "it is not a ledger, or was truncated; restore it from a backup that holds every published step",
     "SQLITE_CORRUPT": "it is damaged or truncated; restore it from a backup that holds every published step",
     "SQLITE_ERROR": "its tables are of another version of temporaldp, or of another program; use the version that made them",
+    "42501": "the user of its URL may not do this; grant that user the right, or use another URL",
     "42": "its tables are of another version of temporaldp, or of another program; use the version that made them",
 }
 

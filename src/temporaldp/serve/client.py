@@ -155,7 +155,8 @@ class Client(Closing):
     def _asked(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
         """Return the answer to one try; `ServiceError` for a status that does not concern the request itself."""
         found = self._http.request(method, path, **sent)
-        answer = dict(found.json())
+        is_document = found.is_success or "json" in found.headers.get("content-type", "")
+        answer: dict[str, Any] = dict(found.json()) if is_document else {"detail": found.text[:200]}
         if found.is_success:
             return answer
         detail = str(answer.get("detail", answer))
