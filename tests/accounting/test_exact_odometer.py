@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from exact_cases import random_rows
-from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
+from temporaldp import (
+    Adversary,
+    TemporalAccountant,
+    TransitionMatrix,
+    estimate_adversaries,
+    load_sample,
+    temporal_leakage,
+)
+from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.exact.online import LOOK_AHEAD, ExactOdometer
 
 CLOSE = 3e-12
@@ -119,6 +127,26 @@ def test_questions_between_steps_change_no_number(n_states):
         if rng.random() < 0.05:
             assert asked.worst() == silent.worst() and asked.saved() == silent.saved()
     assert asked.worst() == silent.worst()
+
+
+@pytest.mark.parametrize("n_small", [64, 528])
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_large_budget_between_looks_ahead_raises_final_steps(n_small, restored):
+    """The ceiling that final steps rest on is exceeded before the next step at which final steps are looked for."""
+    matrix = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]])
+    accountant, spent = TemporalAccountant(Adversary(matrix, matrix)), [1e-3] * n_small
+    accountant.spend(spent)
+    accountant.total()
+    if restored:
+        state = account_of(accountant).kept_state()
+        accountant = TemporalAccountant(Adversary(matrix, matrix))
+        account_of(accountant).resume(state, [], lambda: spent)
+    for epsilon in (5.0, 0.1, 7.0):
+        accountant.spend(epsilon)
+        found, series = accountant.leakage(), temporal_leakage(Adversary(matrix, matrix), accountant.spent)
+        for direction in ("backward", "forward", "temporal"):
+            assert (getattr(found, direction) >= getattr(series.attained, direction)).all()
+            assert getattr(found, direction) == pytest.approx(getattr(series, direction), rel=CLOSE, abs=CLOSE)
 
 
 def test_slow_growth_after_a_change_raises_leakage_of_settled_steps():

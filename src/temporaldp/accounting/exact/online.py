@@ -360,6 +360,7 @@ class ExactOdometer(Odometer):
         """
         if self.largest > LARGEST_LEVEL:
             return None
+        self._raise_ceiling(self._opened())
         if self.final is None:
             again = self._of(self.problem, self.ceiling)
             for first in range(0, len(spent), MOST_AT_ONCE):
@@ -451,14 +452,18 @@ class ExactOdometer(Odometer):
         signs.forward_leakage(chain, *self.problem.pairs, epsilons, arrived, rho, forward, temporal)
         return np.stack((alone, forward[::-1], temporal[::-1])), rho[::-1]
 
+    def _raise_ceiling(self, found: FloatArray) -> None:
+        """Raise a ceiling that the leakage of steps that are not final exceeds; final steps rest on the former one: seldom."""
+        needed = max(float(found[1:].max(initial=0.0)), self.largest)
+        if needed > self.ceiling:
+            self.ceiling = min(2.0 * needed, LARGEST_LEVEL)
+            self.final = None if self.n_steps > len(self.spent) else self.final
+
     def _count_final(self, side: Transitions, found: FloatArray) -> int:
         """Number of steps, the oldest first, that are final now; by how much later ones may still raise them is added."""
         into, up, epsilons, arrived = self._future(side)
         forward, temporal = found[1, ::-1].copy(), found[2, ::-1].copy()
-        needed = max(float(found[1:].max()), self.largest)
-        if needed > self.ceiling:  # seldom, for steps that are final already rest on the former ceiling
-            self.ceiling = min(2.0 * needed, LARGEST_LEVEL)
-            self.final = None if self.n_steps > len(into) else self.final
+        self._raise_ceiling(found)
         spread = np.full(len(into) + 1, self.ceiling * (1.0 + 2.0 * FINAL[-1]) + 10.0 * FINAL[-1])
         chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         for times, share in enumerate(FINAL):
