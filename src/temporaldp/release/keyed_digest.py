@@ -64,15 +64,15 @@ def _key(*, make: bool = False) -> bytes | None:
         file = key_file()
         if make and not file.exists():
             keep_private(file, secrets.token_hex(KEY_BYTES))  # unless another process is faster
-        return _read(file, file.stat())
+        return _read(file, (now := file.stat()).st_mode, now.st_ino, now.st_mtime_ns, now.st_ctime_ns)
     return None
 
 
 @lru_cache
-def _read(file: Path, state: os.stat_result) -> bytes:
-    """The key of a file, which is read again if its state changed; `ValueError` where others than its owner may read it."""
+def _read(file: Path, mode: int, *_: int) -> bytes:
+    """The key of a file, which is read again if it changed; `ValueError` where others than its owner may read it."""
     found = bytes.fromhex(file.read_text(encoding="ascii"))
-    if len(found) != KEY_BYTES or (os.name == "posix" and state.st_mode & 0o077):
+    if len(found) != KEY_BYTES or (os.name == "posix" and mode & 0o077):
         raise ValueError("no private key")
     return found
 

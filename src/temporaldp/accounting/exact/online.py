@@ -420,7 +420,6 @@ class ExactOdometer(Odometer):
             done = len(self.spent) if problem.forward is None else self._count_final(problem.forward, found)
             self._close(found[:, :done], self.n_steps - len(self.spent))
             self._keep(done)
-            self.open = found[:, done:]
 
     def _keep(self, first: int) -> None:
         """Keep the steps from this one on, of those that are not final."""
