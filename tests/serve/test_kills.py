@@ -238,12 +238,19 @@ def require_chained(store, release, rows):
     with engine.connect() as connection:
         asked = sa.text("SELECT configuration, n_steps, head FROM temporaldp_releases WHERE release = :release")
         configuration, n_steps, head = connection.execute(asked, {"release": release}).one()
+        asked = sa.text("SELECT * FROM temporaldp_events WHERE release = :release ORDER BY number")
+        events = list(connection.execute(asked, {"release": release}).mappings())
     engine.dispose()
+    assert [event["number"] for event in events] == list(range(len(events)))
+    assert {event["kind"] for event in events} <= {"checkpoint"}
     previous = hashlib.sha256(f"temporaldp ledger 8\n{configuration}".encode()).hexdigest()
-    for row in rows:
-        names = ("step", "time", "parameter", "epsilon", "leakage", "last", "output", "digest", "request_key")
-        content = [bool(row[name]) if name == "last" else row[name] for name in names]
+    names = ("step", "time", "parameter", "epsilon", "leakage", "last", "output", "digest", "request_key")
+    entries = [(row["step"], row, [bool(row[name]) if name == "last" else row[name] for name in names]) for row in rows]
+    names = ("number", "step", "kind", "at", "by", "content")
+    # An event after n steps follows step n - 1.
+    entries += [(event["step"] - 0.5, event, ["event", *(event[name] for name in names)]) for event in events]
+    for _, entry, content in sorted(entries, key=lambda one: (one[0], one[1].get("number", 0))):
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         previous = hashlib.sha256(f"{previous}\n{text}".encode()).hexdigest()
-        assert previous == row["hash"]
+        assert previous == entry["hash"]
     assert (n_steps, head) == (len(rows), previous)
