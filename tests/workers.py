@@ -115,7 +115,8 @@ def _note(path, document):
 def _release_for_ever(ledger, folder, ready, noise):
     with opened(ledger, folder / "drawn", noise) as stream:
         if stream.accountant is not None:
-            stream.accountant.total()  # counts what the ledger has, which takes longer than most processes live
+            # Counts what the ledger has, and loads what the next step counts with, which takes longer than most processes live.
+            stream.accountant.total(stream.accountant.reserve)
         os.write(ready, b"!")
         step = len(stream)
         while True:
