@@ -686,7 +686,7 @@ def test_ledger_created_concurrently_by_another_process_is_opened(tmp_path, monk
             assert len(stream) == 1
 
 
-@pytest.mark.parametrize("name", ["temporaldp ledger 7", "temporaldp ledger 9", "other", 5])
+@pytest.mark.parametrize("name", ["temporaldp ledger 8", "temporaldp ledger 10", "other", 5])
 def test_ledger_of_another_format_is_refused_and_left_unchanged(name, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
@@ -698,7 +698,7 @@ def test_ledger_of_another_format_is_refused_and_left_unchanged(name, tmp_path):
     connection.close()
     before = place.read_bytes()
     for act in (Ledger, opened):
-        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 8', got '{name}'"):
+        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 9', got '{name}'"):
             act(place)
     assert place.read_bytes() == before
 

@@ -267,9 +267,10 @@ class Account:
         """State from which an account can resume, as JSON values; None where all budgets are needed."""
         if self.delta or self.is_over or len(self) == self.horizon:
             return None
-        odometers, allowed = [one.saved() for one in self.odometers()], self.allowed
+        allowed = self.allowed
         filters = None if allowed is None else [one.saved() for one in allowed.each]
-        if None in odometers or None in (filters or ()):
+        odometers = [] if None in (filters or ()) else [one.saved() for one in self.odometers()]
+        if not odometers or None in odometers:
             return None
         return {
             "n_steps": len(self),

@@ -155,12 +155,12 @@ class Client(Closing):
     def _asked(self, method: str, path: str, **sent: Any) -> dict[str, Any]:
         """Return the answer to one try; `ServiceError` for a status that does not concern the request itself."""
         found = self._http.request(method, path, **sent)
-        is_document = found.is_success or "json" in found.headers.get("content-type", "")
+        is_document = found.is_success or "json" in found.headers.get("content-type", "").lower()
         answer: dict[str, Any] = dict(found.json()) if is_document else {"detail": found.text[:200]}
         if found.is_success:
             return answer
         detail = str(answer.get("detail", answer))
-        if found.status_code in {408, 429, 500, 502, 503, 504}:
+        if found.status_code in {408, 429, 499} or not found.is_client_error:
             raise ServiceError(f"{found.status_code}: {detail}")
         raise RequestRefusedError(detail, status=found.status_code, remaining=answer.get("remaining"))
 

@@ -31,6 +31,7 @@ from temporaldp.planning.measurement import Measurement
 from temporaldp.release.adopting import resumed
 from temporaldp.release.calendar import Calendar
 from temporaldp.release.chain import LedgerRow
+from temporaldp.release.checkpoints import EVERY
 from temporaldp.release.guards import AccountantGuard
 from temporaldp.release.kept import keep_correlations
 from temporaldp.release.ledger import Ledger
@@ -144,8 +145,9 @@ class ServedGuard(AccountantGuard):
 
     def kept_state(self) -> dict[str, Any] | None:
         """State of the accountant after all steps."""
-        self.catch_up()
-        return super().kept_state()
+        with self.counting:
+            self.catch_up()
+            return super().kept_state()
 
 
 class ServedRelease:
@@ -205,6 +207,7 @@ class ServedRelease:
                 return self._repeated(request, known), True
             if not self._guard.is_within_reserve(request.epsilon):
                 self._guard.catch_up()  # before the release is locked for other requests
+            if len(self.ledger) - len(self._guard.accountant) < EVERY:  # otherwise a question counts first
                 self._steps.keep_checkpoint()
             row, again = self._steps.take(request)
             return (self._repeated(request, row.step), True) if again else (self._shown(row), False)
@@ -227,10 +230,10 @@ class ServedRelease:
         self._steps.refresh()
         with self._guard.counting:
             self._guard.catch_up()
-            counted = self._guard.accountant
-            remaining, leaked = counted.remaining(), counted.total() if leakage else None
-        with self._steps.lock:
-            self._steps.keep_checkpoint()
+            remaining, leaked = (
+                self._guard.accountant.remaining(),
+                self._guard.accountant.total() if leakage else None,
+            )
         definition, n_steps = self.definition, len(self.ledger)
         last = self.ledger[n_steps - 1] if n_steps else None
         return messages.State(
