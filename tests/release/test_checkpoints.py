@@ -188,43 +188,34 @@ def test_edited_older_row_is_refused_and_changes_no_leakage(statement, tmp_path)
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "statement",
+    ("n_checkpoints", "statement"),
     [
-        "UPDATE temporaldp_events SET content = replace(content, '\"both\":false', '\"both\":true') WHERE kind = 'adopt'",
-        "UPDATE temporaldp_events SET step = 11 WHERE kind = 'checkpoint'",
-        "DELETE FROM temporaldp_events WHERE kind = 'checkpoint'",
-        "UPDATE temporaldp_steps SET epsilon = 0.0 WHERE step = 13",
-        "DELETE FROM temporaldp_steps WHERE step = 13",
-        "UPDATE temporaldp_steps SET hash = 'x' WHERE step = 11",
+        (
+            1,
+            "UPDATE temporaldp_events SET content = replace(content, '\"both\":false', '\"both\":true') WHERE kind = 'adopt'",
+        ),
+        (1, "UPDATE temporaldp_events SET step = 11 WHERE kind = 'checkpoint'"),
+        (1, "DELETE FROM temporaldp_events WHERE kind = 'checkpoint'"),
+        (1, "UPDATE temporaldp_steps SET epsilon = 0.0 WHERE step = 13"),
+        (1, "DELETE FROM temporaldp_steps WHERE step = 13"),
+        (1, "UPDATE temporaldp_steps SET hash = 'x' WHERE step = 11"),
+        (
+            4,
+            "UPDATE temporaldp_events SET content = replace(content, '\"both\":false', '\"both\":true') WHERE kind = 'adopt'",
+        ),
+        (4, """UPDATE temporaldp_events SET content = '{"digest":"a","events":"b"}' WHERE number = 1"""),
+        (4, "UPDATE temporaldp_events SET by = 'somebody' WHERE number = 2"),
     ],
 )
-def test_other_edits_are_detected_on_opening(statement, tmp_path):
+def test_other_edits_are_detected_on_opening(n_checkpoints, statement, tmp_path):
+    """Of the last steps, and of events before any checkpoint."""
     place = tmp_path / "release.db"
     release(place, range(5))
     adopt_correlation(place, NEWER)
-    release(place, range(5, 14), adversary=NEWER)
-    edited(place, statement)
-    with pytest.raises(LedgerError):
-        Ledger(place)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "UPDATE temporaldp_events SET content = replace(content, '\"both\":false', '\"both\":true') WHERE kind = 'adopt'",
-        'UPDATE temporaldp_events SET content = \'{"digest":"a","events":"b"}\' WHERE number = 1',
-        "UPDATE temporaldp_events SET by = 'somebody' WHERE number = 2",
-    ],
-)
-def test_edited_events_before_earlier_checkpoints_are_detected_on_opening(statement, tmp_path):
-    place = tmp_path / "release.db"
-    release(place, range(5))
-    adopt_correlation(place, NEWER)
-    release(place, range(5, 44), adversary=NEWER)
+    release(place, range(5, 10 * n_checkpoints + 4), adversary=NEWER)
     with Ledger(place) as ledger:
-        assert [event.kind for event in ledger.events] == ["adopt", *[CHECKPOINT] * 4]
-        assert ledger.checkpoint.end.n_steps == 40
+        assert [event.kind for event in ledger.events] == ["adopt", *[CHECKPOINT] * n_checkpoints]
+        assert ledger.checkpoint.end.n_steps == 10 * n_checkpoints
     edited(place, statement)
     with pytest.raises(LedgerError):
         Ledger(place)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-import time
-from contextlib import closing
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -113,16 +113,59 @@ def client(tmp_path):
         yield made
 
 
-def test_client_gives_up_at_once_where_its_host_is_refused(tmp_path):
-    """Starlette refuses a host with plain text; so do proxies."""
-    store = str(tmp_path / "service.db")
-    with served(store=store) as ask:
-        began = time.monotonic()
-        with Client(f"http://127.0.0.1:{ask.port}", token_for(store)) as client:
-            client._http.headers["Host"] = "elsewhere.example"
-            with pytest.raises(RequestRefusedError, match="Invalid host header") as refused:
-                client.spend("0" * 32)
-    assert refused.value.status == 400 and time.monotonic() - began < 30.0
+REFUSED = [(400, "text/plain", "Invalid host header"), (403, "text/html", "<h1>Forbidden</h1>")]
+"""Answers to a request that a service never saw: Starlette refuses a host with plain text, a proxy with a page."""
+
+NO_ANSWER = [
+    (499, "text/html", ""),
+    (520, "text/html", "<h1>Error</h1>"),
+    (524, "text/html", ""),
+    (302, "text/html", ""),
+]
+"""Answers of proxies that do not show whether the service took the step."""
+
+
+@pytest.mark.parametrize("first", REFUSED)
+def test_client_gives_up_at_once_where_a_proxy_refuses(first):
+    with (
+        answering(first) as (address, keys),
+        Client(address, "t") as client,
+        pytest.raises(RequestRefusedError) as refused,
+    ):
+        client.spend("0" * 32)
+    assert (refused.value.status, len(keys)) == (first[0], 1)
+
+
+@pytest.mark.parametrize("first", NO_ANSWER)
+def test_client_repeats_a_request_with_its_key_until_the_service_answers(first):
+    with answering(first, (200, "application/json", '{"step": 3}')) as (address, keys), Client(address, "t") as client:
+        assert client.spend("0" * 32) == {"step": 3}
+    assert len(keys) == 2 and len(set(keys)) == 1
+
+
+@contextmanager
+def answering(*answers):
+    """The address of a server that gives these answers, one after the other, and the keys of the requests."""
+    left, keys = list(answers), []
+
+    class Scripted(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            keys.append(self.headers["Idempotency-Key"])
+            status, kind, body = left.pop(0)
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_):
+            """No output."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Scripted) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", keys
+        server.shutdown()
 
 
 def test_client_covers_every_route(client):

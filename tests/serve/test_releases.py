@@ -246,7 +246,7 @@ def test_a_server_that_is_started_again_counts_from_a_checkpoint(service, monkey
 
 
 def test_steps_and_questions_at_once_do_not_block_one_another_for_good(service, monkeypatch):
-    """Locks are taken in one order: by steps beyond the reserve, and by questions that store checkpoints."""
+    """Locks are taken in one order: by questions, and by steps that store checkpoints."""
     for module in ("release.step", "serve.served_release"):
         monkeypatch.setattr(f"temporaldp.{module}.EVERY", 3)
     with opened_again(service.store, service.create()) as found:

@@ -136,7 +136,7 @@ class Steps:
         """Store what was checked and counted, and what `beside` returns, every 100 steps; if that fails, no step suffers."""
         if not self._can_be_kept or len(self.ledger) - last_checked(self.ledger.events) < EVERY:
             return
-        self._can_be_kept = self.guard.kept_state() is not None  # counts before others have to wait
+        self.guard.kept_state()  # counts before the release is locked for other requests
         with suppress(LedgerError), self.ledger.writing() as writer:
             self.guard.replay(self.ledger)
             if len(self.ledger) - last_checked(self.ledger.events) < EVERY or self.ledger[-1].last:

@@ -24,8 +24,9 @@ PASSWORD = HTTPBasic(realm="temporaldp: a token as the password", description="A
 
 async def require_page_token(request: Request, given: Annotated[HTTPBasicCredentials, Depends(PASSWORD)]) -> None:
     """Answer 401 unless the password is a valid token of any role."""
+    service: Service = request.app.state.service
     try:
-        await request.app.state.service.run(lambda: request.app.state.service.tokens.check(given.password))
+        await service.run(lambda: service.tokens.check(given.password))
     except TokenRefusedError as error:
         raise HTTPException(401, str(error), PASSWORD.make_authenticate_headers()) from None
 

@@ -207,7 +207,9 @@ class ServedRelease:
                 return self._repeated(request, known), True
             if not self._guard.is_within_reserve(request.epsilon):
                 self._guard.catch_up()  # before the release is locked for other requests
-            if len(self.ledger) - len(self._guard.accountant) < EVERY:  # otherwise a question counts first
+            if (
+                len(self.ledger) - len(self._guard.accountant) < EVERY
+            ):  # else only after a question, as counting takes long
                 self._steps.keep_checkpoint()
             row, again = self._steps.take(request)
             return (self._repeated(request, row.step), True) if again else (self._shown(row), False)

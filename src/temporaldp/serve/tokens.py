@@ -87,10 +87,9 @@ class Tokens:
     def known(self) -> list[dict[str, Any]]:
         """All tokens, the newest last: the columns of their table except for the hash."""
         tokens = tables().tokens
-        shown = [column for column in tokens.c if column.name != "hash"]
+        shown = tokens.select().with_only_columns(*(column for column in tokens.c if column.name != "hash"))
         with self._database.reading() as connection:
-            found = connection.execute(tokens.select().with_only_columns(*shown).order_by(tokens.c.made))
-            return [dict(row) for row in found.mappings()]
+            return [dict(row) for row in connection.execute(shown.order_by(tokens.c.made)).mappings()]
 
     def revoke(self, name: str) -> None:
         """Revoke a token; `InputError` if there is none of this name."""

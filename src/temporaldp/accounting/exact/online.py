@@ -58,9 +58,6 @@ FINAL = (1e-12, 1e-10, 1e-8)
 """Shares of a step's leakage, or of a nat where that is larger, by which later steps may still raise it once it is final: the
 first, but for steps older than twice, and four times, the memory of the correlation, where rounding hides more."""
 
-MOST_AT_ONCE = 512
-"""Steps that are added at once. If doubled, catching up with a long past takes twice the memory."""
-
 LOOK_AHEAD = 16
 """Steps after which it is tried which ones are final. If doubled, catching up takes less time, and questions a little more."""
 
@@ -294,8 +291,8 @@ class ExactOdometer(Odometer):
         The largest TPL of final steps, and the first step that has it.
     final : list of arrays, shape (3, steps), or None
         BPL, FPL and TPL of final steps; None where they are not known, after a state was restored or the ceiling was exceeded.
-    open : array, shape (3, k), or None
-        BPL, FPL and TPL of the steps that are not final, in nats, upper bounds; None until they are asked for.
+    current : array, shape (3, k), or None
+        BPL, FPL and TPL of the steps that are not final, in nats, upper bounds; None until they are needed.
     """
 
     problem: OnlineProblem
@@ -308,17 +305,14 @@ class ExactOdometer(Odometer):
     largest: float = 0.0
     time: int = 0
     final: list[FloatArray] | None = field(default_factory=list)
-    open: FloatArray | None = None
+    current: FloatArray | None = None
 
     @classmethod
     def at_start(cls, adversary: Adversary) -> Self:
         """The state before the first step."""
-        return cls._of(OnlineProblem.of(adversary))
-
-    @classmethod
-    def _of(cls, problem: OnlineProblem, ceiling: float = 0.0) -> Self:
+        problem = OnlineProblem.of(adversary)
         past, nothing = Incoming.at_start(problem, problem.backward), np.zeros((0, len(problem.pairs[0])))
-        return cls(problem, past, np.zeros(0), nothing, nothing, ceiling=ceiling)
+        return cls(problem, past, np.zeros(0), nothing, nothing)
 
     def __copy__(self) -> Self:
         return replace(self, final=None if self.final is None else list(self.final))
@@ -326,14 +320,23 @@ class ExactOdometer(Odometer):
     def extend(self, releases: Sequence[float]) -> None:
         """Add the budgets of the next steps."""
         for epsilon in releases:
-            self._extend([epsilon])
+            # No step gains more than the budgets from it on.
+            most = max(self.largest, float(self.arrived.max(initial=0.0)) + math.fsum(self.spent)) + epsilon
+            if most <= LARGEST_LEVEL or self.worst()[0] + epsilon <= LARGEST_LEVEL:
+                self._add(epsilon)
+            else:  # too large for rollouts
+                self.largest, self.time = self.worst()
+                self.largest += epsilon
+                self.final = None
+                self.n_steps += 1
+                self._keep(len(self.spent))
 
     def worst(self) -> tuple[float, int]:
         """The largest TPL so far, in nats, an upper bound, and the first step (from 0) that has it, but for rounding.
 
         (0, 0) before the first step. Within 3e-12 of `temporal_leakage`.
         """
-        temporal = self._opened()[2]
+        temporal = self._current()[2]
         best = max(self.largest, float(temporal.max(initial=0.0)))
         if self.largest >= best * (1.0 - SAME):
             return best, self.time
@@ -355,21 +358,14 @@ class ExactOdometer(Odometer):
     def leakage(self, spent: Sequence[float]) -> Leakage | None:
         """BPL, FPL and TPL of every step so far, upper bounds; `spent` is all budgets so far.
 
-        Within 3e-12 of `temporal_leakage`, in nats or as a share. All steps are computed anew where final ones are not known.
-        None where budgets are too large for rollouts.
+        Within 3e-12 of `temporal_leakage`, in nats or as a share. None where the leakage of final steps is not known, or some
+        step leaks more than the ceiling that they rest on.
         """
-        if self.largest > LARGEST_LEVEL:
+        current, has_final = self._current(), self.n_steps > len(self.spent)
+        if self.final is None or (has_final and float(current[1:].max(initial=0.0)) > self.ceiling):
             return None
-        self._raise_ceiling(self._opened())
-        if self.final is None:
-            again = self._of(self.problem, self.ceiling)
-            for first in range(0, len(spent), MOST_AT_ONCE):
-                again._extend(spent[first : first + MOST_AT_ONCE])
-            for name in ("spent", "arrived", "rho", "ceiling", "largest", "time", "final", "open"):
-                setattr(self, name, getattr(again, name))
-        assert self.final is not None
         self.final = [np.concatenate((*self.final, np.zeros((3, 0))), axis=1)]
-        return Leakage(*np.concatenate((self.final[0], self._opened()), axis=1))
+        return Leakage(*np.concatenate((self.final[0], current), axis=1))
 
     def saved(self) -> dict[str, Any]:
         """The odometer as JSON values, without the matrices and what is final."""
@@ -387,36 +383,18 @@ class ExactOdometer(Odometer):
         past = Incoming.restored(document["past"])
         return cls(problem, past, spent, arrived, rho, **numbers, final=None)
 
-    def _extend(self, releases: Sequence[float]) -> None:
-        """Add some budgets at once, which saves time; roundings depend on how many."""
-        # No step gains more than the budgets from it on.
-        most = max(self.largest, float(self.arrived.max(initial=0.0)) + math.fsum(self.spent)) + math.fsum(releases)
-        if most <= LARGEST_LEVEL or self.worst()[0] + math.fsum(releases) <= LARGEST_LEVEL:
-            self._add(np.array(releases, dtype=np.float64))
-        elif len(releases) > 1:
-            self.extend(releases)
-        else:  # too large for rollouts
-            self.largest, self.time = self.worst()
-            self.largest += releases[0]
-            self.n_steps += 1
-            self.final = None
-            self._keep(len(self.spent))
-
-    def _add(self, epsilons: FloatArray) -> None:
-        if self.problem.n < 2:
-            self._close(np.stack([epsilons] * 3), self.n_steps)
-            self.n_steps += len(epsilons)
+    def _add(self, epsilon: float) -> None:
+        """Add the budget of the next step."""
+        problem, arrived = self.problem, self.past.leakage[None]
+        self.n_steps += 1
+        if problem.n < 2:
+            self._close(np.full((3, 1), epsilon), self.n_steps - 1)
             return
-        problem, arrived = self.problem, []
-        for epsilon in epsilons.tolist():
-            arrived.append(self.past.leakage)
-            self.n_steps += 1
-            self.past = self.past.after(problem, problem.backward, epsilon, self.n_steps, close=True)
-        new = np.array(arrived)
-        self.spent, self.open = np.concatenate((self.spent, epsilons)), None
-        self.arrived, self.rho = np.concatenate((self.arrived, new)), np.concatenate((self.rho, 0.0 * new))
-        if problem.forward is None or self.n_steps % LOOK_AHEAD < len(epsilons):
-            found, self.rho = self._looked_ahead()
+        self.past = self.past.after(problem, problem.backward, epsilon, self.n_steps, close=True)
+        self.spent, self.current = np.append(self.spent, epsilon), None
+        self.arrived, self.rho = np.concatenate((self.arrived, arrived)), np.concatenate((self.rho, 0.0 * arrived))
+        if problem.forward is None or self.n_steps % LOOK_AHEAD == 0:
+            found, self.rho = self._computed()
             done = len(self.spent) if problem.forward is None else self._count_final(problem.forward, found)
             self._close(found[:, :done], self.n_steps - len(self.spent))
             self._keep(done)
@@ -424,13 +402,13 @@ class ExactOdometer(Odometer):
     def _keep(self, first: int) -> None:
         """Keep the steps from this one on, of those that are not final."""
         self.spent, self.arrived, self.rho = self.spent[first:], self.arrived[first:], self.rho[first:]
-        self.open = None
+        self.current = None
 
-    def _opened(self) -> FloatArray:
-        """BPL, FPL and TPL of the steps that are not final, shape (3, k); nothing that later steps rest on changes."""
-        if self.open is None:
-            self.open, _ = self._looked_ahead()
-        return self.open
+    def _current(self) -> FloatArray:
+        """BPL, FPL and TPL of the steps that are not final, shape (3, k). A call changes no later number."""
+        if self.current is None:
+            self.current, _ = self._computed()
+        return self.current
 
     def _future(self, side: Transitions) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
         """The steps that are not final, the last first: numbers of the matrices into each, factors, budgets, arrived."""
@@ -439,7 +417,7 @@ class ExactOdometer(Odometer):
         epsilons = self.spent[::-1].copy()
         return into, np.expm1(epsilons), epsilons, self.arrived[::-1].copy()
 
-    def _looked_ahead(self) -> tuple[FloatArray, FloatArray]:
+    def _computed(self) -> tuple[FloatArray, FloatArray]:
         """BPL, FPL and TPL of the steps that are not final, and the ratios less 1 where the next search begins."""
         alone = (self.spent + self.arrived.max(axis=1, initial=0.0)) * (1.0 + 4.0 * U)
         side, rho = self.problem.forward, self.rho[::-1].copy()
@@ -451,18 +429,14 @@ class ExactOdometer(Odometer):
         signs.forward_leakage(chain, *self.problem.pairs, epsilons, arrived, rho, forward, temporal)
         return np.stack((alone, forward[::-1], temporal[::-1])), rho[::-1]
 
-    def _raise_ceiling(self, found: FloatArray) -> None:
-        """Raise a ceiling that the leakage of steps that are not final exceeds; final steps rest on the former one: seldom."""
-        needed = max(float(found[1:].max(initial=0.0)), self.largest)
-        if needed > self.ceiling:
-            self.ceiling = min(2.0 * needed, LARGEST_LEVEL)
-            self.final = None if self.n_steps > len(self.spent) else self.final
-
     def _count_final(self, side: Transitions, found: FloatArray) -> int:
         """Number of steps, the oldest first, that are final now; by how much later ones may still raise them is added."""
         into, up, epsilons, arrived = self._future(side)
         forward, temporal = found[1, ::-1].copy(), found[2, ::-1].copy()
-        self._raise_ceiling(found)
+        needed = max(float(found[1:].max()), self.largest)
+        if needed > self.ceiling:  # seldom, for steps that are final already rest on the former ceiling
+            self.ceiling = min(2.0 * needed, LARGEST_LEVEL)
+            self.final = None if self.n_steps > len(into) else self.final
         spread = np.full(len(into) + 1, self.ceiling * (1.0 + 2.0 * FINAL[-1]) + 10.0 * FINAL[-1])
         chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         for times, share in enumerate(FINAL):
