@@ -240,6 +240,10 @@ def test_dates_and_lengths_of_a_step(load):
     asked = {"since": datetime.date(2020, 1, 31), "until": datetime.date(2020, 3, 1)}
     assert load().card(**asked).horizon == 31
     for unit, steps in (
+        ("User-half-day-level", 62),
+        ("User-half-month-level", 4),
+        ("User-half-year-level", 1),
+        ("User-quarter-level", 1),
         ("User-week-level", 5),
         ("User-month-level", 3),
         ("User-quarter-day-level", 124),
@@ -250,6 +254,44 @@ def test_dates_and_lengths_of_a_step(load):
     assert load(record(privacy_unit="User-month-level")).card().horizon == 12
     today = Question(since=datetime.date.today())
     assert today.steps("day") == 1
+
+
+def calendar_names(period, day):
+    """What a calendar calls the parts of a day that lie in such a period."""
+    week = day.isocalendar()
+    return {
+        "half-day": {(day, 0), (day, 1)},
+        "day": {day},
+        "week": {(week.year, week.week)},
+        "half-month": {(day.year, day.month, "first" if day.day <= 15 else "second")},
+        "month": {(day.year, day.month)},
+        "quarter": {(day.year, " 111222333444"[day.month])},
+        "half-year": {(day.year, "first" if day.strftime("%m") in {"01", "02", "03", "04", "05", "06"} else "second")},
+        "year": {day.year},
+    }[period]
+
+
+@pytest.mark.parametrize("period", ["half-day", "day", "week", "half-month", "month", "quarter", "half-year", "year"])
+def test_a_range_has_the_calendar_periods_that_it_touches(period, rng):
+    """Counted day by day, for random ranges and those of one and two days."""
+    for start, length in [(400, 1), *zip(rng.integers(0, 3000, 60), rng.integers(1, 900, 60), strict=True)]:
+        first = datetime.date(2016, 1, 1) + datetime.timedelta(int(start))
+        days = [first + datetime.timedelta(k) for k in range(int(length))]
+        names = set().union(*(calendar_names(period, day) for day in days))
+        assert Question(since=first, until=days[-1]).steps(period) == len(names), (first, days[-1])
+
+
+def test_a_short_range_may_touch_two_periods(load):
+    def steps(since, until, period):
+        asked = {"since": datetime.date.fromisoformat(since), "until": datetime.date.fromisoformat(until)}
+        return load(record(privacy_unit=f"User-{period}-level")).card(stays=(0.5, 0.5), **asked)
+
+    assert steps("2020-03-01", "2020-04-30", "quarter").horizon == 2
+    assert steps("2024-06-02", "2024-06-03", "week").horizon == 2  # a Sunday and a Monday
+    assert steps("2024-06-03", "2024-06-09", "week").horizon == 1
+    assert steps("2020-06-30", "2020-07-01", "half-year").horizon == 2
+    assert steps("2020-01-15", "2020-01-16", "half-month").horizon == 2
+    assert "weeks that begin on Monday" in " ".join(steps("2024-06-02", "2024-06-03", "week").assumptions)
 
 
 def test_units_by_default(load):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import temporaldp as tdp
@@ -9,6 +11,8 @@ from conftest import shared_folder
 from registry_records import VISITS, record, with_parameters
 from temporaldp import InputError
 from temporaldp.deployment import Deployment, Question
+from temporaldp.deployment.frequency import period_in
+from temporaldp.deployment.neighbours import stated_neighbours
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise
 from temporaldp.deployment.stated_unit import StatedUnit
 from temporaldp.errors import MissingFileError, StateError
@@ -37,7 +41,7 @@ def test_fields_of_a_record(load):
     assert found.promise == EpsilonPromise(1.0)
     assert found.repeats
     assert found.stated_period == "day"
-    assert not found.about_replacing
+    assert found.neighbours == "adding or removing"
     assert found.stated_unit.of_people
 
 
@@ -146,16 +150,17 @@ def test_missing_file_is_reported(tmp_path):
     [
         ("User-day-level", "day", True),
         ("User-quarter-day-level", "quarter-day", True),
+        ("User half-year", "half-year", True),
         ("Device-day-level", "day", True),
         ("user-month", "month", True),
-        ("User-month-country-level", "month", True),
         ("Person-level; housing-unit-level", None, True),
+        ("users, weekly", "week", True),
+        ("User-month-country-level", "month", False),
         ("Bounded contribution-day", "day", False),
         ("Event-Month-level", "month", False),
+        ("Query-day-level", "day", False),
         ("Event-level", None, False),
-        ("User-trip-level", None, False),
         ("Birth-level", None, False),
-        ("users, weekly", "week", True),
     ],
 )
 def test_units_in_words(text, period, of_people):
@@ -163,7 +168,204 @@ def test_units_in_words(text, period, of_people):
     assert (found.period, found.of_people) == (period, of_people)
 
 
-@pytest.mark.parametrize("text", ["Flock-level", "day", "level", "User-day-month", "???", "user-fortnight"])
+OWNERS = ("User", "Device", "Person", "Household", "Account")
+EVENTS = (
+    "session",
+    "query",
+    "post",
+    "record",
+    "contribution",
+    "click",
+    "trip",
+    "visit",
+    "message",
+    "event",
+    "purchase",
+)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_events_of_a_person_are_not_a_person(load, event):
+    """No number without the number of events in a step; with k of them, the number of a promise k times as large."""
+    units = [f"{owner}-{event}{level}" for owner in OWNERS for level in ("", "-level", "-day-level", "s per day")]
+    for unit in [*units, f"{event.title()}-level", f"{event.title()}-day-level", f"{event.title()}-Month-level"]:
+        found = load(record(privacy_unit=unit))
+        for question in (Question(), Question(every="day"), Question(every="day", unit="binary-count")):
+            misfit = found.misfit(question)
+            assert misfit is not None and misfit.brief == "number of events not stated", unit
+    asked = {"states": ("a", "b"), "stays": (0.9, 0.9), "every": "day"}
+    three = load(record(privacy_unit=f"User-{event}-level")).card(contributions=3, **asked)
+    assert three.over_time == load(with_parameters("epsilon: 3.0")).card(**asked).over_time
+    assert three.leakage.together == 3 * 365
+    assert "more than 3 units" in three.limits[1]
+
+
+def test_steps_longer_than_the_unit_need_the_number_of_units(load):
+    found = load(record())
+    assert found.misfit(Question(every="week")).brief == "number of events not stated"
+    assert found.misfit(Question(every="hour")) is None
+    assert found.card(every="week", contributions=7, stays=(0.5, 0.5)).leakage.alone == 7.0
+
+
+REPLACING = [
+    "The change-one distance.",
+    "Bounded neighbors.",
+    "Bounded neighbouring data sets.",
+    "We use bounded differential privacy, and the number of users is public.",
+    "Adjacent datasets differ by the modification of a single person's record.",
+    "Adjacent datasets are obtained by replacing one user's data of a day.",
+    "Replacing one user's data of a day",
+    "Two datasets are neighbours if one record is replaced by another one.",
+    "Neighbouring databases: modify the data of one user.",
+    "Data sets that differ by the substitution of one row. The number of rows is public.",
+    "Neighbours differ by replacing no more than one record.",
+    "replace-one neighbours",
+    "Neighbours: bounded DP",
+    "“Bounded neighbours”",
+    "Swap distance of one.",
+    "Neighbouring data sets differ in one modified row.",
+    "The Hamming distance between adjacent data sets is at most one.",
+]
+ADDING = [
+    "Adjacent datasets are obtained by adding or removing a single user's data in a single day.",
+    "Unbounded neighboring data sets: adding or removing a user.",
+    "Unbounded neighbors",
+    "unbounded DP",
+    "Adjacent datasets are those that differ by the addition or removal of one user's contribution for a single day.",
+    "Neighbours differ in the presence or absence of one user. Unmodified otherwise.",
+    "The symmetric distance between adjacent datasets is one.",
+    "Add/remove neighbours",
+    "Insert-delete distance",
+    "One data set has one more record than the other.",
+]
+UNCLEAR = [
+    "",
+    "Adjacent datasets differ by the data of a single device for a single day.",
+    "The data are unmodified.",
+    "Neighbours are obtained by deleting, not by replacing, the data of a user.",
+    "Neighbouring data sets are not obtained by replacing a record.",
+    "Neighbours are not bounded.",
+    "Un-bounded neighbours",
+    "Non-bounded neighbors",
+    "Adding, removing or replacing a user's data",
+    "Bounded neighbours (replacing), not unbounded ones (adding or removing).",
+    "Without replacing records",
+    "Rather than replacing records, we change the size.",
+    "Neighbours don't differ by replacing a record.",
+    "No record is modified.",
+    "Each user's contribution is bounded to ten records of adjacent cells.",
+    "Sampling with replacement defines neighbouring data sets.",
+    "Adjacent datasets differ by the data of a user. Missing values are imputed by replacing them with a mean.",
+    "User identifiers are replaced by hashes in adjacent datasets.",
+    "Contribution bounded neighbouring data sets.",
+    "Size-bounded adjacent datasets",
+    "Norm bounded adjacent datasets",
+    "Adjacent datasets (bounded or unbounded)",
+    "Replace or remove",
+    "Adjacent datasets differ by the data of one user, whose device may be replaced.",
+    "Adjacent datasets differ by the records of one user, after replacement of identifiers by hashes.",
+    "Adjacent datasets are obtained by replacing one user's data with an empty record.",
+    "Neighbours: a user's value is replaced by another one, or by nothing.",
+    "An irreplaceable record, in neighbouring data sets.",
+]
+
+
+@pytest.mark.parametrize(
+    ("text", "neighbours"),
+    [
+        *((text, "replacing") for text in REPLACING),
+        *((text, "adding or removing") for text in ADDING),
+        *((text, None) for text in UNCLEAR),
+    ],
+)
+def test_neighbours_in_words(load, text, neighbours):
+    """What is not clearly about replacing has two units between two places, and the card states what was assumed."""
+    for written in (text, text.upper(), f"{text}\n"):
+        assert stated_neighbours(written) == neighbours
+    card = load(record(privacy_unit_details=json.dumps(text))).card(states=("a", "b", "c"), stays=(0.9, 0.9))
+    assert card.leakage.units == (1 if neighbours == "replacing" else 2)
+    assert card.leakage.together == 365 * card.leakage.units
+    assert ("does not state one neighbouring relation" in " ".join(card.assumptions)) == (neighbours is None)
+
+
+@pytest.mark.parametrize("start", ["It is not the case: ", "We do not use the following. ", "Unlike others, no "])
+def test_denied_or_mixed_neighbours_are_never_replacing(start):
+    for text in REPLACING:
+        assert stated_neighbours(start + text) is None
+        for adding in ADDING:
+            assert stated_neighbours(f"{text} {adding}") != "replacing"
+            assert stated_neighbours(f"{adding} {text}") != "replacing"
+
+
+def test_neighbours_of_the_registry():
+    folder = shared_folder() / "deployments"
+    if not folder.is_dir():
+        pytest.skip(f"no records at {folder}; set TEMPORALDP_SHARED")
+    paths = [path for path in sorted(folder.glob("*.yaml")) if path.name != "schema.yaml"]
+    found = {path.stem: Deployment.load(path).neighbours for path in paths}
+    adding = {
+        "apple_popular_emojis",
+        "covid19_search_trends_symptoms",
+        "google_mobility",
+        "wikimedia_current_usage_data",
+        "wikimedia_historical_usage_data",
+    }
+    assert {name for name, relation in found.items() if relation == "replacing"} == {"census_redistricting_data"}
+    assert {name for name, relation in found.items() if relation == "adding or removing"} == adding
+
+
+FREQUENCIES = {
+    "hour": ["Hourly", "every hour", "24 times a day"],
+    "quarter-day": ["6 hours", "every 6 hours", "Every six hours", "four times a day", "6 Hours"],
+    "half-day": ["twice daily", "Twice a day", "Published twice per day.", "every 12 hours", "2 times a day", "semi-daily"],
+    "day": ["Daily", "once a day", "once daily", "every day", "published each day", "Every 24 hours", "on a daily basis"],
+    "week": ["Weekly", "every week", "once per week", "every 7 days", "the weekly table"],
+    "half-month": ["semi-monthly", "Semimonthly", "twice a month", "two times per month", "twice monthly"],
+    "month": ["monthly", "once every month", "12 times a year", "Monthly (the budget resets each month)"],
+    "quarter": ["Quarterly", "every three months", "every quarter", "four times per year"],
+    "half-year": ["semi-annually", "Semi-annual", "semiannually", "half-yearly", "twice a year", "every 6 months"],
+    "year": ["yearly", "annually", "Annual", "every 12 months", "once a year"],
+    None: [
+        "", "now and then", "daily/weekly", "weekly, later daily", "bi-weekly", "biweekly", "bimonthly", "biannually",
+        "every other day", "every two weeks", "three times a day", "several times a day", "not daily", "no longer monthly",
+        "more often than daily", "half-hourly", "every few hours", "sub-daily", "twice, weekly", "multiple times daily",
+        "never published daily", "90 days", "the last 48 hours", "fortnightly", "two-weekly", "semi-weekly",
+        "thrice, daily", "6-hourly", "in 12 monthly parts",
+        "2x daily", "daily; two releases a day", "2 releases daily", "a pair of daily releases", "multiple daily releases",
+        "daily releases, two each", "morning and evening, daily", "daily at 6:00 and 18:00", "12 months",
+        "several weekly tables",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("period", FREQUENCIES)
+def test_frequencies_in_words(load, period):
+    """A frequency that is not one of a known length is asked for."""
+    steps = {"hour": 8760, "quarter-day": 1460, "half-day": 730, "day": 365, "week": 52, "half-month": 24, "month": 12}
+    steps |= {"quarter": 4, "half-year": 2, "year": 1}
+    for text in FREQUENCIES[period]:
+        assert period_in(text) == period_in(text.upper()) == period, text
+        found = load(record(privacy_unit="Event-level", release_type_details=json.dumps(text)))
+        if period is None:
+            assert found.misfit(Question(contributions=1)).brief == "frequency not stated"
+        else:
+            assert found.card(contributions=1, stays=(0.5, 0.5)).horizon == steps[period]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Flock-level",
+        "day",
+        "level",
+        "User-day-month",
+        "???",
+        "user-fortnight",
+        "User-7-day-level",
+        "User-semi-month",
+        "unit",
+    ],
+)
 def test_unknown_units_are_refused(load, text):
     with pytest.raises(InputError, match="expected a privacy unit such as"):
         StatedUnit.read(text)
@@ -189,8 +391,19 @@ def test_unknown_units_are_refused(load, text):
             "sampling on the device",
             None,
         ),
-        (record(variant_name="Renyi DP"), "Renyi DP is not modelled", None),
-        (record(variant_name="Custom"), "Custom is not modelled", None),
+        *(
+            (record(variant_name=variant), f"{variant} is not modelled", None)
+            for variant in (
+                "Renyi DP",
+                "Custom",
+                "Gaussian DP",
+                "f-DP",
+                "Metric DP",
+                "Label DP",
+                "Concentrated DP",
+                "Pure-ish DP",
+            )
+        ),
     ],
 )
 def test_reason_for_a_missing_number(load, text, brief, asked):
@@ -229,6 +442,35 @@ def test_unknown_noise_is_bounded_by_quilts(load):
     many = load(record(model_name="Local")).card(stays=(0.9, 0.9), states=("a", "b", "c"))
     assert many.over_time[0] > 0.0
     assert many.leakage.held is not None
+
+
+@pytest.mark.parametrize("model", ["Local", "Varies", "Federated", "local model", None])
+def test_noise_is_fresh_in_the_central_model_alone(load, model):
+    known = load(record(model_name=model)).card(stays=(0.9, 0.9))
+    assert not known.leakage.fresh_noise
+    assert known.over_time[0] > load(record()).card(stays=(0.9, 0.9)).over_time[0]
+
+
+def test_a_record_without_a_variant_is_read_by_its_parameters(load):
+    assumed = " ".join(load(record(variant_name=None)).card(stays=(0.9, 0.9)).assumptions)
+    assert "does not name a variant of differential privacy" in assumed
+    assert "pure differential privacy with epsilon = 1" in assumed
+    assert "does not name a variant" not in " ".join(load(record()).card(stays=(0.9, 0.9)).assumptions)
+
+
+@pytest.mark.parametrize(
+    ("text", "warned"),
+    [
+        ("No unprotected quantities mentioned.", False),
+        ("None", False),
+        ("", False),
+        ("No quantities except the number of users.", True),
+        ("No noise is added to the total.", True),
+    ],
+)
+def test_unprotected_quantities_are_named_unless_there_are_none(load, text, warned):
+    changed = record(variant_name=f"Pure DP\n    unprotected_quantities: {json.dumps(text)}")
+    assert any("quantities that the promise does not protect" in one for one in load(changed).card().limits) == warned
 
 
 def test_control_characters_of_a_record_are_escaped(load):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import datetime
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -35,6 +34,14 @@ EXPLAINED = 0.9
 """Probability of staying of the explanation, if the range contains it."""
 
 
+UNCLEAR_NEIGHBOURS = (
+    "The record does not state one neighbouring relation (privacy_unit_details names neither adding or removing nor replacing, "
+    "or both, or denies one): adding or removing is assumed, for which the leakage is larger. If the promise is about "
+    "replacing, give --unit replace-one."
+)
+"""Reason for the unit of a record whose text is ambiguous."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """Assumptions about a deployment; every field has a default, and the card lists all of them.
@@ -54,7 +61,7 @@ class Question:
     horizon : int, optional
         Number of steps; by default those of a year.
     since, until : date, optional
-        In place of a horizon: first and last day (by default today).
+        In place of a horizon: first and last day (by default today); all calendar periods that they touch count.
     unit : str, optional
         "replace-one", "add-or-remove", "binary-count" or "category-histogram".
     absent : str, optional
@@ -176,7 +183,7 @@ class Question:
         return Adversary(matrix, matrix)
 
     def steps(self, period: Period) -> int:
-        """The number of steps."""
+        """The number of steps: as given, those of a year, or the calendar periods (weeks from Monday) that the dates touch."""
         if self.horizon is not None:
             return self.horizon
         if self.since is None:
@@ -184,16 +191,19 @@ class Question:
         last = datetime.date.today() if self.until is None else self.until
         if last < self.since:
             raise InputError(f"expected dates in order, got {self.since} after {last}")
-        days = (last - self.since).days + 1
-        months = 12 * (last.year - self.since.year) + last.month - self.since.month + 1
+        first, days = self.since, (last - self.since).days + 1
+        months = 12 * (last.year - first.year) + last.month - first.month
         return {
             "hour": 24 * days,
             "quarter-day": 4 * days,
+            "half-day": 2 * days,
             "day": days,
-            "week": math.ceil(days / 7),
-            "month": months,
-            "quarter": math.ceil(months / 3),
-            "year": last.year - self.since.year + 1,
+            "week": (days + first.weekday() + 6) // 7,
+            "half-month": 2 * months + (last.day > 15) - (first.day > 15) + 1,
+            "month": months + 1,
+            "quarter": 4 * (last.year - first.year) + (last.month - 1) // 3 - (first.month - 1) // 3 + 1,
+            "half-year": 2 * (last.year - first.year) + (last.month > 6) - (first.month > 6) + 1,
+            "year": last.year - first.year + 1,
         }[period]
 
     def privacy_unit(self, deployment: Deployment) -> PrivacyUnit:
@@ -202,7 +212,7 @@ class Question:
         if name is None:
             if self.absent is not None or (len(self.states) > 2 and "absent" in self.states):
                 name = "add-or-remove"
-            elif deployment.about_replacing:
+            elif deployment.neighbours == "replacing":
                 name = "replace-one"
             else:
                 name = "binary-count" if len(self.states) == 2 else "category-histogram"
@@ -212,6 +222,8 @@ class Question:
             "binary-count": PrivacyUnit.binary_count(),
             "category-histogram": PrivacyUnit.category_histogram(),
         }[name]
+        if self.unit is None and name != "binary-count" and deployment.neighbours is None:
+            unit = replace(unit, reasoning=(*unit.reasoning, UNCLEAR_NEIGHBOURS))
         if self.contributions is not None:
             unit = PrivacyUnit.at_most(self.contributions, of=unit)
         return unit if self.tables is None else PrivacyUnit.tables(dict(self.tables), of=unit)

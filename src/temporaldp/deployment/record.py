@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from temporaldp.deployment.frequency import period_in
+from temporaldp.deployment.neighbours import Neighbours, stated_neighbours
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise, Promise
-from temporaldp.deployment.stated_unit import Period, StatedUnit, period_in
+from temporaldp.deployment.stated_unit import Period, StatedUnit
 from temporaldp.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
     from temporaldp.deployment.schema import Parameters, Record
 
 NEEDED = {"Zero-concentrated DP": ("rho",), "Approximate DP": ("epsilon", "delta"), "Pure DP": ("epsilon",)}
-"""Required parameters of a variant; any other one needs epsilon or rho."""
+"""Variants that are modelled, with their required parameters; a record without a variant needs epsilon or rho."""
 
-ON_DEVICE = ("Local", "Shuffle", "Federated")
-"""Deployment models in which the noise is drawn before the data reach the curator."""
+NOTHING_UNPROTECTED = re.compile(
+    r"(?:none|no unprotected quantities)(?: (?:(?:is|are|were) )?(?:mentioned|stated|listed|known))?\.?", re.IGNORECASE
+)
+"""The whole of a field that states that the promise covers every quantity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +121,19 @@ class Deployment:
             raise InputError(f"{self.source or self.name}: deployment.privacy_loss.privacy_unit: {error}") from None
 
     @property
-    def about_replacing(self) -> bool:
-        """Whether the promise is about replacing, rather than adding or removing, the data of a unit."""
-        return re.search(r"change-one|modif|replac|bounded neighbo", self.record.unit_details.lower()) is not None
+    def neighbours(self) -> Neighbours | None:
+        """Whether the promise is about adding or removing, or about replacing; None if the record states both or neither."""
+        return stated_neighbours(self.record.unit_details)
+
+    @property
+    def names_unprotected(self) -> bool:
+        """Whether the record names quantities that the promise does not cover."""
+        return self.record.unprotected != "" and NOTHING_UNPROTECTED.fullmatch(self.record.unprotected) is None
+
+    @property
+    def is_central(self) -> bool:
+        """Whether the curator draws the noise, after the data have arrived; not known of other models and of none."""
+        return self.record.model == "Central"
 
     @property
     def repeats(self) -> bool:
@@ -153,22 +167,21 @@ class Deployment:
 
     def noise_is_fresh(self, question: Question) -> bool:
         """Whether the noise of each step is taken to be independent of all other noise: not where a device may reuse it."""
-        return question.fresh_noise or self.record.model not in ON_DEVICE
+        return question.fresh_noise or self.is_central
 
     def misfit(self, question: Question) -> Misfit | None:
         """Return the first reason why there is no number; None if there is one."""
         record, unit, period = self.record, self.stated_unit, self.stated_period
         text = " ".join((record.mechanisms, record.release_details, record.parameter_details)).lower()
-        on_device = record.model in ON_DEVICE
         unstated = not self.repeats and question.every is None
-        is_asked = question.every is not None and question.unit is not None
+        step = question.every or period
         details = " ".join(record.release_details.split())
         stated = f"release_type is {record.release_type!r}" if record.release_type else "release_type is empty"
         stated += f" (release_type_details: {textwrap.shorten(details, 60, placeholder=' ...')!r})" if details else ""
         repeated = f"the unit {unit.text!r} names a step" if unit.period else "release_type_details names a frequency"
         reasons = (
             (
-                record.variant in {"Custom", "Renyi DP"},
+                record.variant not in {"", *NEEDED},
                 f"{record.variant} is not modelled",
                 f"dp_variant.variant_name is {record.variant!r}: the parameters alone do not determine the guarantee, and only "
                 "pure, approximate and zero-concentrated differential privacy are modelled.",
@@ -191,34 +204,34 @@ class Deployment:
                 "temporaldp.MemoizedResponse computes the leakage from the parameters of both randomisations.",
             ),
             (
-                on_device and re.search(r"\bsampl(es|ed|ing)\b", text) is not None,
+                not self.is_central and re.search(r"\bsampl(es|ed|ing)\b", text) is not None,
                 "sampling on the device",
                 f"model_name is {record.model!r}, and the record mentions sampling on the device: the data that the release "
                 "of a step is about are then random, which is not modelled.",
             ),
             (
-                not is_asked and unit.period is None and unit.of_people and question.every is None,
+                unit.period is None and unit.of_people and question.every is None,
                 "all steps of a person",
                 f"the unit is {unit.text!r}: the promise covers all data of a person together, for every correlation between "
                 "steps.",
             ),
             (
-                not is_asked and unit.period is None and not unit.of_people and question.contributions is None,
+                unit.may_repeat(step) and question.contributions is None,
                 "number of events not stated",
-                f"the unit is {unit.text!r}: the record does not bound the number of units in a step. Give the largest number "
-                "of a person in one step with --set deployment.contributions=N.",
+                f"the unit is {unit.text!r}: the record does not bound the number of units in a {step or 'step'}. Give the "
+                "largest number of a person in one step with --set deployment.contributions=N.",
             ),
             (
-                not is_asked and period is None and question.every is None,
+                step is None,
                 "frequency not stated",
-                "the record does not state how often it releases: give --set deployment.every=day.",
+                "the record does not state how often it releases, or not one frequency: give --set deployment.every=day.",
             ),
             (
                 not self.noise_is_fresh(question) and self.promise.default_delta > 0.0,
                 "noise on the device",
-                f"model_name is {record.model!r}: noise is drawn on the device, and the record does not state that it is drawn "
-                "anew at every step. For noise of an unknown kind, only pure promises have a bound. If the noise is fresh, "
-                "give --set deployment.fresh_noise=true.",
+                f"model_name is {record.model!r}: noise may be drawn on the device, and the record does not state that it is "
+                "drawn anew at every step. For noise of an unknown kind, only pure promises have a bound. If the noise is "
+                "fresh, give --set deployment.fresh_noise=true.",
             ),
         )
         return next((Misfit(brief, sentence) for applies, brief, sentence in reasons if applies), None)

@@ -1,4 +1,4 @@
-"""The privacy unit that a record states in words, such as "User-day-level"."""
+"""The privacy unit that a record states in words, such as "User-day-level", and lengths of a step."""
 
 from __future__ import annotations
 
@@ -8,15 +8,20 @@ from typing import Literal, TypeAlias
 
 from temporaldp.errors import InputError
 
-Period: TypeAlias = Literal["hour", "quarter-day", "day", "week", "month", "quarter", "year"]
+Period: TypeAlias = Literal[
+    "hour", "quarter-day", "half-day", "day", "week", "half-month", "month", "quarter", "half-year", "year"
+]
 
 STEPS_A_YEAR: dict[Period, int] = {
     "hour": 8760,
     "quarter-day": 1460,
+    "half-day": 730,
     "day": 365,
     "week": 52,
+    "half-month": 24,
     "month": 12,
     "quarter": 4,
+    "half-year": 2,
     "year": 1,
 }
 
@@ -29,25 +34,31 @@ SPELLINGS: dict[str, Period] = {
     "yearly": "year",
     "annual": "year",
     "annually": "year",
-    "6 hours": "quarter-day",
 }
 
-PERIODS: dict[str, Period] = {**SPELLINGS, "quarterday": "quarter-day", **{period: period for period in STEPS_A_YEAR}}
+PERIODS: dict[str, Period] = {**SPELLINGS, **{period.replace("-", ""): period for period in STEPS_A_YEAR}}
 """Words of a unit that name a length of time."""
 
 PEOPLE = {
     "user", "person", "people", "individual", "member", "device", "household", "account", "client", "customer", "patient",
     "contributor", "editor", "visitor", "employee", "citizen", "participant", "subscriber", "student", "family",
+    "housingunit",
 }  # fmt: skip
 """Owners of a sequence of states."""
 
 EVENTS = {
     "event", "record", "birth", "trip", "visit", "query", "search", "pageview", "view", "click", "purchase", "transaction",
-    "contribution", "post", "message", "edit", "session", "observation", "housing", "unit",
+    "contribution", "post", "message", "edit", "session", "observation",
 }  # fmt: skip
 """Single contributions of a person."""
 
-QUALIFIERS = {"level", "bounded", "single", "per", "and", "country", "region", "state", "a", "one"}
+PLACES = {"country", "region", "state"}
+"""Parts of a person's data, of which there may be several in a step."""
+
+QUALIFIERS = {"level", "bounded", "single", "per", "and", "a", "one"}
+
+TWO_WORDS = re.compile(r"\b(quarter|half|housing)[\s-]+(?=(?:day|month|year|unit)s?\b)")
+"""The first of two words of a unit that belong together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,7 @@ class StatedUnit:
     period : str or None
         Length of time of the promise, which is one step; None for all time, or for a single event.
     of_people : bool
-        Whether the data of a person (or a device, a household) may change, rather than single events.
+        Whether all data of a person (or a device, a household) may change, rather than one event or the data of one place.
     bounded : bool
         Whether it is a bounded contribution: a person with more is covered by several units.
     """
@@ -80,32 +91,25 @@ class StatedUnit:
         InputError
             A word is unknown.
         """
-        words = re.findall(r"[a-z]+", text.lower().replace("quarter-day", "quarterday"))
-        plain = [_singular(word) for word in words]
-        periods = [PERIODS[word] for word in plain if word in PERIODS]
-        unknown = [word for word in plain if word not in PEOPLE | EVENTS | QUALIFIERS | set(PERIODS)]
-        known = [word for word in plain if word in PEOPLE | EVENTS]
-        if unknown or not known or len(set(periods)) > 1:
+        words = {_singular(word) for word in re.findall(r"[^\W_]+", TWO_WORDS.sub(r"\1", text.lower()))}
+        periods = {PERIODS[word] for word in words if word in PERIODS}
+        unknown = sorted(words - PEOPLE - EVENTS - PLACES - QUALIFIERS - set(PERIODS))
+        parts = words & (EVENTS | PLACES)
+        if unknown or not words & (PEOPLE | EVENTS) or len(periods) > 1:
             what = f"the word {unknown[0]!r}" if unknown else "no person, device or event, or several periods"
             raise InputError(
-                f"expected a privacy unit such as 'User-day-level' or 'Event-level', got {text[:80]!r}, with {what}; give "
-                "the length of a step with --set deployment.every=day, and the unit of the promise with --unit"
+                f"expected a privacy unit such as 'User-day-level' or 'Event-level', got {text[:80]!r}, with {what}; state "
+                "it in such words in a copy of the record"
             )
-        return cls(
-            text,
-            periods[0] if periods else None,
-            any(word in PEOPLE for word in plain) and not any(word in {"event", "trip", "visit"} for word in plain),
-            "contribution" in plain,
-        )
+        return cls(text, next(iter(periods), None), not parts, "bounded" in words and parts == {"contribution"})
 
-
-def period_in(text: str) -> Period | None:
-    """The frequency in a short text such as "Monthly" or "Published daily, ..."; None if there is not exactly one."""
-    lowered = text.lower()
-    found = {period for word, period in SPELLINGS.items() if re.search(rf"\b{word}\b", lowered)}
-    return found.pop() if len(found) == 1 else None
+    def may_repeat(self, step: Period | None) -> bool:
+        """Whether one person may have any number of these units in a step: events, or days of a longer step."""
+        if self.period is not None and step is not None and STEPS_A_YEAR[step] < STEPS_A_YEAR[self.period]:
+            return True
+        return not self.of_people and (self.period is None or not self.bounded)
 
 
 def _singular(word: str) -> str:
     one = word.removesuffix("s")
-    return one if one in PEOPLE | EVENTS | set(STEPS_A_YEAR) else word
+    return one if one in PEOPLE | EVENTS | PLACES | set(PERIODS) else word

@@ -322,9 +322,10 @@ class DeploymentSettings(Section):
         description="Epsilons of the tables that the state enters, in place of the record's: country=0.11,county=0.22.",
     )
     delta: Share | None = Field(None, description="Delta of the accounting, where the promise is not pure.")
-    every: Literal["hour", "quarter-day", "day", "week", "month", "quarter", "year"] | None = Field(
-        None, description="Length of a step, where the record does not state it."
-    )
+    every: (
+        Literal["hour", "quarter-day", "half-day", "day", "week", "half-month", "month", "quarter", "half-year", "year"]
+        | None
+    ) = Field(None, description="Length of a step, where the record does not state it.")
     fresh_noise: bool = Field(False, description="Noise drawn on devices is drawn anew at every step.")
 
 
