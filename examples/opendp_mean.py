@@ -16,7 +16,7 @@ dp.enable_features("contrib")
 
 
 class BoundedSum:
-    """Sum of smart-meter levels 0..9 with discrete Laplace noise; a person's level can change by at most 9."""
+    """Sum of smart-meter levels, clamped to 0..9, with discrete Laplace noise: a person's level changes by at most 9."""
 
     def measurement(self, epsilon: float) -> Any:
         """OpenDP's measurement whose map grants at most epsilon for a change of 9."""
@@ -33,7 +33,7 @@ class BoundedSum:
         return float(self.measurement(epsilon).map(LEVELS - 1))
 
     def __call__(self, levels: np.ndarray, epsilon: float) -> float:
-        return float(self.measurement(epsilon)(int(levels.sum()))) / PEOPLE
+        return float(self.measurement(epsilon)(int(levels.clip(0, LEVELS - 1).sum()))) / PEOPLE
 
 
 def main() -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
 
@@ -147,3 +149,14 @@ def test_examples_run(path, tmp_path):
     told = re.findall(r"worst leakage ([0-9.]+)", result.stdout)
     assert told, result.stdout
     assert all(float(leakage) > 0.0 for leakage in told)
+
+
+def test_the_mean_of_the_example_has_the_sensitivity_that_it_claims():
+    """At a budget at which there is no noise, one person's level moves the sum by at most 9, whatever it is."""
+    names = runpy.run_path(str(REPOSITORY / "examples" / "opendp_mean.py"))
+    levels = np.full(names["PEOPLE"], 4)
+    sums = []
+    for level in (-1000, 0, 9, 1000):
+        levels[0] = level
+        sums.append(round(names["BoundedSum"]()(levels, epsilon=1e4) * names["PEOPLE"]))
+    assert sums == [sums[0], sums[0], sums[0] + 9, sums[0] + 9]

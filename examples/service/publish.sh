@@ -13,7 +13,7 @@ ask() { # METHOD PATH [BODY] [KEY]
     echo
 }
 
-# A correlation, a level, and counts of two states. The same key gives the same release again.
+# A correlation, a level, and counts of two states, in which a person is counted once. The same key gives the same release again.
 created=$(ask POST /v1/releases '{
     "alpha": 1.0, "mechanism": {"kind": "histogram", "n_states": 2}, "states": ["asleep", "awake"],
     "backward": [[0.8, 0.2], [0.2, 0.8]], "forward": [[0.8, 0.2], [0.2, 0.8]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import configparser
+import json
 import os
 import re
 import shutil
@@ -67,32 +68,72 @@ def test_curl_example_run_twice_spends_once(service):
     assert '"laplace_scale":10.0' in admitted and '"n_steps":2' in state and '"intact":true' in intact
 
 
-@pytest.mark.long
-@needs_curl
-def test_sql_example_counts_publishes_and_stores(service, tmp_path, request):
-    """Over a real PostgreSQL, twice for one day."""
+@pytest.fixture
+def sql(service, tmp_path, request):
+    """A table of visits in a real PostgreSQL; runs SQL, and the example for a day."""
     psql = shutil.which("psql") or (postgres.programs() and shutil.which("psql", path=str(postgres.programs())))
     if not psql:
         pytest.skip("psql is not installed (Debian: postgresql-client)")
     ask, known = service
     database = place_of("postgresql", tmp_path, request)
-    release = ask.post("/v1/releases", DEFINITION, token=known["TOKEN"]).json["release"]
-    visits = (
-        "CREATE TABLE visits (day date, person text, place text); INSERT INTO visits SELECT '2024-05-01', 'p' || n, "
-    )
-    visits += "CASE WHEN n % 3 = 0 THEN 'home' ELSE 'work' END FROM generate_series(1, 90) AS n"
-    assert shell([psql, database, "--quiet", "--command", visits], {}).returncode == 0
+    named = DEFINITION | {"states": ["work", "home"]}
+    release = ask.post("/v1/releases", named, token=known["TOKEN"]).json["release"]
     known |= {"RELEASE": release, "DATABASE": database, "PATH": f"{Path(psql).parent}{os.pathsep}{os.environ['PATH']}"}
-    for _ in range(2):
-        done = shell(["sh", EXAMPLES / "publish_from_sql.sh", "2024-05-01"], known)
+
+    def run(statement):
+        done = shell([psql, database, "-At", "--set=ON_ERROR_STOP=1", "--command", statement], {})
         assert done.returncode == 0, done.stderr
-    told = shell(
-        [psql, database, "-At", "--command", "SELECT day, counts, head FROM published_visits"], {}
-    ).stdout.strip()
-    (step,) = ask.get(f"/v1/releases/{release}/steps", token=known["TOKEN"]).json["steps"]
-    day, counts, head = told.split("|")
-    assert (day, counts.replace(" ", ""), head) == ("2024-05-01", str(step["counts"]).replace(" ", ""), step["head"])
-    assert abs(step["counts"][0] - 30) < 200 and abs(step["counts"][1] - 60) < 200
+        return done.stdout.strip()
+
+    def steps():
+        return ask.get(f"/v1/releases/{release}/steps", token=known["TOKEN"]).json["steps"]
+
+    run("CREATE TABLE visits (day date, person text, place text)")
+    return run, steps, lambda day: shell(["sh", EXAMPLES / "publish_from_sql.sh", day], known)
+
+
+def visits(day, place, first, last):
+    return f"INSERT INTO visits SELECT '{day}', 'p' || n, {place} FROM generate_series({first}, {last}) AS n"
+
+
+@pytest.mark.long
+@needs_curl
+def test_sql_example_counts_publishes_and_stores(sql):
+    """Over a real PostgreSQL, twice for one day; by the states of the release, also where a place has no visit."""
+    run, steps, publish = sql
+    run(visits("2024-05-01", "CASE WHEN n % 3 = 0 THEN 'home' ELSE 'work' END", 1, 900))
+    run(visits("2024-05-01", "'work'", 1, 1))  # a second visit of one place
+    run(visits("2024-05-02", "'home'", 1, 900))
+    for day in ("2024-05-01", "2024-05-01", "2024-05-02"):
+        done = publish(day)
+        assert done.returncode == 0, done.stderr
+    first, second = steps()
+    told = [line.split("|") for line in run("SELECT day, counts, head FROM published_visits ORDER BY day").splitlines()]
+    assert [(day, json.loads(counts), head) for day, counts, head in told] == [
+        ("2024-05-01", first["counts"], first["head"]),
+        ("2024-05-02", second["counts"], second["head"]),
+    ]
+    assert abs(first["counts"][0] - 600) < 150 and abs(first["counts"][1] - 300) < 150
+    assert abs(second["counts"][0]) < 150 and abs(second["counts"][1] - 900) < 150
+
+
+@pytest.mark.long
+@needs_curl
+@pytest.mark.parametrize("place", ["'work'", "'a place that is no state'", "NULL"])
+def test_sql_example_publishes_nothing_if_one_person_counts_more_than_once(sql, place):
+    run, steps, publish = sql
+    run(visits("2024-05-01", "'home'", 1, 90))
+    run(visits("2024-05-01", place, 7, 7))
+    run(visits("2024-05-02", "'home'", 1, 90))
+    done = publish("2024-05-01")
+    assert (done.returncode, steps()) == (2, [])
+    assert "expected one place for each person on 2024-05-01" in done.stderr
+    assert "p7" not in done.stderr
+    run("DELETE FROM visits WHERE day = '2024-05-01' AND person = 'p7' AND place IS DISTINCT FROM 'home'")
+    assert publish("2024-05-01").returncode == 0
+    assert len(steps()) == 1
+    run(f"INSERT INTO visits VALUES ('2024-05-02', 'p91', {place}), ('2024-05-02', NULL, 'home')")
+    assert publish("2024-05-02").returncode == 2
 
 
 def test_python_example_runs(service, capsys):

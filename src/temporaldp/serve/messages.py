@@ -44,7 +44,9 @@ class Spend(Question):
 class Publish(Spend):
     """Counts to which the service adds noise."""
 
-    counts: Annotated[list[Count], Field(min_length=1, max_length=100_000)] = Field(description="People by state.")
+    counts: Annotated[list[Count], Field(min_length=1, max_length=100_000)] = Field(
+        description="People by state, each person in one of them."
+    )
 
 
 class Listed(Strict):
