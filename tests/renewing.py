@@ -18,9 +18,8 @@ ADVERSARY = Adversary(TransitionMatrix(BACK), TransitionMatrix(FORTH))
 PLAN = plan_budget(ADVERSARY, alpha=1.0, horizon=3)
 
 
-def opened(place, *, plan=PLAN, adversary=ADVERSARY, renewed="steps", step=None, **terms):
+def opened(place, *, plan=PLAN, adversary=ADVERSARY, renewed="steps", step=None, timezone=None, **terms):
     """The release with this ledger, by an accountant with these terms."""
     accountant = TemporalAccountant(adversary, **terms)
-    return ContinualRelease(
-        DiscreteLaplaceHistogram(2), ledger=place, plan=plan, accountant=accountant, renewed=renewed, step=step
-    )
+    terms = {"ledger": place, "plan": plan, "accountant": accountant, "renewed": renewed, "step": step}
+    return ContinualRelease(DiscreteLaplaceHistogram(2), **terms, timezone=timezone)

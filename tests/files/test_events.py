@@ -102,6 +102,26 @@ def test_a_day_of_23_hours_is_a_day():
     assert found.codes.tolist() == [[0, 1, 0]]
 
 
+@pytest.mark.parametrize("fill", ["last", "absent"])
+def test_days_that_the_clock_skipped_are_not_steps(fill):
+    """Apia had no 30 December 2011: what happened on the 29th is known when the 31st begins."""
+    zone, apia = "Pacific/Apia", ZoneInfo("Pacific/Apia")
+    rows = [
+        (user, datetime(2011, 12, day, hour, tzinfo=apia).astimezone(UTC).isoformat(), state)
+        for user, day, hour, state in [
+            ("1", 28, 0, "a"), ("1", 29, 8, "b"), ("1", 31, 0, "a"), ("1", 31, 9, "b"),
+            ("2", 28, 0, "b"), ("2", 29, 9, "a"), ("2", 31, 9, "a"),
+        ]
+    ]  # fmt: skip
+    found = read_traces(pd.DataFrame(rows, columns=NAMES), every="1d", fill=fill, timezone=zone)
+    assert found.times == ("2011-12-28", "2011-12-29", "2011-12-31", "2012-01-01") and found.consecutive.all()
+    away = {"last": (0, 1), "absent": (2, 2)}[fill]
+    assert found.codes.tolist() == [[0, away[0], 0, 1], [1, away[1], 0, 0]]
+    ended = read_traces(pd.DataFrame([rows[0], rows[1], rows[4]], columns=NAMES), every="1d", fill=fill, timezone=zone)
+    assert ended.times == ("2011-12-28", "2011-12-29", "2011-12-31")
+    assert ended.codes[0].tolist() == [0, away[0], 1]
+
+
 @pytest.mark.parametrize(
     ("time", "how"),
     [("2024-03-31T02:30", "never, as daylight saving begins"), ("2024-10-27T02:30", "twice, as daylight saving ends")],

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pytest
@@ -12,10 +13,11 @@ import renewing
 from enumerated_leakage import all_lengths, of_constant
 from renewing import ADVERSARY, BACK, FORTH, PLAN
 from temporaldp import DiscreteLaplaceHistogram, InputError, Ledger
-from temporaldp.errors import SpentError
+from temporaldp.errors import LedgerMismatchError, SpentError
 from temporaldp.planning import renewal_leakage
 from temporaldp.planning.epochs import Epochs, require_enough_steps
 from temporaldp.release.renewal import renewal_of
+from temporaldp.report.sentences import renewed_line
 
 DAYS = ["2024-01-30", "2024-01-31", "2024-02-01", "2024-02-10", "2024-02-29", "2024-03-01", "2024-05-04", "2024-05-05"]
 
@@ -45,6 +47,31 @@ def test_epochs_follow_the_time_zone_of_the_label():
     late = "2024-04-01T00:30:00+02:00", "2024-03-31T23:30:00+00:00", "2024-04-01T02:30:00+02:00"
     assert starts("monthly", late) == [late[0]]  # a clock that goes back begins no epoch that is over
     assert starts("monthly", ["2024-03-31T23:59:59.9999999", "2024-04-01T00:00:00"])[1:] == ["2024-04-01T00:00:00"]
+
+
+def test_epochs_follow_the_time_zone_of_the_project(tmp_path):
+    """With oracle `zoneinfo`: the first hour of each day in Auckland, across the end of its daylight saving."""
+    hours = [datetime(2024, 4, 5, 12, tzinfo=UTC) + timedelta(hours=k) for k in range(80)]
+    days = [hour.astimezone(ZoneInfo("Pacific/Auckland")).date() for hour in hours]
+    first = [k for k, day in enumerate(days) if k == 0 or day != days[k - 1]]
+    labels = [f"{hour:%Y-%m-%dT%H:%MZ}" for hour in hours]
+    assert Epochs("daily", 25, "Pacific/Auckland").starts(labels) == first
+    assert starts("daily", labels) == [label for label in labels if label == labels[0] or "T00" in label]
+    assert Epochs("daily", 2, "Pacific/Auckland").starts(["2024-04-05T23:00", "2024-04-06T00:00"]) == [0, 1]
+    zone = partial(renewing.opened, tmp_path / "a.db", renewed="daily", timezone="Pacific/Auckland")
+    with zone() as release:
+        for label in ("2024-06-03T12:00Z", "2024-06-04T00:00Z", "2024-06-04T12:00Z"):
+            release.release([70, 30], time=label)
+        planned = [DiscreteLaplaceHistogram(2).epsilon_spent(float(PLAN.epsilons[k])) for k in (0, 1, 0)]
+        renewal = renewal_of(release.ledger)
+        assert release.ledger.epsilons.tolist() == planned
+        assert renewal.epochs_of(release.ledger.times) == [(0, 2), (2, 3)]
+        assert renewed_line(renewal).startswith("daily, by the clock of Pacific/Auckland; each epoch satisfies 1-DP_T")
+    with pytest.raises(LedgerMismatchError, match="timezone"):
+        zone(timezone="UTC")
+    for terms, message in (({"timezone": "Mars"}, "name of a time zone"), ({"renewed": "steps"}, "renewal by steps")):
+        with pytest.raises(InputError, match=message):
+            zone(**terms)
 
 
 def test_epoch_of_the_next_step():

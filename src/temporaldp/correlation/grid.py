@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import math
 import re
+from datetime import UTC, timedelta
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
 from temporaldp.correlation.encoding import refuse_missing
+from temporaldp.correlation.moments import time_zone
 from temporaldp.correlation.relations import CLOCK_TIMES, FRACTIONS, INSTANTS, WHOLE, Rows, integers, meanings, values
 from temporaldp.correlation.succession import disorder
 from temporaldp.correlation.times import Times, TimesOf, comparable, in_utc
@@ -52,14 +53,6 @@ def spacing(every: str) -> tuple[float, str | None]:
     return int(length), known[2]
 
 
-def _require_zone(name: str | None) -> None:
-    """Refuse what is not the name of a time zone."""
-    try:
-        ZoneInfo("UTC" if name is None else name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InputError(f"expected the name of a time zone, such as Europe/Amsterdam, got {name!r}") from None
-
-
 def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[Rows, TimesOf]:
     """Events on a grid: at most one row per person and step, with the number of the step as time; and the steps.
 
@@ -70,7 +63,8 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
         times that are out of order.
     """
     length, unit = spacing(every)
-    _require_zone(zone)
+    if zone is not None:
+        time_zone(zone)  # raises
     refuse_missing(traces, "user")
     refuse_missing(traces, "time")
     events, has_zone = _instants(traces, length, unit, zone)
@@ -93,7 +87,8 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
         if not is_calendar:
             clock, midnight, first_clock, last_clock = "moment", midnight - (first_clock - first), first, last
         suffix = "Z" if has_zone and not is_calendar else ""
-        number, steps, step = _dates(clock, int(length), first_clock, last_clock, midnight, suffix)
+        days_of = zone if has_zone and is_calendar and length == DAY else None
+        number, steps, step = _dates(clock, int(length), first_clock, last_clock, midnight, suffix, days_of)
     followed = events.then(f"SELECT {traces.identity}, state, moment, CAST({number} AS INT) AS time FROM rows").then(
         f"SELECT {traces.identity}, state, time, "
         f"lead(time) OVER (PARTITION BY user ORDER BY {traces.order('moment')}) AS following FROM rows"
@@ -188,14 +183,30 @@ def _numbers(length: float, first: Any, last: Any) -> tuple[str, tuple[str, ...]
 
 
 def _dates(
-    moment: str, length: int, first: int, last: int, midnight: int, suffix: str
+    moment: str, length: int, first: int, last: int, midnight: int, suffix: str, zone: str | None = None
 ) -> tuple[str, tuple[str, ...], str]:
-    """In SQL each row's step on the grid from a midnight on; the names of all steps, and the step's length in words."""
+    """In SQL each row's step on the grid from a midnight on; the names of all steps, and the step's length in words.
+
+    Steps that are the days of a `zone` leave out days that its clock skipped.
+    """
     steps = _steps(-(-(first - midnight) // length), -(-(last - midnight) // length))
     stamps = np.array([midnight + k * length for k in steps], dtype="datetime64[us]")
+    number = _ceiling(moment, midnight + steps.start * length, length)
+    if zone is not None and (skipped := [k for k, day in enumerate(stamps) if _is_skipped(day, zone)]):
+        stamps[skipped] += length  # a skipped day and the next one begin at the same instant
+        stamps = np.unique(stamps)
+        later = " + ".join(f"CASE WHEN {number} > {k} THEN 1 ELSE 0 END" for k in skipped)
+        number = f"{number} - ({later})"
     unit = "D" if length % DAY == 0 else "m" if length % MICROSECONDS["min"] == 0 else "us"
     labels = tuple(stamp + suffix for stamp in np.datetime_as_string(stamps.astype(f"datetime64[{unit}]")).tolist())
-    return _ceiling(moment, midnight + steps.start * length, length), labels, f"{length / 10**6:g} seconds"
+    return number, labels, f"{length / 10**6:g} seconds"
+
+
+def _is_skipped(day: np.datetime64, zone: str) -> bool:
+    """Whether the clock of a zone never showed a day, as where the zone moved across the date line."""
+    noon = day.astype("datetime64[us]").item() + timedelta(hours=12)
+    shown = noon.replace(tzinfo=time_zone(zone)).astimezone(UTC).astimezone(time_zone(zone))
+    return bool(shown.date() != noon.date())
 
 
 def _ceiling(moment: str, start: int, length: int) -> str:

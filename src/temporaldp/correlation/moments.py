@@ -11,6 +11,7 @@ from fractions import Fraction
 from functools import lru_cache
 from numbers import Real
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
@@ -140,10 +141,26 @@ def labels_between(step: str, before: str, label: str) -> list[str]:
     ]
 
 
-def by_the_clock(label: str) -> datetime | None:
-    """Local time of a date, to a microsecond; None for a label that is not a date."""
-    clock = moment(label).clock
-    return None if clock is None else EPOCH + timedelta(microseconds=microseconds(clock))
+def by_the_clock(label: str, zone: str | None = None) -> datetime | None:
+    """Local time of a date, to a microsecond; None for a label that is not a date.
+
+    A time with an offset is shown by the clock of the zone, if there is one, else by the clock that it is written with.
+    """
+    when = moment(label)
+    if when.clock is None:
+        return None
+    if zone is not None and when.kind == INSTANT:
+        known = EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=microseconds(when.value))
+        return known.astimezone(time_zone(zone)).replace(tzinfo=None)
+    return EPOCH + timedelta(microseconds=microseconds(when.clock))
+
+
+def time_zone(name: str) -> ZoneInfo:
+    """Return the time zone of this name; `InputError` if there is none."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InputError(f"expected the name of a time zone, such as Europe/Amsterdam, got {name!r}") from None
 
 
 def microseconds(seconds: Any) -> int:

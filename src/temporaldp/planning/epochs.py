@@ -41,14 +41,16 @@ def checked_every(every: object) -> Every:
 class Epochs(NamedTuple):
     """Epoch of the next step of a release.
 
-    A time belongs to the day, week, month or year of the clock that it is written with. An epoch begins with the first step of
-    a later period than that of the last step.
+    A time belongs to the day, week, month or year of the clock of the time zone, or else of that which it is written with. An
+    epoch begins with the first step of a later period than that of the last step.
 
     Parameters
     ----------
     every : {"steps", "daily", "weekly", "monthly", "yearly"}
     most : int
         Number of steps of an epoch; by the calendar the largest number.
+    zone : str or None
+        Time zone of the calendar, for times with an offset.
     n_steps : int
         Steps so far.
     began : int
@@ -59,6 +61,7 @@ class Epochs(NamedTuple):
 
     every: Every
     most: int
+    zone: str | None = None
     n_steps: int = 0
     began: int = 0
     period: str | None = None
@@ -92,7 +95,7 @@ class Epochs(NamedTuple):
 
     def starts(self, times: Sequence[str]) -> list[int]:
         """The first step of each epoch, of a release with these times from its beginning."""
-        trials = accumulate(times, Epochs.after, initial=Epochs(self.every, self.most))
+        trials = accumulate(times, Epochs.after, initial=Epochs(self.every, self.most, self.zone))
         return [step for step, trial in enumerate(list(trials)[1:]) if trial.began == step]
 
     def _begins_anew(self, time: str) -> bool:
@@ -104,7 +107,7 @@ class Epochs(NamedTuple):
     def _period_of(self, time: str) -> str | None:
         if self.every == STEPS:
             return None
-        when = by_the_clock(time)
+        when = by_the_clock(time, self.zone)
         if when is None:
             raise InputError(
                 f"expected a date for a step of a level that is renewed {self.every}, got {time!r}: without a calendar, renew "
@@ -113,9 +116,12 @@ class Epochs(NamedTuple):
         return PERIODS[self.every][1](when)
 
 
-def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None) -> range:
-    """Steps after the first one, within a period of a clock, at which an epoch may begin; all unless a day has whole steps."""
-    a_day = None if step is None else steps_between(step, "2024-01-01", "2024-01-02")
+def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None, zone: str | None) -> range:
+    """Steps after the first one, within a period of a clock, at which an epoch may begin.
+
+    All, unless each day has the same whole number of steps: in a time zone, days may have 23 or 25 hours.
+    """
+    a_day = None if step is None or zone is not None else steps_between(step, "2024-01-01", "2024-01-02")
     unit = n_steps if every == STEPS else int(a_day) if a_day is not None and a_day.is_integer() else 1
     return range(0, period, math.gcd(unit, period))
 

@@ -75,7 +75,7 @@ class ReleaseSetup:
             yield stream
 
     def _stream(self, ledger: str | Store) -> ContinualRelease[Any, Any]:
-        table, n_states = self.settings.release.table, self.data.n_states
+        table, n_states, every = self.settings.release.table, self.data.n_states, self.settings.privacy.renew
         if table is not None:
             return SharedRelease.of(table, ledger)
         return ContinualRelease(
@@ -86,7 +86,8 @@ class ReleaseSetup:
             states=self.data.states,
             step=self.source.step,
             correlation=self.public,
-            renewed=self.settings.privacy.renew,
+            renewed=every,
+            timezone=None if every in {None, "steps"} else self.settings.traces.timezone,
         )
 
 

@@ -190,7 +190,8 @@ class PrivacySettings(Section):
         None, description="Accounting method: the exact leakage, or the upper bound of Cao et al."
     )
     renew: Literal["steps", "daily", "weekly", "monthly", "yearly"] | None = Field(
-        None, description="Begin the plan again with each day, week, month or year, or after its last step."
+        None,
+        description="Begin the plan again with each day, week, month or year of traces.timezone, or after its last step.",
     )
 
     @property

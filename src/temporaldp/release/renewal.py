@@ -38,16 +38,19 @@ class Renewal:
         Level that each epoch satisfies by itself.
     promise : float
         Upper bound on the leakage of all epochs together, for any number of epochs.
+    timezone : str or None
+        Time zone of the days, weeks, months and years; None for that which times are written with.
     """
 
     every: Every
     n_steps: int
     alpha: float
     promise: float
+    timezone: str | None
 
     def epochs_of(self, times: Sequence[str]) -> list[tuple[int, int]]:
         """First step of each epoch, and the step after its last one so far."""
-        return list(pairwise([*Epochs(self.every, self.n_steps).starts(times), len(times)]))
+        return list(pairwise([*Epochs(self.every, self.n_steps, self.timezone).starts(times), len(times)]))
 
 
 def renewal_of(ledger: Ledger) -> Renewal | None:
@@ -69,6 +72,7 @@ def renewal_of(ledger: Ledger) -> Renewal | None:
         int(noted[0]["steps"]),
         float(ledger.configuration["alpha"]),
         float(noted[-1]["promise"]),
+        ledger.configuration["timezone"],
     )
 
 

@@ -10,7 +10,7 @@ from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.paper.method import PaperBound
-from temporaldp.correlation.moments import by_the_clock
+from temporaldp.correlation.moments import by_the_clock, time_zone
 from temporaldp.errors import BudgetError, InputError, LedgerMismatchError
 from temporaldp.planning import BudgetPlan, Plan
 from temporaldp.planning.epochs import (
@@ -39,14 +39,16 @@ class RenewedGuard(PlanGuard):
 
     accountant: TemporalAccountant
 
-    def __init__(self, plan: BudgetPlan, odometer: TemporalAccountant, every: Every, step: str | None) -> None:
+    def __init__(
+        self, plan: BudgetPlan, odometer: TemporalAccountant, every: Every, step: str | None, timezone: str | None
+    ) -> None:
         super().__init__(plan)
         assert plan.horizon is not None
         people = account_of(odometer).population
         self.has_phases = not people.is_constant
         self._period = math.lcm(*(user.period or 1 for user in people.users))
-        self._starts = phases_of_epochs(every, plan.horizon, self._period, step)
-        self.horizon, self._epochs, self._digest = None, Epochs(every, plan.horizon), plan_digest(plan)
+        self._starts = phases_of_epochs(every, plan.horizon, self._period, step, timezone)
+        self.horizon, self._epochs, self._digest = None, Epochs(every, plan.horizon, timezone), plan_digest(plan)
         self.accountant = copy(odometer)
         self.promise = require_renewable(plan, every, people, odometer.accounting, self._starts)
         self._share, self._shared_until = 1.0, 0
@@ -60,7 +62,7 @@ class RenewedGuard(PlanGuard):
                     writer.note(RENEWAL, by="temporaldp", details={"promise": self.promise, "steps": self._epochs.most})
         super().begin(ledger)
         if ledger.checkpoint is not None and len(self.accountant):
-            self._epochs = Epochs(*self._epochs[:2], *ledger.checkpoint.accountant["epochs"])
+            self._epochs = Epochs(*self._epochs[:3], *ledger.checkpoint.accountant["epochs"])
 
     def identity(self, salt: str | None) -> dict[str, Any]:
         """The plan, the period of renewal, and the correlations by salted digests."""
@@ -68,6 +70,7 @@ class RenewedGuard(PlanGuard):
         return {
             **super().identity(salt),
             "renewal": self._epochs.most if every == STEPS else every,
+            "timezone": self._epochs.zone,
             "accounting": self.accountant.accounting.document(),
             "correlations": correlations_of(account_of(self.accountant).population.users, salt=salt),
         }
@@ -75,7 +78,7 @@ class RenewedGuard(PlanGuard):
     def position(self, n_steps: int, time: str) -> int:
         """Position in the epoch, which begins at one of the phases of a clock for which the plan was checked."""
         position = self._epochs.position(time)
-        when = None if self._epochs.every == STEPS or n_steps else by_the_clock(time)
+        when = None if self._epochs.every == STEPS or n_steps else by_the_clock(time, self._epochs.zone)
         is_within_a_day = when is not None and when.timetuple()[3:6] != (0, 0, 0) and len(self._starts) < self._period
         if position == 0 and (n_steps % self._period not in self._starts or is_within_a_day):
             raise InputError(
@@ -115,7 +118,7 @@ class RenewedGuard(PlanGuard):
     def kept_state(self) -> dict[str, Any] | None:
         """State of the odometer, and the first step of the epoch."""
         state = super().kept_state()
-        return None if state is None else {**state, "epochs": self._epochs[2:]}
+        return None if state is None else {**state, "epochs": self._epochs[3:]}
 
     def go_on(self, epsilon: float, time: str) -> None:
         """Count a step by the odometer and the epochs."""
@@ -124,18 +127,22 @@ class RenewedGuard(PlanGuard):
 
 
 def renewed_guard(
-    accountant: TemporalAccountant | None, plan: Plan | None, every: object, step: str | None
+    accountant: TemporalAccountant | None, plan: Plan | None, every: object, step: str | None, timezone: str | None
 ) -> RenewedGuard:
     """The guard of a renewed plan, with an odometer over all epochs.
 
     Raises
     ------
     InputError
-        The plan or the accountant is not suitable.
+        The plan, the accountant or the time zone is not suitable.
     PlanError
         The plan does not satisfy its level for the odometer's adversary, or the leakage of all epochs is unbounded.
     """
     renewing = checked_every(every)
+    if timezone is not None:
+        time_zone(timezone)  # raises
+        if renewing == STEPS:
+            raise InputError("a time zone is that of days, weeks, months or years: leave it out of a renewal by steps")
     if not isinstance(plan, BudgetPlan) or plan.horizon is None or plan.accounting.distances is not None:
         raise InputError(
             "expected a budget plan with a horizon and without a metric; a plan without a horizon needs no renewal, and noise "
@@ -152,4 +159,4 @@ def renewed_guard(
         or accountant.horizon is not None
     ):
         raise InputError("expected an odometer of budgets, without a horizon or a metric")
-    return RenewedGuard(plan, accountant, renewing, step or plan.source.step)
+    return RenewedGuard(plan, accountant, renewing, step or plan.source.step, timezone)

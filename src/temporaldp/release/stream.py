@@ -66,9 +66,11 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         snapshot) and this correlation. They are stored with the step (`filtered`), and cost no privacy.
     renewed : {"steps", "daily", "weekly", "monthly", "yearly"}, optional
         The plan, of budgets with a horizon, begins again: after its last step, or with the first step of a day, week, month or
-        year by the clock that times are written with, however many of its steps were over (a week begins on Monday). The
-        accountant is then an odometer (without alpha), which counts what all epochs leak together: more than alpha, never more
-        than ``guard.promise`` (`renewal_leakage`).
+        year, however many of its steps were over (a week begins on Monday). The accountant is then an odometer (without alpha),
+        which counts what all epochs leak together: more than alpha, never more than ``guard.promise`` (`renewal_leakage`).
+    timezone : str, optional
+        With `renewed`: time zone of these days, weeks, months and years, such as "Europe/Amsterdam", for times with an offset.
+        Default: the clock that times are written with.
 
     Attributes
     ----------
@@ -126,8 +128,13 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         description: str | None = None,
         correlation: PublicCorrelation | None = None,
         renewed: Every | None = None,
+        timezone: str | None = None,
     ) -> None:
-        self.guard = guard_of(accountant, plan) if renewed is None else renewed_guard(accountant, plan, renewed, step)
+        if renewed is None and timezone is not None:
+            raise InputError("a time zone is that of a renewed level: leave it out, or give `renewed`")
+        self.guard = (
+            guard_of(accountant, plan) if renewed is None else renewed_guard(accountant, plan, renewed, step, timezone)
+        )
         self.guard.require_mechanism(mechanism)
         self._mechanism = mechanism
         known = [one.states for one in account_of(accountant).population.users] if accountant is not None else []

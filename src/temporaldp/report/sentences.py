@@ -167,11 +167,18 @@ def guarantee_line(alpha: float, delta: float) -> str:
     return f"at most {plural(bound, 'nat')}{at_delta(delta)} about any step ({level}), replace one person's state"
 
 
+def when_renewed(renewal: Renewal) -> str:
+    """How often a level is renewed, and by which clock."""
+    if renewal.every == "steps":
+        return f"every {steps(renewal.n_steps)}"
+    clock = f"of {renewal.timezone}" if renewal.timezone else "that the published times are written with"
+    return f"{renewal.every}, by the clock {clock}"
+
+
 def renewed_line(renewal: Renewal) -> str:
     """A renewed level in one line."""
-    every = f"every {steps(renewal.n_steps)}" if renewal.every == "steps" else renewal.every
     alone, together = satisfied(renewal.alpha), satisfied(float(number(renewal.promise, up=True)))
-    return f"{every}; each epoch satisfies {alone} by itself, all epochs together satisfy {together}"
+    return f"{when_renewed(renewal)}; each epoch satisfies {alone} by itself, all epochs together satisfy {together}"
 
 
 def sustainable(budget: float) -> tuple[str, str]:
