@@ -5,11 +5,18 @@ from __future__ import annotations
 from datetime import date
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from renewing import ADVERSARY
 from streams import opened
 from temporaldp import (
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
     InputError,
+    TemporalAccountant,
+    read_traces,
+    release_histograms,
 )
 
 
@@ -133,3 +140,45 @@ def test_last_moment_before_the_year_10000_is_accepted(place):
         stream.release([70, 30], time=last)
         assert stream.has(last)
         assert not stream.has(last.replace("9Z", "8Z"))  # compared to its last digit
+
+
+@pytest.mark.parametrize(
+    ("tables", "step", "times"),
+    [
+        (  # a file a day, the first of a month alone
+            [["2024-01-01"], ["2024-01-02", "2024-01-03"], ["2024-02-01"]],
+            "86400 seconds",
+            ["2024-01-01", "2024-01-02", "2024-01-03", "2024-02-01"],
+        ),
+        ([["2024-01-31"], ["2024-02-01"]], None, ["2024-01-31", "2024-02-01"]),
+        ([["2024-01", "2024-02"], ["2024-03-01"], ["2024-04"]], None, ["2024-01", "2024-02", "2024-03", "2024-04"]),
+        ([["2024-01-01"]], "1 months", ["2024-01"]),
+        (  # midnight alone, in a ledger of hours
+            [["2024-01-01T00:00"], ["2024-01-01T22:00", "2024-01-01T23:00"], ["2024-01-02T00:00"]],
+            "3600 seconds",
+            ["2024-01-01T00:00", "2024-01-01T22:00", "2024-01-01T23:00", "2024-01-02T00:00"],
+        ),
+        (  # the same in UTC
+            [["2024-01-01T22:00Z", "2024-01-01T23:00Z"], ["2024-01-02T00:00Z"], ["2024-02-01T01:00+01:00"]],
+            None,
+            ["2024-01-01T22:00Z", "2024-01-01T23:00Z", "2024-01-02T00:00Z", "2024-02-01T00:00Z"],
+        ),
+        ([["2024-01-01T00:00:30"], ["2024-01-01T00:01"]], None, ["2024-01-01T00:00:30", "2024-01-01T00:01:00"]),
+    ],
+)
+def test_times_of_many_tables_have_one_format(tables, step, times, tmp_path):
+    written = []
+    for labels in tables:
+        rows = [(user, label, "ab"[user == "1"]) for user in "12" for label in labels]
+        table = read_traces(pd.DataFrame(rows, columns=["user", "time", "state"]))
+        accountant = TemporalAccountant(ADVERSARY, alpha=1.0)
+        with ContinualRelease(
+            DiscreteLaplaceHistogram(2), ledger=tmp_path / "r.db", accountant=accountant, states=("a", "b"), step=step
+        ) as release:
+            foreseen = [one.time for one in release.forecast(table.times)]
+            made = release_histograms(table, release).times
+            assert list(made) == foreseen
+            assert release_histograms(table, release).times == made
+            written += made
+            assert list(release.ledger.times) == written
+    assert written == times

@@ -60,7 +60,7 @@ def test_skipped_step_keeps_its_phase(tmp_path):
         stream.release([4, 2], time=HOURS[0], epsilon=EPSILON)
         with pytest.raises(InputError, match=r"is 2 steps after .* every step counts"):
             stream.release([4, 2], time=HOURS[2], epsilon=EPSILON)
-        assert stream.completed([HOURS[2]]) == [f"{HOURS[1]}:00", HOURS[2]]
+        assert stream.completed([HOURS[2]]) == HOURS[1:3]
         stream.skip(time=HOURS[1])
         for hour in HOURS[2:6]:
             stream.release([4, 2], time=hour, epsilon=EPSILON)

@@ -36,6 +36,12 @@ EPOCH = datetime(1970, 1, 1)
 STEP = re.compile(r"([\d.e+-]+)(?: (seconds|months))?")
 """Length of a step: 300 seconds, 1 months, or a number."""
 
+STAMP = re.compile(r"(\d{4}-\d\d(?:-\d\d(?:T\d\d:\d\d(?::\d\d)?)?)?)(Z|[+-]\d\d:\d\d)?")
+"""A month, a day or a time to minutes or seconds, and its zone."""
+
+FIRST_MOMENT = "0000-01-01T00:00:00"
+PRECISIONS = tuple(map(len, ("0000-01", "0000-01-01", "0000-01-01T00:00", FIRST_MOMENT)))
+
 
 @dataclass(frozen=True, slots=True)
 class Moment:
@@ -166,6 +172,28 @@ def time_zone(name: str) -> ZoneInfo:
 def microseconds(seconds: Any) -> int:
     """Whole microseconds of some seconds, rounded down."""
     return int(seconds.quantize(Decimal("1e-6"), ROUND_FLOOR).scaleb(6))
+
+
+def spelled(label: str, like: str | None, step: str | None) -> str:
+    """Return a date written as precisely as another one or, without one, as a step needs; other labels as they are."""
+    found, other = (STAMP.fullmatch(one) for one in (label, like or label))
+    if not (found and other) or moment(label).clock is None or moment(label).kind != moment(like or label).kind:
+        return label
+    whole, zone = found[1] + FIRST_MOMENT[len(found[1]) :], found[2] or ""
+    needed = next(n for n in PRECISIONS if whole[n:] == FIRST_MOMENT[n:] and (n > len("2024-01-01") or not zone))
+    asked = len(other[1]) if like else _precision(step, len(found[1]))
+    return whole[: max(needed, asked)] + zone
+
+
+def _precision(step: str | None, own: int) -> int:
+    """Number of characters of a date that a step needs: for months, fewer than a label has of its `own`."""
+    known = STEP.fullmatch(step or "")
+    if known is None or known[2] is None:
+        return own
+    if known[2] == "months":
+        return PRECISIONS[0]
+    lengths = zip((SECONDS_A_DAY, 60), PRECISIONS[1:], strict=False)
+    return max(own, next((n for length, n in lengths if float(known[1]) % length == 0.0), PRECISIONS[-1]))
 
 
 def is_near(step: str | None, before: str | None, label: str, now: datetime) -> bool:

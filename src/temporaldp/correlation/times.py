@@ -48,7 +48,9 @@ def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -
     One step is the smallest difference between two times. A larger difference is a gap, which no transition crosses.
     Accounting treats a gap as one step, which is an upper bound: a matrix power leaks no more than the matrix.
     """
-    values, codes = np.unique(_in_months(comparable(column, name, place)), return_inverse=True)
+    values, codes = np.unique(comparable(column, name, place), return_inverse=True)
+    if len(values) > 1 or re.fullmatch(r"\d{4}-\d{1,2}", str(column[0]).strip()):  # the first of one month is a day
+        values = _in_months(values)
     labels = tuple(str(value) for value in values)
     if values.dtype.kind == "M":
         labels = _stamps(values, zone="Z" if in_utc(column) else "")
@@ -109,10 +111,10 @@ def _in_words(distance: Any) -> str:
 
 
 def _stamps(values: NDArray[np.datetime64], zone: str) -> tuple[str, ...]:
-    """All to the same precision: months, days if all are midnights, else minutes, seconds or less."""
-    unit = next((u for u in ("M", "D", "m", "s") if (values.astype(f"datetime64[{u}]") == values).all()), "us")
-    stamps = np.datetime_as_string(values.astype(f"datetime64[{unit}]")).tolist()
-    return tuple(stamps if unit in {"M", "D"} else [stamp + zone for stamp in stamps])
+    """All to the same precision: months, days if all are midnights of no zone, else minutes, seconds or less."""
+    dates = () if zone else ("M",) if np.datetime_data(values.dtype)[0] == "M" else ("D",)
+    unit = next((u for u in (*dates, "m", "s") if (values.astype(f"datetime64[{u}]") == values).all()), "us")
+    return tuple(stamp + zone for stamp in np.datetime_as_string(values.astype(f"datetime64[{unit}]")).tolist())
 
 
 def in_utc(column: NDArray[Any]) -> bool:

@@ -14,6 +14,7 @@ from temporaldp.correlation.moments import (
     in_words,
     labels_between,
     moment,
+    spelled,
     steps_between,
 )
 from temporaldp.errors import InputError, LateDataError
@@ -89,13 +90,17 @@ class Calendar:
                 self._require_follows(before, label)
 
     def completed(self, *labels: str) -> list[str]:
-        """These times, the next steps, and omitted ones between, where each step has a phase of its own."""
+        """These times, the next steps, and omitted ones between, where each step has a phase of its own.
+
+        Dates are as precise as those before them, and the first as a step needs.
+        """
         found: list[str] = []
         for label in labels:
             before = found[-1] if found else self.last
+            steps = [label]
             if self._has_phases and self._step is not None and before is not None:
-                found += labels_between(self._step, before, label)
-            found.append(label)
+                steps = [*labels_between(self._step, before, label), label]
+            found += [spelled(one, before, self._step) for one in steps]
         return found
 
     def _require_follows(self, before: str, label: str) -> None:

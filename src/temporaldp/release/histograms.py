@@ -127,9 +127,10 @@ def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consist
     truth = trajectories.histogram()
     outputs = []
     for row, time in zip(truth, trajectories.times, strict=True):
-        for missing in [] if stream.has(time) else stream.completed([time])[:-1]:
-            stream.skip(time=missing)
-        outputs.append(stream.release(row, time=time))
+        *missing, label = [time] if stream.has(time) else stream.completed([time])
+        for one in missing:
+            stream.skip(time=one)
+        outputs.append(stream.release(row, time=label))
     rows = [stream.row(time) for time in trajectories.times]
     spent = np.array([row.epsilon for row in rows])
     released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard, consistent)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.accounting import TemporalAccountant
-from temporaldp.correlation.moments import label_of
+from temporaldp.correlation.moments import label_of, spelled
 from temporaldp.correlation.states import printable, state_names
 from temporaldp.counts.histogram import DiscreteLaplaceHistogram
 from temporaldp.counts.shared_budget import ROUNDED
@@ -218,7 +218,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
 
     def completed(self, times: Sequence[object]) -> list[str]:
         """These times: steps between them are not skipped, because other tables may publish them."""
-        return [label_of(time) for time in times]
+        return [spelled(label_of(time), self._steps.calendar.last, self.step) for time in times]
 
     @property
     def n_published(self) -> int:
@@ -244,8 +244,8 @@ class SharedRelease(ContinualRelease[Any, Any]):
         """
         new = {one.time: one for one in super().forecast(times)}
         found = []
-        step_of, labels = self._steps.calendar.position, map(label_of, times)
-        for time in (label for label in labels if step_of(label) not in self._published):
+        step_of = self._steps.calendar.position
+        for time in (label for label in self.completed(times) if step_of(label) not in self._published):
             charged = new.get(time) or super().row(time)._replace(leakage=self.leakage)
             made = budget_measurement(self._table_mechanism, charged.epsilon * self.share, len(self))
             found.append(Forecast(time, made.parameter, made.epsilon, charged.leakage))

@@ -13,7 +13,7 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import budgets
-from temporaldp.correlation.moments import label_of
+from temporaldp.correlation.moments import label_of, moment
 from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputDiffersWarning, InputError
 from temporaldp.planning import Plan
@@ -217,7 +217,8 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
     def completed(self, times: Sequence[object]) -> list[str]:
         """These times, the next steps, and those between that must be skipped (`skip`).
 
-        Steps must be skipped only where the correlation depends on a clock, so that each step has a phase of its own.
+        Steps must be skipped only where the correlation depends on a clock, so that each step has a phase of its own. Dates are
+        written as precisely as those of the ledger.
         """
         return self._steps.calendar.completed(*map(label_of, times))
 
@@ -311,11 +312,12 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         with self._steps.lock:
             self.refresh()
             new = [label for label in map(label_of, times) if self._steps.calendar.position(label) is None]
-            steps = self.completed(new)
+            steps, asked = self.completed(new), {moment(label) for label in new}
             self.require_next(steps)
             if new:
                 self._steps.require_more()
-            return self.guard.forecast(self._mechanism, len(self), steps, set(steps).difference(new))
+            skipped = {label for label in steps if moment(label) not in asked}
+            return self.guard.forecast(self._mechanism, len(self), steps, skipped)
 
     def _publish(self, request: StepRequest) -> LedgerRow:
         """The row of a step, taken unless it was taken before; a step that is there needs no right to write."""
