@@ -6,6 +6,9 @@ import csv
 import hashlib
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -317,3 +320,29 @@ def test_damaged_correlations_are_refused_with_the_location(tmp_path, change, me
     (tmp_path / "c.json").write_text(json.dumps(change))
     with pytest.raises(InputError, match=rf"c\.json: .*{message}"):
         load_correlation(tmp_path / "c.json")
+
+
+def test_files_of_killed_processes_are_removed_and_those_of_living_ones_kept(tmp_path):
+    """Two processes are stopped while they write; one of them is killed."""
+    target = tmp_path / "out[1].csv"
+    program = (
+        "import sys; from temporaldp.files.atomic import replacing\n"
+        "with replacing(sys.argv[1]) as temporary:\n"
+        "    print(temporary.write_text('half'), flush=True)\n"
+        "    sys.stdin.read()\n"
+    )
+    kept = [tmp_path / name for name in (".out[1].csv.12345678.txt", ".out[1].csv.mine.csv", "out[1].csv.12345678.csv")]
+    for path in kept:
+        path.write_text("of somebody else")
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    killed, living = (subprocess.Popen([sys.executable, "-c", program, target], **pipes) for _ in range(2))
+    assert killed.stdout.readline() == living.stdout.readline() == "4\n"
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate()
+    assert len(list(tmp_path.iterdir())) == len(kept) + 2
+    with replacing(target) as temporary:
+        temporary.write_text("whole")
+    assert len(list(tmp_path.iterdir())) == len(kept) + 2 and target.read_text() == "whole"
+    living.communicate("")
+    assert living.returncode == 0 and target.read_text() == "half"
+    assert sorted(tmp_path.iterdir()) == sorted([*kept, target])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from temporaldp import ContinualRelease, Ledger, TemporaldpError
 from temporaldp.correlation import Traces
 from temporaldp.correlation.moments import steps_between
 from temporaldp.errors import OutputError
+from temporaldp.files.spilled import remove_folder, temporary_folder
 from temporaldp.release.database import database_of, file_of
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.postgres import PostgresDatabase
@@ -40,12 +40,15 @@ def trial_place(ledger: str) -> Iterator[str | Store]:
         with database.trial():
             yield Store(database)
         return
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / file.name
+    folder = temporary_folder()
+    try:
+        place = folder / file.name
         if file.exists():
             with Ledger(file) as known:
                 known.back_up(place)
         yield Store(FileDatabase(place, shown=ledger))
+    finally:
+        remove_folder(folder)
 
 
 class LedgerRun:

@@ -1,6 +1,8 @@
 """Atomic output: files are written under a temporary name, then renamed."""
 
+import glob
 import os
+import re
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -8,10 +10,17 @@ from pathlib import Path
 
 from temporaldp.errors import InputError, MissingFileError, OutputError
 
+try:
+    import fcntl
+except ImportError:  # no such locks on Windows: there, files of a killed process stay until they are deleted by hand
+    fcntl = None  # type: ignore[assignment]
+
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """A temporary file beside `path` that replaces it when the block succeeds, and is removed otherwise.
+
+    Those of processes that were killed are removed too.
 
     Raises
     ------
@@ -21,11 +30,43 @@ def replacing(path: str | Path) -> Iterator[Path]:
     target = Path(path)
     try:
         _refuse_what_is_no_file(target)
-        with making(target, replace=True, durable=False, mode=0o666) as temporary:
+        _remove_abandoned(target)
+        with making(target, replace=True, durable=False, mode=0o666) as temporary, _in_use(temporary):
             yield temporary
             synchronise(temporary)
     except OSError as error:
         raise _unwritable(target, error) from error
+
+
+@contextmanager
+def _in_use(temporary: Path) -> Iterator[None]:
+    """Hold a lock on a temporary file, by which other processes see that this one lives."""
+    handle = None
+    with suppress(OSError):  # no such locks there
+        handle = os.open(temporary, os.O_RDWR)
+        if fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    try:
+        yield
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove temporary files for a target that no process has locked."""
+    if fcntl is None:
+        return
+    for found in target.absolute().parent.glob(f".{glob.escape(target.name)}.*"):
+        if not re.fullmatch(rf"[0-9a-f]{{8}}{re.escape(target.suffix)}", found.name[len(target.name) + 2 :]):
+            continue
+        with suppress(OSError):  # in use, of another user, or deleted in this moment
+            handle = os.open(found, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                found.unlink()
+            finally:
+                os.close(handle)
 
 
 def write_text(path: str | Path, text: str) -> None:
