@@ -8,6 +8,7 @@
 # suffix until they are complete (mv FILE.part FILE.csv).
 # Any other error ends the script with the exit code of the command, and leaves the file and those after it where they are: if
 # the options are wrong (2), no file is put aside, and if a file is wrong (2), a later one does not make its steps late.
+# So does a second file of one name (2), whose traces would take the place of the first one's.
 # A folder of these that is a symbolic link is refused (2): traces must not leave by it.
 set -u
 folder=$1
@@ -26,6 +27,12 @@ worst=0
 for file in "$folder"/*.csv; do
     [ -e "$file" ] || continue
     name=$(basename "$file" .csv)
+    for taken in released late; do
+        if [ -e "$folder/$taken/$name.csv" ]; then
+            echo "$file has the name of an earlier file, which is in $folder/$taken: give it another name" >&2
+            exit 2
+        fi
+    done
     temporaldp release "$file" "$@" -o "$folder/published/$name.parquet"
     code=$?
     case $code in

@@ -19,7 +19,7 @@ GENERATED = {"reference.md", "command-line.md", "project-file.md"}
 TOTAL = 45_000
 """Words of all pages."""
 
-PAGES = 12_500
+PAGES = 12_600
 """Words of the pages other than those of `REWRITTEN_ELSEWHERE`."""
 
 REWRITTEN_ELSEWHERE = {"architecture.md", "promises.md", "how-to/smoothing.md", "topics/correlated-noise.md"} | {

@@ -304,6 +304,55 @@ def test_invalid_options_set_no_file_aside(days, mistake):
     assert incoming(days, "from_two", options=(*OLD, *mistake)) == (2, ["0 from_two.csv"])
 
 
+def test_rows_with_wrong_dates_are_named_and_nothing_is_drawn(days):
+    rows = (days / "morning.csv").read_text().splitlines()
+    (days / "wrong.csv").write_text("\n".join([*rows, rows[-1].replace("2024-01-01", "2024-06-30")]))
+    asked = ("release", "wrong.csv", *OLD, "-o", "out.csv", "--set", "release.reached=0.1")
+    for more in ((), ("--dry-run",)):
+        result = temporaldp(*asked, *more, cwd=days)
+        assert result.returncode == 2 and f"data row {len(rows)} is later" in words_of(result.stderr)
+        assert "2024-06-30" not in result.stderr and rows[-1].split(",")[0] not in result.stderr.split()
+    assert not (days / "out.csv").exists()
+    assert json.loads(run(days, "release", "morning.csv", *asked[2:], "--json").stdout)["ledger_steps"] == 4
+
+
+@pytest.mark.parametrize("earlier", ["released", "late"])
+def test_a_second_file_of_one_name_is_named_and_replaces_nothing(days, earlier):
+    (days / "incoming" / earlier).mkdir(parents=True)
+    (days / "incoming" / earlier / "0 noon.csv").write_text("traces of another day")
+    assert incoming(days, "noon") == (2, ["0 noon.csv", f"{earlier}/0 noon.csv"])
+    assert (days / "incoming" / earlier / "0 noon.csv").read_text() == "traces of another day"
+
+
+@pytest.mark.parametrize("consistent", ["true", "false"])
+def test_an_output_keeps_the_steps_of_its_ledger_that_a_run_has_no_data_of(days, consistent):
+    """The job of the documentation, with files of a few days; also smoothed counts."""
+
+    def counts(name):
+        with (days / name).open() as file:
+            return {(row["time"], row["state"]): row["count"] for row in csv.DictReader(file)}
+
+    smoothing = () if consistent == "true" else ("--set", "release.smoothed=smoothed.csv")
+    asked = (*OLD, "-o", "out.csv", "--overwrite", "--set", f"release.consistent={consistent}", *smoothing)
+    (days / "out.csv").write_text("a file of something else\n")
+    run(days, "release", "morning.csv", *asked)
+    first, raw = counts("out.csv"), (days / "out.csv").read_bytes()
+    assert json.loads(run(days, "release", "from_two.csv", *asked, "--json").stdout)["steps"] == 2
+    assert (days / "out.csv").read_bytes() == raw
+    run(days, "release", "noon.csv", *(one for one in asked if one != "--overwrite"))
+    both = counts("out.csv")
+    assert {key: both[key] for key in first} == first and list(both)[: len(first)] == list(first)
+    run(days, "ledger", "export", "release.db", "-o", "steps.csv")
+    with (days / "steps.csv").open() as file:
+        assert list(dict.fromkeys(time for time, _ in both)) == [row["time"] for row in csv.DictReader(file)]
+    if smoothing:
+        with (days / "smoothed.csv").open() as file:
+            assert [(row["time"], row["state"]) for row in csv.DictReader(file)] == list(both)
+    (days / "out.csv").write_text("a file of something else\n")
+    said = refused("release", "noon.csv", *(one for one in asked if one != "--overwrite"), cwd=days)
+    assert "not all of it is from this ledger" in words_of(said)
+
+
 def test_folders_of_traces_are_private_and_not_links(days):
     folder = days / "incoming"
     (folder / "late").mkdir(parents=True)

@@ -9,14 +9,15 @@ from typing import Annotated, Any
 
 import typer
 
-from temporaldp import ContinualRelease, InputError, save_released
+from temporaldp import ContinualRelease, InputError, ReleasedHistograms, save_released
 from temporaldp.cli import options as o
 from temporaldp.cli.operation import LedgerRun, logged, nearly_used, trial_place
 from temporaldp.cli.released import say_forecast, say_release
 from temporaldp.cli.render import warn, working
 from temporaldp.errors import InputDiffersWarning
-from temporaldp.project.publishing import publish, refuse_existing, smoothed
+from temporaldp.project.publishing import earlier_counts, publish, smoothed, with_earlier
 from temporaldp.project.release import ReleaseSetup, checked_output, setup_of
+from temporaldp.release.histograms import require_reached
 
 
 def release(
@@ -58,24 +59,32 @@ def release(
         if dry_run:
             assert ledger is not None
             with trial_place(ledger) as place, setup.opened(place) as stream:
+                new = [time for time in setup.data.times if not stream.has(time)]
+                require_reached(setup.data, new, settings.release.reached)
                 say_forecast(stream, setup.data, as_json)
             return
         with nullcontext() if ledger is None else setup.opened(ledger) as opened:
-            refuse_existing(target, setup.data, opened, overwrite)
-            _publish(setup, opened, target, line, as_json)
+            earlier = earlier_counts(target, setup.data, opened, overwrite)
+            _publish(setup, opened, target, earlier, line, as_json)
 
 
 def _publish(
-    setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None, output: Path, line: dict[str, Any], as_json: bool
+    setup: ReleaseSetup,
+    stream: ContinualRelease[Any, Any] | None,
+    output: Path,
+    earlier: ReleasedHistograms | None,
+    line: dict[str, Any],
+    as_json: bool,
 ) -> None:
     """Publish the steps of a plan, or those that the ledger lacks; `line` is the line of the log."""
     run = None if stream is None else LedgerRun(stream, setup.data)
     with working("drawing noise", stored=stream), warnings.catch_warnings():
         warnings.simplefilter("ignore", InputDiffersWarning)
         released = publish(setup, stream)
-        save_released(released, output, **setup.settings.traces.own_names)
+        everything = with_earlier(released, earlier, stream)
+        save_released(everything, output, **setup.settings.traces.own_names)
         line |= {} if run is None else run.facts
-        smoothing = smoothed(released, setup, stream)
+        smoothing = smoothed(everything, setup, stream)
     if run is not None:
         warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
     say_release(released, setup, output, as_json, smoothing, run)

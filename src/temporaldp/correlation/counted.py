@@ -90,6 +90,16 @@ class CountedTraces(Traces):
             "expected a table with how many people have each state at each time (counts=..., or --set traces.counts=FILE)",
         ).copy()
 
+    def ends(self) -> IntArray:
+        """Number of people by which the counts of all later times are less than those of each time and later ones."""
+        totals = self.histogram().sum(axis=1)
+        ends: IntArray = -np.diff(np.maximum.accumulate(totals[::-1])[::-1], append=0)
+        return ends
+
+    def rows_after(self, time: int, *, unusual: bool = False) -> list[str]:
+        """Return the times after one, in words; none as `unusual`, because counts do not show who was there before."""
+        return [] if unusual else [f"the counts at {label!r}" for label in self.times[time + 1 :]]
+
     def transition_counts(self, user: str | None = None) -> IntArray:
         """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private.
 

@@ -23,6 +23,9 @@ from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.values import IntArray, locked
 
+MOST_PLACES = 1_000
+"""Rows whose places are looked up for a message."""
+
 
 class TraceTable(Traces):
     """States of users over time, in a table that is queried rather than loaded; from `read_traces`.
@@ -167,6 +170,24 @@ class TraceTable(Traces):
             counted = self._by("user", part)
             for name in names:
                 yield name, counted[name]
+
+    def ends(self) -> IntArray:
+        """Number of people whose last row is at each time, shape (n_times,). Private."""
+        query = "SELECT t, count(*) AS n FROM (SELECT user, max(t) AS t FROM rows GROUP BY user) AS last GROUP BY t"
+        found = self._found.rows.in_parts(lambda part: part.then(query))
+        ends = np.zeros(self.n_times, dtype=np.int64)
+        np.add.at(ends, np.searchsorted(self._found.positions, integers(found, "t")), integers(found, "n"))
+        return ends
+
+    def rows_after(self, time: int, *, unusual: bool = False) -> list[str]:
+        """Return the places of the first rows after a time, as `Traces.rows_after`."""
+        rows, last = self._found.rows, int(self._found.positions[time]) if time >= 0 else -1
+        pairs, chosen = ordered(rows, rows.order("t")), f"t > {last}"
+        if unusual:
+            usual = pairs.asked(f"SELECT max(t - t_before) AS n FROM rows WHERE t <= {last}").to_pylist()[0]["n"]
+            chosen += f" AND t - coalesce(t_before, {last}) > {usual or 1}"
+        found = pairs.asked(f"SELECT row FROM rows WHERE {chosen} ORDER BY row LIMIT {MOST_PLACES}")
+        return list(dict.fromkeys(map(rows.place, integers(found, "row").tolist())))
 
     def user_sums(self) -> Rows:
         """Rows that `counting` turns into the transitions of all users: one row for each user and pair of states."""

@@ -14,6 +14,9 @@ from temporaldp.correlation.times import Times
 from temporaldp.errors import InputError
 from temporaldp.values import IntArray
 
+REACHED = 0.01
+"""Share of the people who must have reached the last step of a release: fewer may be rows with wrong dates."""
+
 
 class Traces(ABC):
     """Traces as two tables: transitions between each pair of states, and people in each state at each time.
@@ -97,6 +100,26 @@ class Traces(ABC):
             The traces were read without groups.
         """
         raise InputError("expected traces that were read by a column with groups: read_traces(..., by='region')")
+
+    def ends(self) -> IntArray:
+        """Number of people whose last state is at each time, shape (n_times,). Private."""
+        seen = self.codes >= 0
+        last = self.n_times - 1 - np.argmax(seen[:, ::-1], axis=1)
+        return np.bincount(last[seen.any(axis=1)], minlength=self.n_times)
+
+    def rows_after(self, time: int, *, unusual: bool = False) -> list[str]:
+        """Return the places of rows after a time (from 0, or -1), in words.
+
+        Of `unusual` ones alone: those that are further from the person's row before, or from that time if there is none, than
+        any row up to it.
+        """
+        people, times = np.nonzero(self.codes >= 0)
+        position = np.cumsum(np.concatenate([[0], 2 - self.consecutive.astype(np.int64)]))
+        is_first = np.diff(people, prepend=-1) != 0
+        since = position[times] - np.where(is_first, position[max(time, 0)], position[np.roll(times, 1)])
+        usual = since[~is_first & (times <= time)].max(initial=1)
+        chosen = (times > time) & ((since > usual) | (not unusual))
+        return [f"data row {person + 1}" for person in dict.fromkeys(people[chosen].tolist())]
 
     def __repr__(self) -> str:
         size = f"{self.n_users} users, {self.n_times} times, {self.n_states} states"

@@ -16,7 +16,7 @@ from temporaldp.counts import ReleasedHistograms, save_released
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
 from temporaldp.project.inputs import Inputs, gather, read_data
-from temporaldp.project.publishing import publish, refuse_existing, smoothed
+from temporaldp.project.publishing import earlier_counts, publish, smoothed, with_earlier
 from temporaldp.project.release import checked_output, setup_of
 
 if TYPE_CHECKING:
@@ -147,11 +147,13 @@ class Project:
         output = checked_output(self.settings, dry_run=release.output is None)
         setup = setup_of(self.settings)
         with nullcontext() if release.ledger is None else setup.opened(release.ledger) as stream:
-            refuse_existing(output, setup.data, stream, overwrite or release.output is None)
+            no_file = release.output is None
+            earlier = None if no_file else earlier_counts(output, setup.data, stream, overwrite)
             released = publish(setup, stream)
-            if release.output is not None:
-                save_released(released, output, **self.settings.traces.own_names)
-            smoothing = smoothed(released, setup, stream)
+            everything = with_earlier(released, earlier, stream)
+            if not no_file:
+                save_released(everything, output, **self.settings.traces.own_names)
+            smoothing = smoothed(everything, setup, stream)
         if smoothing is not None:
             smoothing.save()
         return released

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,34 +71,69 @@ class Smoothing:
         }
 
 
-def refuse_existing(output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None, overwrite: bool) -> None:
-    """Raise `OutputError` if the file exists, unless it may be overwritten, or all of it is released again from the ledger."""
-    if not output.exists() or overwrite or (stream is not None and _is_earlier(output, stream, data)):
-        return
-    raise OutputError(
-        f"{output} exists; releasing the same data twice spends the budgets twice. If that file was never shared, "
-        "overwrite it (--overwrite); otherwise keep it"
-    )
+def earlier_counts(
+    output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None, overwrite: bool
+) -> ReleasedHistograms | None:
+    """Counts of the output that a run keeps there, because all of them are its ledger's; None if there are none.
+
+    Raises
+    ------
+    OutputError
+        The file exists and has others, and may not be overwritten.
+    """
+    found = None if stream is None or not output.exists() else _of_ledger(output, stream, data)
+    if found is None and output.exists() and not overwrite:
+        why = (
+            "releasing the same data twice spends the budgets twice. If that file was never shared, overwrite it "
+            "(--overwrite); otherwise keep it"
+            if stream is None
+            else "and not all of it is from this ledger: choose another output, or replace the file (--overwrite)"
+        )
+        raise OutputError(f"{output} exists{';' if stream is None else ','} {why}")
+    return found
 
 
-def _is_earlier(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> bool:
-    """Whether a file contains only earlier counts of a ledger that are released again, so that replacing it loses nothing."""
+def _of_ledger(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> ReleasedHistograms | None:
+    """The counts of a file, if a ledger published all of them."""
     try:
         old = load_released(output)
     except InputError:
-        return False
-    if not set(old.times) <= set(data.times) or set(old.states) != set(data.states):
-        return False
-    for time, counts in zip(old.times, old.reordered(data.states).counts, strict=True):
+        return None
+    if set(old.states) != set(data.states):
+        return None
+    old = old.reordered(data.states)
+    for time, counts in zip(old.times, old.counts, strict=True):
         kept = stream.published(time)
         if not isinstance(kept, np.ndarray):
-            return False
+            return None
         total = sum(counts.tolist())  # Python's: a foreign file may hold anything
         if not np.array_equal(counts, kept) and (
             total < 0 or not np.array_equal(counts, consistent_counts(kept, total=total))
         ):
-            return False
-    return True
+            return None
+    return old
+
+
+def with_earlier(
+    released: ReleasedHistograms, earlier: ReleasedHistograms | None, stream: ContinualRelease[Any, Any] | None
+) -> ReleasedHistograms:
+    """Counts of a run and those that its output had before, in the order of the ledger."""
+    if earlier is None or stream is None:
+        return released
+    step_of = {stream.row(time).step: k for k, time in enumerate(released.times)}
+    others = [k for k, time in enumerate(earlier.times) if stream.row(time).step not in step_of]
+    rows = [stream.row(earlier.times[k]) for k in others]
+    as_drawn = [stream.published(row.time) for row in rows]
+    counts = [*released.counts, *(earlier.counts[others] if released.consistent else as_drawn)]
+    order = np.argsort([*step_of, *(row.step for row in rows)])
+    times = (*released.times, *(row.time for row in rows))
+    return replace(
+        released,
+        counts=np.array(counts)[order],
+        epsilons=np.append(released.epsilons, earlier.epsilons[others])[order],
+        scales=np.append(released.scales, earlier.scales[others])[order],
+        times=tuple(times[k] for k in order),
+    )
 
 
 def publish(setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None) -> ReleasedHistograms:
@@ -107,7 +142,8 @@ def publish(setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None) -> R
         note_recipe(stream.ledger, setup.recipe)
     drawn_by = setup.plan if stream is None else stream
     assert drawn_by is not None
-    return release_histograms(setup.data, drawn_by, consistent=setup.settings.release.consistent)
+    asked = setup.settings.release
+    return release_histograms(setup.data, drawn_by, consistent=asked.consistent, reached=asked.reached)
 
 
 def smoothed(
@@ -121,5 +157,5 @@ def smoothed(
         totals = data.histogram().sum(axis=1)
         found = smooth(released, setup.public, total=totals, times=data.times)
     else:
-        found = filtered_histograms(data, stream)
+        found = filtered_histograms(data, stream, times=released.times)
     return Smoothing(found, setup.public, setup.settings)

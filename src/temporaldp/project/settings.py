@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
+from temporaldp.correlation.traces import REACHED
 from temporaldp.errors import InputError
 
 
@@ -258,6 +259,10 @@ class ReleaseSettings(Section):
     head: str | None = Field(None, description="Noted head: a ledger that lacks it is refused.")
     warn_at: Annotated[float, BeforeValidator(_number), Field(gt=0.0, le=1.0)] | None = Field(
         None, description="Warn once this share of the steps, or of alpha, is used, such as 0.8."
+    )
+    reached: Annotated[float, BeforeValidator(_number), Field(ge=0.0, lt=1.0)] = Field(
+        REACHED,
+        description="Share of people who must have reached the last step: rows with wrong dates stop the run. 0: accept all.",
     )
     log: Path | None = Field(None, description="File to which each run appends one line of JSON.")
 

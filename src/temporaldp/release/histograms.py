@@ -5,23 +5,33 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
+from temporaldp.correlation.moments import is_near, moment
 from temporaldp.correlation.states import require_same_states
-from temporaldp.correlation.traces import Traces, as_traces
+from temporaldp.correlation.traces import REACHED, Traces, as_traces
 from temporaldp.counts.consistent import consistent_counts
 from temporaldp.counts.histogram import histogram_mechanism
 from temporaldp.counts.released import ReleasedHistograms
 from temporaldp.counts.smoothed import SmoothedHistograms
-from temporaldp.errors import BudgetError, InputError, LateDataError, SpentError
+from temporaldp.errors import BudgetError, InputError, LateDataError, SpentError, TraceError
 from temporaldp.planning import Plan
 from temporaldp.release.filtering import stored, stored_estimate
 from temporaldp.release.guards import Guard
 from temporaldp.release.snapshots import release_snapshots
 from temporaldp.release.stream import ContinualRelease
-from temporaldp.values import FloatArray, IntArray
+from temporaldp.values import FloatArray, IntArray, real_number
+
+MOST_NAMED = 3
+"""Rows that a message names."""
+
+CORRECT = (
+    "nothing was drawn. Correct these rows or leave them out (--set traces.where=CONDITION); if they are right, accept every "
+    "row with reached=0 (--set release.reached=0)"
+)
 
 
 def release_histograms(
@@ -30,6 +40,7 @@ def release_histograms(
     *,
     consistent: bool = False,
     start: int = 0,
+    reached: float = REACHED,
 ) -> ReleasedHistograms:
     """Publish the number of people in each state at each step that has a budget, under a plan or by a continual release.
 
@@ -48,6 +59,10 @@ def release_histograms(
         Post-process to non-negative integers that keep the public total of each step.
     start : int
         The plan's step (from 0) of the first time: ``len(accountant)`` for a plan from `replan`. Not for a continual release.
+    reached : float
+        Share of the people who must have rows at the last new step or after it, unless people leave one by one; a single row
+        with a wrong date would otherwise use up all steps to it. With 0, every row is accepted, also of a time that is
+        ahead of the clock by more than a step.
 
     Raises
     ------
@@ -55,6 +70,8 @@ def release_histograms(
         The plan is shorter than the data. Nothing was drawn.
     StateError
         The plan was made for other states. Nothing was drawn.
+    TraceError
+        New steps are beyond the last time that enough people have `reached`, or beyond the clock. Nothing was drawn.
     InputError
         There is no plan, it was made for steps of another length or another phase of a clock, or a time comes before one that
         the ledger has. Nothing was drawn.
@@ -63,7 +80,7 @@ def release_histograms(
     """
     trajectories = as_traces(traces)
     if isinstance(plan, ContinualRelease):
-        return _continued(trajectories, plan, consistent)
+        return _continued(trajectories, plan, consistent, reached)
     if not isinstance(plan, Plan):
         raise InputError(
             f"expected a plan or a continual release, got {plan!r}: `plan_budget` and `plan_noise` make plans that satisfy a "
@@ -73,6 +90,7 @@ def release_histograms(
     if states is not None:
         require_same_states(states, trajectories.states, what="the data (the plan was made for others)")
     require_same_step(step, trajectories.step, what="plan")
+    require_reached(trajectories, trajectories.times, reached)
     plan.require_phase(trajectories.times[0], start)
     if plan.has_phases and not trajectories.consecutive.all():
         raise InputError(
@@ -116,13 +134,16 @@ def _assemble(
     )
 
 
-def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consistent: bool) -> ReleasedHistograms:
+def _continued(
+    trajectories: Traces, stream: ContinualRelease[Any, Any], consistent: bool, reached: float
+) -> ReleasedHistograms:
     """Steps that the ledger has, as they were; then the others."""
     if stream.states is not None:
         require_same_states(stream.states, trajectories.states, what="the data (the ledger is about others)")
     require_same_step(stream.step, trajectories.step, what="release")
     stream.refresh()
     new = [time for time in trajectories.times if not stream.has(time)]
+    require_reached(trajectories, new, reached)
     _require_continuation(trajectories, stream, new)
     truth = trajectories.histogram()
     outputs = []
@@ -136,6 +157,42 @@ def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], consist
     released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard, consistent)
     # A time is published under the label that it had first, in whatever spelling it comes again.
     return replace(released, times=tuple(stream.row(time).time for time in released.times))
+
+
+def require_reached(traces: Traces, new: Sequence[str], share: float) -> None:
+    """Raise `TraceError` where `new` times are beyond the clock, or beyond the last time that a share of people have reached.
+
+    Beyond it, people may leave one by one. Rows are wrong where the number who come further falls below that share at once, or
+    where they are further from the person's row before than any other row.
+    """
+    real_number(share, "the share of people who have reached the last step", ge=0.0, lt=1.0)
+    places = {time: t for t, time in enumerate(traces.times)}
+    steps = [places[time] for time in new] if share > 0.0 else []
+    now = datetime.now(UTC)
+    ahead = [
+        t
+        for t in steps
+        if moment(traces.times[t]).clock is not None and not is_near(traces.step, None, traces.times[t], now)
+    ]
+    if ahead:
+        rows = traces.rows_after(ahead[0] - 1)
+        raise TraceError(f"expected times up to now, but {_named(rows)} in the future: {CORRECT}")
+    come = np.cumsum(traces.ends()[::-1])[::-1]
+    common = int(np.flatnonzero(come >= share * come[0] * (1.0 - 1e-12))[-1])
+    if not steps or steps[-1] <= common:
+        return
+    is_cliff = come[common + 1] < share * come[common]
+    if rows := traces.rows_after(common, unusual=not is_cliff):
+        raise TraceError(
+            f"expected no step after {traces.times[common]!r}, the last time that {100.0 * share:g} % of the people have "
+            f"reached, but {_named(rows)} later, and a release cannot go back: {CORRECT}"
+        )
+
+
+def _named(rows: Sequence[str]) -> str:
+    """The first of some rows, and the verb."""
+    more = "" if len(rows) <= MOST_NAMED else f" and {len(rows) - MOST_NAMED} more"
+    return f"{', '.join(rows[:MOST_NAMED])}{more} {'is' if len(rows) == 1 else 'are'}"
 
 
 def require_same_step(expected: str | None, found: str | None, *, what: str) -> None:
@@ -166,15 +223,25 @@ def _require_continuation(trajectories: Traces, stream: ContinualRelease[Any, An
     stream.require_next(steps)
 
 
-def filtered_histograms(trajectories: Traces, stream: ContinualRelease[Any, Any]) -> SmoothedHistograms:
-    """The filtered counts of those times of the data that a continual release has published, as its ledger keeps them.
+def filtered_histograms(
+    trajectories: Traces, stream: ContinualRelease[Any, Any], *, times: Sequence[str] | None = None
+) -> SmoothedHistograms:
+    """The filtered counts of those times that a continual release has published, as its ledger keeps them.
+
+    Parameters
+    ----------
+    trajectories : Traces
+    stream : ContinualRelease
+        With a correlation to filter by.
+    times : sequence of str, optional
+        Default: those of the data.
 
     Raises
     ------
     InputError
         The release has no correlation to filter by.
     """
-    rows = [stream.row(time) for time in trajectories.times if stream.has(time)]
+    rows = [stream.row(time) for time in (trajectories.times if times is None else times) if stream.has(time)]
     rows = [row for row in rows if row.output is not None]
     if stream.correlation is None or not rows:
         raise InputError("expected a release with a correlation to filter by, and at least one published step")
