@@ -149,6 +149,20 @@ def test_numeric_times_have_a_grid():
         read_traces(frame, every="5min", fill="last")
 
 
+def test_events_of_one_moment_have_an_order_in_every_table():
+    duckdb = pytest.importorskip("duckdb")
+    rows = [(user, t, state) for user in "pqr" for t in range(4) for state in ("ab" if t % 2 else "ba")]
+    frame = pd.DataFrame(rows, columns=NAMES)
+    assert read_traces(frame, every="1", fill="last").codes.tolist() == [[0, 1, 0, 1]] * 3  # the last row
+    for seed in range(5):
+        relation = duckdb.connect().from_df(frame.sample(frac=1.0, random_state=seed))
+        assert (
+            read_traces(relation, every="1", fill="last", states=("a", "b")).codes == 1
+        ).all()  # without rows: the last name
+        with pytest.raises(TraceError, match=r"user 'p' has two states at time '0' \('a', 'b'\); 12 such repetitions"):
+            read_traces(relation)
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [

@@ -8,12 +8,16 @@ import shlex
 import tomllib
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from command import SAMPLE, refused, temporaldp
-from temporaldp import InputError, Ledger, load_released, read_traces, temporal_leakage
+from temporaldp import InputError, Ledger, load_released, plan_budget, read_traces, temporal_leakage
 from temporaldp.project.document import read_settings
 from temporaldp.project.inputs import gather
+from temporaldp.project.proposal import look, propose
+from temporaldp.project.release import setup_of
 from transport_agency import write_table
 
 
@@ -94,6 +98,45 @@ def test_the_history_of_events_may_be_events_or_wide(tmp_path):
     (tmp_path / "past.csv").write_text("\n".join([",".join(["user", *steps]), *rows]) + "\n")
     found, _ = proposed(tmp_path, "t.csv", "--history", "past.csv", "--overwrite")
     assert found["history"] == {"path": "past.csv", "layout": "wide"}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "every"),
+    [
+        ([0, 7, 27, 60], "15min"),  # all distances differ: 7, 20 and 33 minutes
+        ([0, 61, 122, 183, 212, 241, 270, 300], "30min"),  # 61 and 29 minutes are as frequent as each other
+        ([0, 61, 122, 183, 212, 241, 300, 361], "1h"),
+    ],
+)
+def test_the_proposed_grid_does_not_depend_on_ties(tmp_path, minutes, every):
+    rows = [f"u,2024-01-01 {m // 60:02d}:{m % 60:02d},{'xy'[k % 2]}" for k, m in enumerate(minutes)]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    assert {look(tmp_path / "t.csv").settings["every"] for _ in range(5)} == {every}
+
+
+@pytest.mark.long
+def test_nothing_depends_on_threads_or_on_the_order_in_which_they_end(tmp_path, monkeypatch):
+    rng, everything = np.random.default_rng(5), set()
+    minutes = rng.permutation(24 * 60)[:300].reshape(30, 10)
+    for name in ("t", "past"):
+        rows = [(f"{name}{u}", f"2024-01-01T{m // 60:02d}:{m % 60:02d}:00", "xyz"[m * (u + 1) % 3])
+                for u, each in enumerate(minutes) for m in sorted(each.tolist())]  # fmt: skip
+        table = pa.table(dict(zip(("user", "time", "state"), zip(*rows, strict=True), strict=True)))
+        parquet.write_table(table, tmp_path / f"{name}.parquet", row_group_size=20)
+    monkeypatch.chdir(tmp_path)
+    for run in range(20):
+        monkeypatch.setenv("TEMPORALDP_THREADS", "14"[run % 2])
+        proposal = propose(tmp_path / "t.parquet", tmp_path / "past.parquet", tmp_path / "temporaldp.toml")
+        (tmp_path / "temporaldp.toml").write_text(proposal.text)
+        settings = read_settings(tmp_path / "temporaldp.toml")
+        setup, adversary = setup_of(settings), gather(settings).everyone
+        with setup.opened(settings.release.ledger) as stream:  # refuses another correlation than that of its digest
+            began = stream.ledger.began
+        audited = temporal_leakage(adversary, [0.1] * 24)
+        planned = plan_budget(adversary, alpha=1.0, horizon=24)
+        found = (proposal.text, *proposal.questions, setup.data.histogram().tobytes(), setup.data.users, began)
+        everything.add((*found, audited.temporal.tobytes(), planned.epsilons.tobytes()))
+    assert len(everything) == 1
 
 
 def test_what_a_history_lacks_is_asked_about(tmp_path):

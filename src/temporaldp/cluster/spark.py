@@ -112,7 +112,11 @@ def leakage_on_spark(
     ).relation()
     asked = {"epsilon": budget, "horizon": horizon, "accounting": accounting}
     work = _worker(columns, traces.states, traces.counting, prior, asked)
-    frame = _ran(lambda: packed.mapInArrow(work, "user string, leakage double").orderBy("leakage", ascending=False))
+    frame = _ran(
+        lambda: packed.mapInArrow(work, "user string, leakage double").orderBy(
+            ["leakage", "user"], ascending=[False, True]
+        )
+    )
     return SparkLeakage(frame, epsilon=budget, horizon=horizon, accounting=accounting)
 
 

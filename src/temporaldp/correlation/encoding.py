@@ -176,7 +176,7 @@ def refuse_missing(traces: Rows, role: str) -> None:
         f"SELECT {role} AS entry, row FROM rows "
         f"WHERE {is_missing(f'CAST({role} AS STRING)') if has_words else f'{role} IS NULL'}"
     )
-    for first in wrong.asked("SELECT *, count(*) OVER () AS n FROM rows ORDER BY row LIMIT 1").to_pylist():
+    for first in wrong.asked("SELECT *, count(*) OVER () AS n FROM rows ORDER BY row, entry LIMIT 1").to_pylist():
         place = traces.place(first["row"])
         raise _no_value(getattr(traces, role), place, first["entry"], first["n"], "drop the row or fill it in")
 
@@ -191,7 +191,7 @@ def _with_users(traces: Rows) -> tuple[Rows, int]:
         refuse_missing(traces, "user")
     if found["control"]:
         names = traces.then(f"SELECT {stripped('CAST(user AS STRING)')} AS word, row FROM rows")
-        first = names.asked(f"SELECT word, row FROM rows WHERE {control} ORDER BY row LIMIT 1").to_pylist()[0]
+        first = names.asked(f"SELECT word, row FROM rows WHERE {control} ORDER BY row, word LIMIT 1").to_pylist()[0]
         printable(first["word"], f"user name in {traces.place(first['row'])}")
     if not found["blanks"]:
         return traces, found["n"]
@@ -215,8 +215,8 @@ def _domain(
     )
     unknown = codes[cells.state_of] == -2
     if unknown.any():
-        by_row = np.flatnonzero(unknown)[np.argsort(cells.row[unknown], kind="stable")]
-        named = list(dict.fromkeys(words[cells.state_of[by_row]]))
+        first_rows = zip(cells.row[unknown].tolist(), words[cells.state_of[unknown]], strict=True)
+        named = list(dict.fromkeys(word for _, word in sorted(first_rows)))
         where = f" ({cells.place(unknown)})" if cells.traces.has_order else ""
         raise StateError(f"state {listed(named)} is not among the expected states {listed(domain)}{where}")
     if len(domain) < 2:

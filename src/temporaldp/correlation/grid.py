@@ -91,7 +91,7 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
         number, steps, step = _dates(clock, int(length), first_clock, last_clock, midnight, suffix, days_of)
     followed = events.then(f"SELECT {traces.identity}, state, moment, CAST({number} AS INT) AS time FROM rows").then(
         f"SELECT {traces.identity}, state, time, "
-        f"lead(time) OVER (PARTITION BY user ORDER BY {traces.order('moment')}) AS following FROM rows"
+        f"lead(time) OVER (PARTITION BY user ORDER BY {traces.order('moment', 'state')}) AS following FROM rows"
     )
     kept = f"SELECT {traces.identity}, time, state FROM rows WHERE following IS NULL OR following <> time"
     linked = np.ones(len(steps) - 1, dtype=bool)
@@ -158,7 +158,7 @@ def _to_utc(events: Rows, zone: str) -> Rows:
     )
     first = made.asked(
         "SELECT CAST(time AS STRING) AS time, row, is_early FROM rows WHERE early <> late AND is_early = is_late "
-        "ORDER BY row LIMIT 1"
+        "ORDER BY row, time LIMIT 1"
     ).to_pylist()
     for wrong in first:
         how, what = ("twice", "ends") if wrong["is_early"] else ("never", "begins")

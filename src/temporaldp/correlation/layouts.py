@@ -168,7 +168,7 @@ def _readable(table: Table, name: str) -> tuple[str, str]:
     column = f"c{table.header.index(name)}"
     kind = table.kinds[column]
     if kind not in {words for _, words in KINDS}:
-        first = table.rows.asked(f"SELECT {column} FROM rows LIMIT 1").column(column).to_pylist()
+        first = table.rows.asked(f"SELECT {column} FROM rows ORDER BY row LIMIT 1").column(column).to_pylist()
         shown = f", such as {str(first[0])[:40]}" if first else ""
         raise TraceError(f"column {name!r} holds values of type {kind}{shown}; expected text, numbers or times")
     return column, kind

@@ -144,9 +144,9 @@ class Rows:
         """Columns that a change of times and states keeps."""
         return "user, row" if self.group is None else "user, row, belongs"
 
-    def order(self, time: str) -> str:
-        """The columns that order a person's rows by a column of times."""
-        return f"{time}, row" if self.has_order else time
+    def order(self, time: str, state: str) -> str:
+        """The columns that order a person's rows: by a column of times, then by row, or by state where rows have no order."""
+        return f"{time}, row" if self.has_order else f"{time}, {state} NULLS LAST"
 
     def holds_control(self, text: str) -> str:
         """SQL: whether a text holds control characters."""

@@ -108,7 +108,7 @@ def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> sc
         Times out of order, unless people are ordered `by_time`; two states at one time.
     """
     rows = found.rows
-    order = rows.order("t") if by_time else "row"
+    order = rows.order("t", "s") if by_time else "row"
     checks = "count(*) FILTER (WHERE t < t_before) AS falls, count(*) FILTER (WHERE t = t_before) AS repeats"
     query = f"{counting.between.value}, {checks}"
     sums = rows.in_parts(lambda part: sums_of(ordered(part, order), query))
@@ -133,7 +133,8 @@ def disorder(rows: Rows, first: dict[str, Any], late: str, early: str) -> TraceE
 def _repetition(found: Encoded, n: int) -> TraceError:
     """The refusal of two states of a person at one time, of `n` that there are."""
     rows = found.rows
-    first = _first(rows, rows.order("t"), "t = t_before", rows.order("t"))
+    order = rows.order("t", "s")
+    first = _first(rows, order, "t = t_before", order)
     where = f"{found.states[first['s_before']]!r}, {found.states[first['s']]!r}"
     if rows.has_order:
         where = f"{_joined(rows.place(first['row_before']), rows.place(first['row']))}: {where}"

@@ -225,7 +225,7 @@ class TraceTable(Traces):
         return locked(codes)
 
     def _sums(self, column: str, rows: Rows) -> Rows:
-        return sums_of(ordered(rows, rows.order("t")), self.counting.between.value, column)
+        return sums_of(ordered(rows, rows.order("t", "s")), self.counting.between.value, column)
 
     def _by(self, column: str, rows: Rows) -> CountsByName:
         """Transitions by person or group, of all parts of some rows."""
@@ -234,7 +234,7 @@ class TraceTable(Traces):
     def _held_histogram(self, counts: IntArray) -> IntArray:
         """Histogram if people keep a state until the next one: cumulative sum of the states that begin and end at each time."""
         rows, query = self._found.rows, "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"
-        changes = rows.in_parts(lambda part: ordered(part, rows.order("t")).then(query))
+        changes = rows.in_parts(lambda part: ordered(part, rows.order("t", "s")).then(query))
         t, before, after, n = (integers(changes, name) for name in ("t", "s_before", "s", "n"))
         np.add.at(counts, (t, after), n)
         known = before >= 0

@@ -86,8 +86,9 @@ def read_traces(
         and only the number of all people is public.
     every : str, optional
         Step of the grid on which rows that are events at irregular times are put: "15min", "1h", "1d", "1w" (or a number, for
-        numeric times). The state of a user at a step is that of their last event up to it. Hours and shorter steps
-        are elapsed time; days and weeks are those of the clock in `timezone`, with its daylight saving.
+        numeric times). The state of a user at a step is that of their last event up to it; of several events at one moment, the
+        last row, or, where rows have no order, the last state by name. Hours and shorter steps are elapsed time; days and weeks
+        are those of the clock in `timezone`, with its daylight saving.
     fill : {"last", "absent"}
         With `every`: the state of a user at a step with no event since the previous step. "last": the state of their last
         event, from the first event on, and none before; it excludes `absent`. "absent": the state named by

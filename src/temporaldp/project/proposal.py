@@ -184,7 +184,7 @@ def _opened(path: Path) -> tuple[Table, Layout]:
 def _roles(table: Table) -> tuple[dict[str, str], list[str]]:
     """The columns of user, time and state: by dates and by usual names, each column once; and questions about others."""
     columns = [f"CAST(c{k} AS STRING) AS c{k}" for k in range(len(table.header))]
-    first = table.rows.asked(f"SELECT {', '.join(columns)} FROM rows LIMIT 1").to_pylist()
+    first = table.rows.asked(f"SELECT {', '.join(columns)} FROM rows ORDER BY row LIMIT 1").to_pylist()
     entries = [str(entry) for row in first for entry in row.values()]
     dated = [name for name, entry in zip(table.header, entries, strict=False) if moment(entry).clock is not None]
     close = {
@@ -277,11 +277,11 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
     rows, _, has_clock = moments(traces)
     (found,) = rows.asked(
         "SELECT min(moment) AS first, "
-        "(SELECT count(*) FROM (SELECT user FROM rows GROUP BY user, moment HAVING count(DISTINCT state) > 1)) AS twice, "
-        "(SELECT mode(d) FROM (SELECT moment - lag(moment) OVER (PARTITION BY user ORDER BY moment) AS d FROM rows) "
-        "WHERE d > 0) AS step FROM rows"
+        "(SELECT count(*) FROM (SELECT user FROM rows GROUP BY user, moment HAVING count(DISTINCT state) > 1)) AS twice "
+        "FROM rows"
     ).to_pylist()
-    first, twice, step = found.values()
+    first, twice = found.values()
+    step = _usual_distance(rows)
     if not step:
         return
     distance = f"CAST(moment - ({first}) AS DOUBLE) / ({step})"
@@ -303,6 +303,17 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
         f"{f'{pairs} several states' if twice else 'rows are at odd times'}, so that they are read as events on a grid of "
         f"{every}: check traces.every, and traces.fill (last: the state stays until the next event; absent: it does not)"
     )
+
+
+def _usual_distance(rows: Rows) -> Any:
+    """The most frequent distance of a person's moments, the smallest of several; the median if each occurs once; or None."""
+    distances = rows.then("SELECT moment - lag(moment) OVER (PARTITION BY user ORDER BY moment) AS d FROM rows")
+    counted = distances.then("SELECT d, count(*) AS n FROM rows WHERE d > 0 GROUP BY d")
+    usual = "CASE WHEN max(most) = 1 THEN quantile_disc(d, 0.5) ELSE min(d) FILTER (WHERE n = most) END AS step"
+    (found,) = (
+        counted.then("SELECT d, max(n) OVER () AS most, n FROM rows").asked(f"SELECT {usual} FROM rows").to_pylist()
+    )
+    return found["step"]
 
 
 def _text(traces: Looked, past: Looked | None) -> str:
