@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import enum
 import random
 from collections import Counter
 
@@ -156,8 +157,47 @@ def test_column_names_that_differ_in_case(tmp_path):
 
 def test_column_of_mixed_types_is_named():
     frame = pd.DataFrame({"user": [1, "x"], "time": [0, 1], "state": ["a", "b"]})
-    with pytest.raises(TraceError, match=r"column 'user' holds values of several types \(int, str; the first is 1\)"):
+    with pytest.raises(TraceError, match=r"column 'user' holds values of several types \(int, str\); write it"):
         read_traces(frame)
+
+
+def unusual(kind):
+    """A frame with a column of a type that Arrow, DuckDB or narwhals does not have, beside one that is not read."""
+    columns = {"user": [1, 1, 1, 2, 2, 2], "time": [1, 2, 3, 1, 2, 3], "state": list("xyxyyx")}
+    frame, names = pd.DataFrame(columns), enum.Enum("Kind", "x y")
+    return {
+        "Int128": lambda: pl.DataFrame(columns).with_columns(
+            pl.col("time").cast(pl.Int128), pl.col("user").cast(pl.UInt128)
+        ),
+        "Float16": lambda: pl.DataFrame(columns).with_columns(pl.col("time").cast(pl.Float16)),
+        "decimal256": lambda: pa.table(columns | {"time": pa.array(columns["time"]).cast(pa.decimal256(40, 0))}),
+        "beside": lambda: frame.assign(other=1j),
+        "Sparse": lambda: frame.assign(user=pd.arrays.SparseArray(frame.user)),
+        "complex128": lambda: frame.assign(time=frame.time * 1j),
+        "Kind": lambda: frame.assign(state=[names[state] for state in columns["state"]]),
+    }[kind]()
+
+
+@pytest.mark.parametrize("kind", ["Int128", "Float16", "decimal256", "beside"])
+def test_columns_of_unusual_types_are_read(kind):
+    found = read_traces(unusual(kind))
+    assert found.transition_counts().tolist() == [[0, 1], [2, 1]]
+    assert (found.users, found.times) == (("1", "2"), found.times) and len(found.times) == 3
+
+
+@pytest.mark.parametrize(("kind", "column"), [("Sparse", "user"), ("complex128", "time"), ("Kind", "state")])
+def test_columns_that_cannot_be_read_are_named(kind, column):
+    with pytest.raises(TraceError, match=rf"column '{column}' holds values of type {kind}.*write it with one type"):
+        read_traces(unusual(kind))
+
+
+def test_errors_of_duckdb_are_those_of_the_package_and_hold_no_entry():
+    relation = (
+        duckdb.connect().sql("SELECT 'secret'::VARCHAR AS word").select("word::BIGINT AS user, 1 AS time, 'a' AS state")
+    )
+    with pytest.raises(TraceError, match=r"DuckDB cannot read the table \(ConversionException\)") as refusal:
+        read_traces(relation)
+    assert "secret" not in str(refusal.value)
 
 
 @pytest.mark.parametrize("nothing", [3, None, ["a"], {"user": [1]}])

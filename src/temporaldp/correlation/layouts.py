@@ -163,8 +163,10 @@ def name_sql(table: Table, name: str, *, as_text: bool = False) -> str:
 
 def _readable(table: Table, name: str) -> tuple[str, str]:
     """A column and what it holds. Lists, records and bytes are refused, with an example."""
-    if name in table.mixed:
-        raise TraceError(f"column {name!r} holds {table.mixed[name]}; write it with one type")
+    if name in table.unreadable:
+        raise TraceError(
+            f"column {name!r} holds {table.unreadable[name]}; write it with one type: text, numbers or times"
+        )
     column = f"c{table.header.index(name)}"
     kind = table.kinds[column]
     if kind not in {words for _, words in KINDS}:

@@ -199,8 +199,8 @@ class Table:
     header: tuple[str, ...]
     kinds: Mapping[str, str]
     """Types of the columns, in words."""
-    mixed: Mapping[str, str] = field(default_factory=dict)
-    """Of columns that hold one thing in one place and another in another, which."""
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Of columns that cannot be read, what they hold: one thing in one place and another in another, or an unknown type."""
     cuts: Callable[[str, int], tuple[Any, ...]] = lambda name, cells: ()
     """Values of a column between which parts of the table can be read one by one, without reading all of it each time; of so
     many cells is a row."""
@@ -228,34 +228,61 @@ def table_of(table: Any) -> Table:
             f"{type(table).__name__}"
         )
     names = known.collect_schema().names()
-    header = tuple(map(str, names))
+    header, unreadable = tuple(map(str, names)), dict[str, str]()
     named = known.rename({name: f"c{k}" for k, name in enumerate(names)})
     unordered = "SELECT *, CAST(0 AS BIGINT) AS row FROM {origin}"
     if known.implementation.is_duckdb():
-        rows = Rows(nw.to_native(named), False, unordered)
+        rows = Rows(nw.to_native(named), False, unordered, run=_reported)
     elif known.implementation.is_pyspark():
         rows = SparkRows(nw.to_native(named), False, unordered)
     else:
         eager = named.collect() if isinstance(named, nw.LazyFrame) else named
-        handed = _arrow(eager.with_row_index("row"), header)
-        rows = Rows(duckdb.connect().from_arrow(handed), True, place=lambda row: f"data row {row + 1}")
-    return Table(rows, header, rows.kinds)
+        handed, unreadable = _arrow(eager, header)
+        rows = Rows(duckdb.connect().from_arrow(handed), True, place=lambda row: f"data row {row + 1}", run=_reported)
+    return Table(rows, header, rows.kinds, unreadable)
 
 
-def _arrow(table: Any, header: tuple[str, ...]) -> Any:
-    """An eager frame as an Arrow table, or a refusal that names the column that has no one type."""
+def _reported(query: Callable[[], Any]) -> Any:
+    """The result of a query; DuckDB's errors as ones of this package, without their messages, which may hold entries."""
     try:
-        return table.to_arrow()
-    except (TypeError, ValueError):
-        for label, name in zip(header, table.columns[1:], strict=True):
-            entries = table.get_column(name).to_list()
-            kinds = sorted({type(entry).__name__ for entry in entries if entry is not None})
-            if len(kinds) > 1:
-                raise TraceError(
-                    f"column {label!r} holds values of several types ({', '.join(kinds)}; the first is {entries[0]!r}); "
-                    "give it one type"
-                ) from None
-        raise
+        return query()
+    except duckdb.Error as error:
+        raise TraceError(
+            f"DuckDB cannot read the table ({type(error).__name__}): write its columns as text, numbers or times"
+        ) from None
+
+
+def _arrow(frame: Any, header: tuple[str, ...]) -> tuple[Arrow, dict[str, str]]:
+    """An eager frame with row numbers as an Arrow table for DuckDB; and what the columns hold that cannot be read."""
+    numbered, unreadable = frame.with_row_index("row"), dict[str, str]()
+    try:
+        table = numbered.to_arrow()
+    except (TypeError, ValueError, NotImplementedError):
+        columns = [_column(numbered.get_column(name)) for name in numbered.columns]
+        table = pa.table([pa.nulls(len(frame)) if isinstance(one, str) else one for one in columns], numbered.columns)
+        unreadable = {name: one for name, one in zip(header, columns[1:], strict=True) if isinstance(one, str)}
+    return pa.table([*map(_for_duckdb, table.columns)], table.column_names), unreadable
+
+
+def _column(series: Any) -> Any:
+    """A column of a frame as an Arrow array; what it holds, where Arrow has no such type."""
+    import narwhals as nw
+
+    try:
+        return (series.cast(nw.String) if series.dtype in {nw.Int128, nw.UInt128} else series).to_arrow()
+    except (TypeError, ValueError, NotImplementedError):
+        kind, entries = str(series.to_native().dtype), series.to_list()
+        kinds = sorted({type(entry).__name__ for entry in entries if entry is not None})
+        if len(kinds) > 1:
+            return f"values of several types ({', '.join(kinds)})"
+        return f"values of type {kinds[0] if kind == 'object' else kind}"
+
+
+def _for_duckdb(column: Arrow) -> Arrow:
+    """A column as DuckDB reads it: halves as floats, and decimals of more than 38 digits as text."""
+    if types.is_float16(column.type):
+        return column.cast(pa.float32())
+    return column.cast(pa.string()) if types.is_decimal256(column.type) else column
 
 
 def distinct_entries(column: Arrow) -> tuple[Arrow, NDArray[Any]]:

@@ -239,7 +239,7 @@ def any_table(
         columns = [parquet_columns(path) for path in paths]
         # Names as written: DuckDB identifies a column of several files by its name.
         header = tuple(name.strip() for name in same_header(paths, [[name for name, _ in each] for each in columns]))
-        return replace(Embedded(memory).parquet(paths, header, where), mixed=mixed_columns(paths, columns)), layout
+        return replace(Embedded(memory).parquet(paths, header, where), unreadable=mixed_columns(paths, columns)), layout
     _, separator = csv_header(paths[0], separator)
     header = same_header(paths, [csv_header(path, separator)[0] for path in paths])
     return Embedded(memory).csv(paths, header, separator, where), layout
