@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 import gzip
+import os
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from temporaldp import InputError, load_sample, read_traces
+from temporaldp import InputError, estimate_adversary, load_sample, read_traces
 from temporaldp.correlation import estimate_transition_matrix
-from temporaldp.errors import StateError, TraceError
+from temporaldp.errors import EstimationError, StateError, TraceError
 
 CODES = [[0, 1, 1], [1, 0, 1]]
 LONG = "user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,b\n2,1,a\n2,2,b\n"
@@ -365,6 +366,37 @@ def test_unknown_states_are_named(tmp_path):
         read(tmp_path, "t.csv", LONG, states=["a", "c"])
     with pytest.raises(StateError, match=r"state 'b' is not among .* \(sequence 1, value 2\)"):
         read(tmp_path, "t.seq", "a b\n", states=["a", "c"])
+
+
+def test_a_column_of_identifiers_is_named(tmp_path):
+    rows = [f"{user},{t},{user}-{t}" for user in range(60) for t in range(20)]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,visit", *rows]) + "\n")
+    with pytest.raises(
+        TraceError, match=r"column 'visit' has 1200 different states in 1200 observations, as identifiers"
+    ):
+        read_traces(tmp_path / "t.csv", state="visit")
+    assert (
+        read_traces(tmp_path / "t.csv", state="visit", states=[row.rpartition(",")[2] for row in rows]).n_states == 1200
+    )
+    twice = [row.replace(f",{t}-", f",{t % 30}-") for row in rows for t in [int(row.split(",")[0])]]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,visit", *twice]) + "\n")
+    assert read_traces(tmp_path / "t.csv", state="visit").n_states == 600
+
+
+def test_too_many_states_for_a_matrix_are_counted():
+    rows = {"user": [*range(10_001)] * 2, "time": [0] * 10_001 + [1] * 10_001, "state": [*range(10_001)] * 2}
+    with pytest.raises(
+        EstimationError, match=r"column 'state' has 10001 different states .* GB each \(at most 10000 states"
+    ):
+        estimate_adversary(read_traces(pa.table(rows)))
+
+
+def test_a_name_that_is_not_utf_8_is_the_problem(tmp_path):
+    path = tmp_path / os.fsdecode(b"caf\xe9.csv")
+    path.write_text("user,time,state\n1,0,a\n1,1,b\n")
+    for source in (path, tmp_path, tmp_path / "*.csv"):
+        with pytest.raises(InputError, match=r"name of the file is not encoded in UTF-8 \(.*caf\\xe9\.csv\): rename"):
+            read_traces(source)
 
 
 def test_the_bundled_sample():

@@ -33,6 +33,9 @@ from temporaldp.values import BoolArray, IntArray, plural
 MOST_GROUPS = 5_000_000
 """Different pairs of a time and a state: more are not states on a grid of times, and their table would not fit in memory."""
 
+LEAST_IDENTIFIERS = 1_000
+"""Different values of a column that may be identifiers: states of as many names that are not listed occur twice on average."""
+
 PEOPLE = f"""
 SELECT count(*) AS n,
     count(*) FILTER (WHERE {is_missing("word")}) AS missing,
@@ -152,6 +155,8 @@ def encoded(
         cells.refuse("state", lacking & (t == first), advice, known.labels[first])
     cells.refuse("state", lacking, "fill it in, or drop the row if the person was not observed then")
     domain, codes = _domain(cells, raw_states, empty, states)
+    if states is None:
+        _refuse_identifiers(cells, len(domain), empty, "the table" if wide else f"column {traces.state!r}")
     positions = np.cumsum(np.concatenate([[0], 2 - known.consecutive.astype(np.int64)]))
     s = codes[cells.state_of]
     return Encoded(
@@ -222,6 +227,16 @@ def _domain(
     if len(domain) < 2:
         raise TraceError(f"expected at least 2 different states, got only {listed(domain)}; one state leaks nothing")
     return domain, codes
+
+
+def _refuse_identifiers(cells: _Cells, n_names: int, empty: BoolArray, holder: str) -> None:
+    """Raise `TraceError` where most of many values occur once, as those of a column of identifiers."""
+    n_rows = int(cells.n[~empty[cells.state_of]].sum())
+    if n_names >= LEAST_IDENTIFIERS and n_rows < 2 * n_names:
+        raise TraceError(
+            f"{holder} has {n_names} different states in {n_rows} observations, as identifiers have: name the column of "
+            "states with state=... (--set traces.state=NAME), or list all states with states=... (--set traces.states=A,B)"
+        )
 
 
 def _joined(cells: _Cells, known: Times, positions: IntArray, codes: IntArray) -> Rows:

@@ -18,7 +18,7 @@ from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, InputError
 from temporaldp.values import IntArray, real_number
 
-MOST_STATES = 20_000
+MOST_STATES = 10_000
 """States up to which a dense table of counts is made: 3 GiB."""
 
 Direction: TypeAlias = Literal["backward", "forward"]
@@ -166,8 +166,8 @@ def require_countable(traces: Traces) -> None:
     n = traces.n_states
     if n > MOST_STATES:
         raise EstimationError(
-            f"the traces hold {n} different states ({listed(traces.states, 3)}), and a matrix over them would not fit "
-            f"in memory (at most {MOST_STATES}); is that the column with the state? Group states into fewer"
+            f"{traces.holder} has {n} different states ({listed(traces.states, 3)}), and matrices over them would take "
+            f"{8e-9 * n * n:.0f} GB each (at most {MOST_STATES} states); is that the column of states? Group states into fewer"
         )
     if not isinstance(traces, CountedTraces) and traces.n_times < 2:
         raise EstimationError(

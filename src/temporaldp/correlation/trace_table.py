@@ -92,12 +92,17 @@ class TraceTable(Traces):
         self.states = found.states if absent is None else (*found.states, absent)
         self._times = found.times
         self.counting: Final = Counting(between, self.n_states, self.n_times, int(self.consecutive.sum()))
-        self._found, self._absent, self._in_order_of_rows = found, absent, in_order_of_rows
+        self._found, self._absent, self._in_order_of_rows, self._is_wide = found, absent, in_order_of_rows, wide
         self._transitions = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
         if absent in found.states:
             raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")
         if traces.group is not None:
             self._refuse_two_groups()
+
+    @property
+    def holder(self) -> str:
+        """What has the states, for messages."""
+        return "the table" if self._is_wide else f"column {self._found.rows.state!r}"
 
     @property
     def n_users(self) -> int:

@@ -31,6 +31,11 @@ class Traces(ABC):
     _times: Times
 
     @property
+    def holder(self) -> str:
+        """What has the states, for messages."""
+        return "the table of traces"
+
+    @property
     def times(self) -> tuple[str, ...]:
         """Labels of the steps, in order of time."""
         return self._times.labels

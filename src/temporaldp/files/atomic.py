@@ -130,6 +130,7 @@ def require_writable(path: str | Path, *, reads: Iterable[Path | None] = ()) -> 
     `reads` are the input files, which may not be overwritten.
     """
     target = Path(path)
+    require_name(target)
     try:
         _refuse_what_is_no_file(target)
         if not target.parent.is_dir():
@@ -143,9 +144,22 @@ def require_writable(path: str | Path, *, reads: Iterable[Path | None] = ()) -> 
         raise _unwritable(target, error) from error
 
 
+def require_name(path: Path) -> None:
+    """Raise `InputError` for a name that is not encoded in UTF-8: DuckDB and Arrow cannot open it, and JSON cannot hold it."""
+    name = os.fsencode(path)
+    try:
+        name.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InputError(
+            f"the name of the file is not encoded in UTF-8 ({name.decode('utf-8', 'backslashreplace')}): rename the file, or "
+            "its folder"
+        ) from None
+
+
 def require_file(path: str | Path, what: str) -> Path:
     """The path of a regular file; `MissingFileError` otherwise."""
     source = Path(path)
+    require_name(source)
     try:
         if source.is_file():
             return source

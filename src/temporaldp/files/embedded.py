@@ -54,7 +54,7 @@ class Embedded:
     def __init__(self, memory: str) -> None:
         if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
             raise InputError(f"expected memory such as '4GiB', got {memory!r}")
-        folder = temporary_folder()
+        folder, self._has_condition = temporary_folder(), False
         self._connection = duckdb.connect()
         weakref.finalize(self, _close, self._connection, folder)
         settings = {"threads": n_threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
@@ -161,6 +161,7 @@ class Embedded:
         query = f"SELECT {columns}, {row} AS row FROM {files}"
         if where is None:
             return self.run(lambda: self._connection.sql(query))
+        self._has_condition = True
         try:
             return self._connection.sql(f"{query} WHERE ({where})")
         except duckdb.Error as error:
@@ -195,7 +196,7 @@ class Embedded:
         if failure is None:
             return answer.result()
         del answer  # it holds the failure, whose frames would hold it
-        raise _translated(failure) from None
+        raise _translated(failure, self._has_condition) from None
 
 
 def _place(paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Callable[[int], str]:
@@ -210,8 +211,8 @@ def _place(paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Ca
     return place
 
 
-def _translated(error: BaseException) -> BaseException:
-    """DuckDB's error as one of this package."""
+def _translated(error: BaseException, has_condition: bool) -> BaseException:
+    """DuckDB's error as one of this package; whether rows are chosen by a condition."""
     if not isinstance(error, duckdb.Error):
         return error
     said = str(error)
@@ -224,17 +225,14 @@ def _translated(error: BaseException) -> BaseException:
         )
     # DuckDB's message has the entry, which may be protected.
     has_entry = isinstance(error, duckdb.ConversionException | duckdb.InvalidInputException)
-    reason = (
-        _bad_record(said)
-        or (
-            "the table cannot be read: an entry cannot be converted as a condition asks (where; use TRY_CAST(column AS type) "
-            "or try_strptime), or a file was cut off or damaged, write it again"
-            if has_entry
-            else None
+    reason = brief(error)
+    if has_entry:
+        reason = "an entry cannot be converted" + (
+            " as a condition asks (where; use TRY_CAST(column AS type) or try_strptime)" if has_condition else ""
         )
-        or f"the table cannot be read: {brief(error)}; if a file was cut off or damaged, write it again"
+    return TraceError(
+        _bad_record(said) or f"the table cannot be read: {reason}; if a file was cut off or damaged, write it again"
     )
-    return TraceError(reason)
 
 
 def _bad_record(said: str) -> str | None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from temporaldp.correlation.states import listed
 from temporaldp.errors import MissingFileError, TraceError
 from temporaldp.extras import needing
-from temporaldp.files.atomic import brief, require_file
+from temporaldp.files.atomic import brief, require_file, require_name
 
 TABLES = (".parquet", ".csv", ".tsv")
 
@@ -46,6 +46,8 @@ def trace_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
         raise MissingFileError(
             f"expected files with traces, but there are none at {place}; of a folder, {', '.join(TABLES)} are read"
         )
+    for file in files:
+        require_name(file)
     kinds = sorted({kind_of(one) or "" for one in files})
     if place.is_dir() and len(kinds) > 1:
         raise TraceError(
