@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import signal
 import subprocess
@@ -35,6 +36,22 @@ def plan_file(tmp_path_factory):
     (adversary,) = estimate_adversaries(load_sample())
     save_plan(plan_budget(adversary, alpha=1.0, horizon=47), path)
     return path
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-8"])
+def test_names_stay_different_whatever_the_encoding_of_the_terminal(tmp_path, encoding):
+    states = ("北京", "東京")
+    rows = [f"{user},{t},{states[(t * user) // 2 % 2]}" for user in (1, 2, 3) for t in range(6)]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]) + "\n", encoding="utf-8")
+    asked = [sys.executable, "-m", "temporaldp", "audit", "t.csv", "--epsilon", "0.1"]
+    environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "200"}
+    told, shown = (
+        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True).stdout
+        for command in ([*asked, "--json"], asked)
+    )
+    assert json.loads(told.decode("utf-8"))["states"] == list(states)
+    for state in states:
+        assert state.encode(encoding, "backslashreplace") in shown
 
 
 def test_audit_json_of_the_sample_agrees_with_the_library():

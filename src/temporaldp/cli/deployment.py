@@ -11,7 +11,7 @@ import typer
 
 from temporaldp import Adversary, InputError, load_correlation, load_matrix
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, listing, warn, working
+from temporaldp.cli.render import console, facts, listing, say_text, warn, working
 from temporaldp.cli.written import answer, require_places, say_written
 from temporaldp.deployment import Deployment, DeploymentCard
 from temporaldp.deployment.card import overview_of
@@ -112,7 +112,7 @@ def deployment(
     with working("drawing", writes=True):
         _write(card, places)
     if emit:
-        typer.echo(registry_yaml(card), nl=False)
+        say_text(registry_yaml(card))
         return
     answer(as_json, document=card.to_dict, show=partial(show_card, card, places))
 

@@ -115,7 +115,7 @@ def main() -> None:
     warnings.showwarning = lambda message, *_, **__: warn(str(message))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that cannot show a name still gets the numbers
+            stream.reconfigure(errors="backslashreplace")  # names that a terminal cannot show stay different
     try:
         try:
             app()

@@ -49,7 +49,12 @@ PATIENCE = 2.0
 
 def say_json(document: dict[str, Any]) -> None:
     """One strict JSON document on standard output, of values that `documents.spelled` spells."""
-    typer.echo(spelled(document))
+    say_text(spelled(document) + "\n")
+
+
+def say_text(text: str) -> None:
+    """Text for programs on standard output, in UTF-8 whatever the terminal's encoding is."""
+    typer.echo(text.encode("utf-8"), nl=False)
 
 
 def warn(*sentences: str | None) -> None:
