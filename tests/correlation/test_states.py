@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from temporaldp import read_traces
 from temporaldp.correlation.states import in_order, listed, positions, require_same_states, state_names
 from temporaldp.errors import StateError
 
@@ -47,6 +49,35 @@ def test_numbers_too_long_for_a_float_are_compared_digit_by_digit():
 def test_invalid_names_are_refused(names, message):
     with pytest.raises(StateError, match=message):
         state_names(names)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Zürich", "Zu\u0308rich"),  # composed and decomposed
+        ("New York", "New\u00a0York"),
+        ("New York", "New  York"),
+        ("home", " home"),
+        ("home", "ho\u200dme"),
+        ("home", "home\ufe0f"),
+    ],
+)
+def test_names_that_look_alike_are_refused_wherever_they_come_from(one, other):
+    for names in ([one, "work", other], [other, one]):
+        with pytest.raises(StateError, match="differ only in what is not seen") as refusal:
+            state_names(names)
+        assert str(refusal.value).isascii()  # which shows the difference
+    frame = pd.DataFrame({"user": [1, 1, 1, 1], "time": [0, 1, 2, 3], "state": [one, "work", other, one]})
+    if other.strip() == one:  # blanks around names are no part of them
+        assert read_traces(frame).n_states == 2
+        return
+    for states in (None, [one, "work"]):
+        with pytest.raises(StateError, match="differ only in what is not seen"):
+            read_traces(frame, states=states)
+
+
+def test_names_with_joiners_are_names():
+    assert state_names(["\u0645\u06cc\u200c\u0631\u0648\u0645", "👩\u200d🚀", "m²", "m2", "a b", "ab"])[3] == "m2"
 
 
 def test_lists_of_states_are_compared_by_name_and_order():

@@ -25,7 +25,7 @@ from temporaldp.correlation.relations import (
     text,
     values,
 )
-from temporaldp.correlation.states import in_order, listed, printable, state_names
+from temporaldp.correlation.states import appearance, in_order, listed, printable, require_unlike, state_names
 from temporaldp.correlation.times import Times, TimesOf, ordered_times
 from temporaldp.errors import StateError, TraceError
 from temporaldp.values import BoolArray, IntArray, plural
@@ -222,6 +222,8 @@ def _domain(
     if unknown.any():
         first_rows = zip(cells.row[unknown].tolist(), words[cells.state_of[unknown]], strict=True)
         named = list(dict.fromkeys(word for _, word in sorted(first_rows)))
+        for word in named:
+            require_unlike(word, {appearance(name): name for name in domain})
         where = f" ({cells.place(unknown)})" if cells.traces.has_order else ""
         raise StateError(f"state {listed(named)} is not among the expected states {listed(domain)}{where}")
     if len(domain) < 2:

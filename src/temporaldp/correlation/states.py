@@ -1,7 +1,8 @@
 """Names of states, shared by matrices, trajectories and released tables."""
 
 import re
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
@@ -41,6 +42,7 @@ def names_of(n_states: int, states: Iterable[object] | None) -> tuple[str, ...]:
 
 def _names(states: Iterable[object]) -> tuple[str, ...]:
     names: dict[str, object] = {}
+    shown: dict[str, str] = {}
     for position, state in enumerate(states):
         # NaN is the one value that differs from itself: tables use it for a missing name.
         if state is None or state != state or not str(state).strip():  # noqa: PLR0124
@@ -51,6 +53,8 @@ def _names(states: Iterable[object]) -> tuple[str, ...]:
                 f"state name {name!r} is given twice (again at position {position}); names must be distinct"
             )
         names[name] = state
+        require_unlike(name, shown)
+        shown[appearance(name)] = name
     return tuple(names)
 
 
@@ -85,6 +89,24 @@ def printable(name: object, what: str) -> str:
             "open in the file?"
         )
     return text
+
+
+def appearance(name: str) -> str:
+    """What is seen of a name: composed letters, single blanks, and no characters of no width."""
+    if name.isascii():
+        return " ".join(name.split())
+    letters = unicodedata.normalize("NFC", re.sub("[\u180b-\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef]", "", name))
+    return " ".join("".join(letter for letter in letters if unicodedata.category(letter) != "Cf").split())
+
+
+def require_unlike(name: str, shown: Mapping[str, str]) -> None:
+    """Raise `StateError` if a name looks like one of other names, which `shown` gives by their appearance."""
+    other = shown.get(appearance(name), name)
+    if other != name:
+        raise StateError(
+            f"state names {other!a} and {name!a} differ only in what is not seen: blanks, characters of no width, or "
+            "composed and decomposed letters; write them alike"
+        )
 
 
 def require_same_states(expected: Sequence[str], got: Sequence[str], *, what: str) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from temporaldp.correlation.counted import CountedTraces, CountsByName, dense_counts
 from temporaldp.correlation.moments import WORD, moment
-from temporaldp.correlation.states import in_order, listed, state_names
+from temporaldp.correlation.states import appearance, in_order, listed, require_unlike, state_names
 from temporaldp.correlation.times import Times, ordered_labels, ordered_times
 from temporaldp.errors import InputError, StateError, TraceError
 from temporaldp.files.traces import any_table, named, source_name
@@ -116,6 +116,8 @@ class _Rows:
         place = {state: k for k, state in enumerate(domain)}
         words = self.columns[name]
         if unknown := in_order({word for word in words if word not in place}):
+            for word in unknown:
+                require_unlike(word, {appearance(state): state for state in domain})
             raise StateError(
                 f"{self._name}: state {listed(unknown)} in column {name!r} is not among the expected states {listed(domain)}"
             )
