@@ -300,6 +300,65 @@ def test_traces_used_as_history_are_protected_under_any_path(history, tmp_path):
     assert hidden.encode() not in (tmp_path / "r.db").read_bytes()
 
 
+def people_at(names, times, seed=0):
+    """Rows of people who move at random at some times."""
+    rng = np.random.default_rng(seed)
+    return [f"{name},{time},{'abc'[rng.integers(3)]}" for name in names for time in times]
+
+
+NOW, LAST_YEAR = [f"2024-03-{day:02d}" for day in range(1, 13)], [f"2023-03-{day:02d}" for day in range(1, 13)]
+ANN_TO_ZOE = [f"p{k}" for k in range(12)]
+OTHERS = [f"q{k}" for k in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("history", "said", "is_protected"),
+    [
+        (people_at(OTHERS, LAST_YEAR, 1), "none of its 12 people is protected", False),
+        (people_at(OTHERS, NOW, 1), "none of its 12 people is protected", False),
+        (people_at(ANN_TO_ZOE, LAST_YEAR, 1), "all of its 12 people are protected, at other times", False),
+        (people_at(ANN_TO_ZOE[:4] + OTHERS, LAST_YEAR, 1), "4 of its 16 people are protected, at other times", False),
+        (people_at(ANN_TO_ZOE, NOW, 1), "all of its 12 people are protected, at other times", False),  # other states
+        (people_at(ANN_TO_ZOE, NOW), "all of its 12 people are protected, with the same states", True),  # a copy
+        (people_at(ANN_TO_ZOE, NOW)[::-1], "all of its 12 people are protected, with the same states", True),
+        (people_at(ANN_TO_ZOE, NOW)[:60] + people_at(OTHERS, NOW, 1), "5 of its 17 people are protected, with", True),
+        (
+            people_at(ANN_TO_ZOE, NOW)[:30] + people_at(OTHERS, LAST_YEAR, 1),
+            "3 of its 15 people are protected, with",
+            True,
+        ),
+    ],
+)
+def test_the_people_and_times_of_a_history_are_compared_with_the_protected_ones(history, said, is_protected, tmp_path):
+    now = people_at(ANN_TO_ZOE, NOW)
+    for name, rows in (("now", now), ("past", history)):
+        (tmp_path / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    text = '[traces]\npath = "now.csv"\n[history]\npath = "past.csv"\nsort = true\n[release]\nledger = "r.db"\n'
+    file = written(tmp_path, f"{text}[correlation]\nprior = 1\n[privacy]\nalpha = 1\n")
+    project = tdp.Project.load(file)
+    found = project.inputs()
+    assert found.shared.sentence.startswith(said)
+    assert (found.provenance.source == "protected") == is_protected
+    assert is_protected == (said in (found.provenance.warning or ""))
+    smoothed = tdp.Project.load(file, [f"release.smoothed={tmp_path / 's.csv'}"])
+    if is_protected:
+        with pytest.raises(tdp.InputError, match="learned from the protected traces"):
+            smoothed.release()
+    else:
+        smoothed.release()
+    without = gather(without_traces(project.settings))  # post-processing compares them, too
+    assert (without.shared, without.trajectories) == (found.shared, None)
+
+
+def test_a_part_of_one_table_may_be_the_history_of_another_part(tmp_path):
+    rows = [*people_at(ANN_TO_ZOE, NOW), *people_at(OTHERS, NOW, 1)]
+    (tmp_path / "all.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    text = "[traces]\npath = 'all.csv'\nwhere = \"user[1] = 'p'\"\n[history]\npath = 'all.csv'\n"
+    for where, is_protected in (("user[1] = 'q'", False), ("user[2] = '1'", True)):
+        project = tdp.Project.load(written(tmp_path, f'{text}where = "{where}"\n'), ["correlation.prior=1"])
+        assert (project.inputs().provenance.source == "protected") == is_protected
+
+
 def test_phase_that_cannot_be_computed_is_requested(tmp_path):
     """Naive times of a history and zoned times of the data: at phase 0, a release of phase 14 exceeded its level."""
     times = [f"2024-04-{day:02d}T{hour:02d}:00" for day in (1, 2, 3) for hour in range(24)]

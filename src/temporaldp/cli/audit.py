@@ -180,6 +180,7 @@ def audit_document(inputs: Inputs, found: Evidence, own: OwnLeakage | None) -> d
         "unit": "nats",
         "neighboring_relation": "replace_one",
         "correlation": inputs.provenance.sentence,
+        "history": inputs.shared,
         "warning": inputs.provenance.warning,
         "scarcity": inputs.scarcity,
         "holes": holes(inputs.trajectories),
@@ -255,6 +256,7 @@ def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None
     sides = [f"{name} {upper(getattr(limits, name))}" for name in ("backward", "forward")]
     rows = [
         ("correlation", inputs.provenance.sentence),
+        ("people of the history", "" if inputs.shared is None else inputs.shared.sentence),
         ("states", ", ".join(inputs.states or ())),
         ("epsilon of each step", number(epsilon, up=True) + at),
         (f"largest leakage ({series.accounting.label})", _largest(inputs, series.worst, epsilon)),
@@ -275,7 +277,7 @@ def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None
     people = "" if data is None else f"{data.n_users} people, "
     title = f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's state)"
     if inputs.scarcity is not None:
-        facts(title, rows[:4])
+        facts(title, rows[:5])
         return
     facts(title, rows)
     steps_table(series, times)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -126,7 +127,7 @@ def _shares(given: dict[str, float] | None, names: list[str]) -> dict[str, float
     return {name: shares[name] / max(total, 1.0) for name in names}
 
 
-def _one_step(past: dict[str, Traces]) -> str | None:
+def _one_step(past: Mapping[str, Traces]) -> str | None:
     """Length of one step in all histories."""
     lengths = {name: one.step for name, one in past.items() if one.step is not None}
     if len(set(lengths.values())) > 1:

@@ -188,6 +188,7 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
     verification = made.verification if isinstance(made, NoisePlan) else None
     rows = [
         ("correlation", inputs.provenance.sentence),
+        ("people of the history", "" if inputs.shared is None else inputs.shared.sentence),
         ("method", "" if made.delta else made.description),
         ("noise", f"{made.description}. {NOISE_FIXED}" if made.delta else ""),
         ("delta", f"{made.delta:g} (leakage and budgets are the epsilon at this delta)" if made.delta else ""),

@@ -266,7 +266,8 @@ def _arrow(frame: Any, header: tuple[str, ...]) -> tuple[Arrow, dict[str, str]]:
 
 def _column(series: Any) -> Any:
     """A column of a frame as an Arrow array; what it holds, where Arrow has no such type."""
-    import narwhals as nw
+    with needing("tables"):
+        import narwhals as nw
 
     try:
         return (series.cast(nw.String) if series.dtype in {nw.Int128, nw.UInt128} else series).to_arrow()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import chain, pairwise
@@ -228,6 +228,30 @@ class TraceTable(Traces):
                 held = codes[:, step] == ABSENT
                 codes[held, step] = codes[held, step - 1]
         return locked(codes)
+
+    @property
+    def names(self) -> set[str]:
+        """Names of all people without an order, in memory."""
+        found = self._found.rows.in_parts(lambda part: part.then("SELECT user FROM rows GROUP BY user"))
+        return set(text(values(found.column("user"))))
+
+    @property
+    def n_rows(self) -> IntArray:
+        """Number of people with a row at each time, shape (n_times,)."""
+        counts = np.zeros(self.n_times, dtype=np.int64)
+        np.add.at(counts, self._found.cells[0], self._found.cells[2])
+        return counts
+
+    def states_at(self, times: Sequence[int]) -> dict[tuple[str, int], str]:
+        """The state of every person with a row at one of these times, by name and position among `times`; in memory."""
+        place = {int(self._found.positions[time]): k for k, time in enumerate(times)}
+        if not place:
+            return {}
+        chosen = f"SELECT user, t, s FROM rows WHERE t IN ({', '.join(map(str, place))})"
+        found = self._found.rows.in_parts(lambda part: part.then(chosen))
+        names, t, s = text(values(found.column("user"))), integers(found, "t"), integers(found, "s")
+        cells = zip(names, t.tolist(), s.tolist(), strict=True)
+        return {(name, place[at]): self.states[state] for name, at, state in cells}
 
     def _sums(self, column: str, rows: Rows) -> Rows:
         return sums_of(ordered(rows, rows.order("t", "s")), self.counting.between.value, column)

@@ -24,10 +24,10 @@ from temporaldp.correlation import (
 from temporaldp.correlation.coverage import scarcity
 from temporaldp.correlation.estimation import Direction
 from temporaldp.correlation.origin import together
+from temporaldp.correlation.shared_people import SharedPeople, shared_people
 from temporaldp.correlation.states import in_order, listed
 from temporaldp.errors import InputError, StateError
 from temporaldp.files import load_correlation, load_matrix, read_counts, read_traces
-from temporaldp.files.places import trace_files
 from temporaldp.planning import Source
 from temporaldp.planning.clock import Clock
 from temporaldp.progress import progressed
@@ -35,6 +35,7 @@ from temporaldp.studies import LeakageUncertainty, leakage_uncertainty
 from temporaldp.values import refuse
 
 if TYPE_CHECKING:
+    from temporaldp.correlation.trace_table import TraceTable
     from temporaldp.project.settings import CorrelationSettings, Settings, TableSettings, TracesSettings
 
 MAX_LISTED_HOLES = 3
@@ -62,6 +63,8 @@ class Inputs:
         The range by which the correlation was stated.
     clock : Clock or None
         The clock of an estimated periodic correlation.
+    shared : SharedPeople, optional
+        How many people of a history are protected.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -72,6 +75,7 @@ class Inputs:
     learnt_from: Traces | None = None
     stays: tuple[float, float] | None = None
     clock: Clock | None = None
+    shared: SharedPeople | None = None
 
     @property
     def everyone(self) -> Adversary | tuple[Adversary, ...]:
@@ -142,7 +146,7 @@ def gather(settings: Settings, states: tuple[str, ...] | None = None, begun_at: 
     if settings.history.path is None:
         assert traces.path is not None
         everything = read(traces, states)
-        return _estimated(everything, settings, everything)
+        return _estimated(everything, settings, everything, None)
     return _from_history(settings, states, begun_at)
 
 
@@ -152,6 +156,8 @@ def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: 
     assert history.path is not None
     past = read(history, states)
     data = _optional(traces, past.states)
+    protected = read(traces.with_data()) if data is None and traces.protected is not None else data
+    shared = None if protected is None else shared_people(past, protected)
     if data is not None and None not in (past.step, data.step) and past.step != data.step:
         raise InputError(
             f"one step of {history.path.name} is {past.step}, one step of the release is {data.step}: expected a history with "
@@ -174,7 +180,7 @@ def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: 
             "transitions to and from absence cannot be estimated. Give a history with absences, or a prior "
             "(--set correlation.prior=1)"
         )
-    return _estimated(past, settings, data, begun_at)
+    return replace(_estimated(past, settings, data, shared, begun_at), shared=shared)
 
 
 def _require_one_source(settings: Settings) -> None:
@@ -212,9 +218,11 @@ def _require_one_source(settings: Settings) -> None:
     )
 
 
-def _estimated(past: Traces, settings: Settings, data: Traces | None, begun_at: str | None = None) -> Inputs:
+def _estimated(
+    past: Traces, settings: Settings, data: Traces | None, shared: SharedPeople | None, begun_at: str | None = None
+) -> Inputs:
     """Estimate one matrix per direction, or one for each phase of a clock."""
-    known, provenance = settings.correlation, _provenance(settings)
+    known, provenance = settings.correlation, _provenance(settings, shared)
     if known.period is None:
         return Inputs(_learnt(past, known), provenance, data, past.step, scarcity(past), learnt_from=past)
     clock, phase = Clock(past.times[0], past.step, known.period), known.phase
@@ -275,7 +283,7 @@ def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageS
     return leakage_uncertainty(inputs.learnt_from, epsilons=leakage.epsilons, confidence=known.confidence)
 
 
-def read(table: TableSettings, states: Sequence[str] | None = None) -> Traces:
+def read(table: TableSettings, states: Sequence[str] | None = None) -> TraceTable:
     """Read traces by their settings; `states` are those of a correlation or plan, unless the settings list the same.
 
     Raises
@@ -349,7 +357,7 @@ def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
         raise InputError("correlation.period needs times of transitions: give TRACES, counts of transitions have none")
     data = read_data(traces, states, correlation=True)
     assert isinstance(data, CountedTraces)
-    found = Inputs(_learnt(data, known), _provenance(settings), data, data.step, scarcity(data))
+    found = Inputs(_learnt(data, known), _provenance(settings, None), data, data.step, scarcity(data))
     return found if data.has_histogram else replace(found, trajectories=None)
 
 
@@ -394,7 +402,7 @@ def hole_sentence(data: Traces | None) -> str | None:
     )
 
 
-def _optional(traces: TracesSettings, states: Sequence[str] | None) -> Traces | None:
+def _optional(traces: TracesSettings, states: Sequence[str] | None) -> TraceTable | None:
     return None if traces.path is None else read(traces, states)
 
 
@@ -422,18 +430,19 @@ def _learnt(data: Traces, known: CorrelationSettings) -> tuple[Adversary, ...]:
     return tuple(learnt)
 
 
-def _provenance(settings: Settings) -> Origin:
-    """Origin of an estimated correlation."""
+def _provenance(settings: Settings, shared: SharedPeople | None) -> Origin:
+    """Origin of an estimated correlation; that of a history depends on the people whom it shares with the protected traces."""
     traces, known, history = settings.traces, settings.correlation, settings.history.path
     learnt_from = history or traces.path or traces.transitions
     assert learnt_from is not None
-    if history is not None and not _overlap(traces.protected, history):
+    if history is not None and (shared is None or not shared.n_observed):
         return estimated_from(f"other traces ({learnt_from.name})", known)
     states = "" if traces.states is not None else " So does the list of states, unless traces.states gives it."
+    people = "" if shared is None else f" Of the history, {shared.sentence}."
     warning = (
         "The correlation was estimated from the protected traces themselves. The budgets, and everything published about them, "
-        f"depend on the protected data outside the guarantee.{states} Before publishing, estimate the correlation from public "
-        "or historical data (--history), or with differential privacy (temporaldp learn, then correlation.file)."
+        f"depend on the protected data outside the guarantee.{people}{states} Before publishing, estimate the correlation from "
+        "public or historical data (--history), or with differential privacy (temporaldp learn, then correlation.file)."
     )
     found = estimated_from(f"the protected traces themselves ({learnt_from.name})", known)
     return replace(found, source="protected", warning=warning)
@@ -456,9 +465,3 @@ def estimated_from(traces: str, known: CorrelationSettings) -> Origin:
         confidence=known.confidence or 0.0,
         per_user=known.per_user,
     )
-
-
-def _overlap(traces: Path | None, history: Path) -> bool:
-    """Whether a file of the history is one of the protected traces."""
-    protected = set() if traces is None else {file.stat()[1:3] for file in trace_files(traces)}  # inode and device
-    return not protected.isdisjoint(file.stat()[1:3] for file in trace_files(history))

@@ -122,6 +122,10 @@ class TracesSettings(TableSettings):
         kept._left_out = self.protected
         return kept
 
+    def with_data(self) -> Self:
+        """The settings with the protected traces that were left out, to compare a history with them."""
+        return self.model_copy(update={"path": self.protected})
+
     @property
     def own_names(self) -> dict[str, str]:
         """Names of the columns of time and state in what is published."""
