@@ -5,6 +5,7 @@ An array becomes a list, a dataclass an object of its fields. A class whose docu
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,11 @@ def plain(value: Any) -> Any:
 def spelled(value: Any) -> str:
     """Return a value as strict JSON text, in which infinity and NaN are the words "Infinity" and "NaN"."""
     return str(_adapter(Any).dump_json(value, indent=1, fallback=_plain), encoding="utf-8")
+
+
+def json_line(value: Any) -> str:
+    """Return JSON values as one line of ASCII without dollar signs and backquotes, which a shell that reads it would run."""
+    return json.dumps(value, allow_nan=False).replace("$", r"\u0024").replace("`", r"\u0060")
 
 
 def _plain(value: Any) -> Any:

@@ -57,9 +57,8 @@ def run(days, *arguments):
 @pytest.mark.long
 def test_ledger_commands_use_the_ledger_of_a_project_file(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "morning.parquet")
-    (days / "settings").mkdir()
-    (days / "settings" / "sleep.toml").write_text('[release]\nledger = "../release.db"\n')
-    project = ("--project", "settings/sleep.toml")
+    (days / "sleep.toml").write_text('[release]\nledger = "release.db"\n')
+    project = ("--project", "sleep.toml")
     assert json.loads(run(days, "ledger", "verify", *project, "--json").stdout)["steps"] == 10
     assert len(json.loads(run(days, "ledger", "show", *project, "--json").stdout)["steps"]) == 10
     run(days, "ledger", "export", *project, "-o", "steps.csv")

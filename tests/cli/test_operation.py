@@ -385,6 +385,22 @@ def test_the_log_is_not_written_through_a_symbolic_link(days):
     assert (days / "victim").read_text() == "kept"
 
 
+def test_the_log_is_appended_to_no_other_file_and_runs_nothing_in_a_shell(days):
+    """A file that is no log is refused before anything is drawn; a log that a shell reads contains nothing to run."""
+    asked = ("release", "morning.csv", "--alpha", "1", "--history", "past.csv", "--set", "privacy.bound=paper")
+    (days / "profile.log").write_text("export A=1\n")
+    wrong = (*asked, "--ledger", "r.db", "-o", "x.csv", "--set", "release.log=profile.log")
+    assert "expected an empty file or lines of JSON" in words_of(refused(*wrong, cwd=days))
+    assert (days / "profile.log").read_text() == "export A=1\n"
+    assert not (days / "r.db").exists() and not (days / "x.csv").exists()
+    ledger = "$(touch ran)`touch ran`.db"
+    run(days, *asked, "--ledger", ledger, "-o", "x.csv", "--set", "release.log=l.jsonl")
+    (line,) = (days / "l.jsonl").read_text().splitlines()
+    assert json.loads(line)["ledger"] == ledger and json.loads(line)["ended"] == "done"
+    subprocess.run(["bash", "-c", ". ./l.jsonl"], cwd=days, check=False, capture_output=True)
+    assert not (days / "ran").exists()
+
+
 @pytest.mark.long
 def test_a_plan_is_renewed(days):
     """Each epoch satisfies alpha; every command about the release reports the leakage of all epochs together."""

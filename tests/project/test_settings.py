@@ -78,10 +78,10 @@ def test_a_release_of_a_project_continues_its_ledger(tmp_path):
 def test_release_writes_smoothed_counts_and_synthetic_traces(tmp_path):
     rows = [f"u{u},{t},{s}" for u, states in enumerate(("abbaab", "bbaabb", "aabbab")) for t, s in enumerate(states)]
     outputs = 'smoothed = "smoothed.csv"\nsynthetic = "synthetic.csv"'
-    for number, level in enumerate(("ledger", "plan")):
-        file = release_of(rows, tmp_path, f"{outputs}\n{level} = '{tmp_path / level}'")
+    for number, (level, place) in enumerate((("ledger", "r.db"), ("plan", "plan.json"))):
+        file = release_of(rows, tmp_path, f"{outputs}\n{level} = '{tmp_path / place}'")
         if level == "plan":
-            tdp.save_plan(tdp.Project.load(file, ["privacy.horizon=6"]).plan(), tmp_path / "plan")
+            tdp.save_plan(tdp.Project.load(file, ["privacy.horizon=6"]).plan(), tmp_path / place)
         tdp.Project.load(file).release()
         for name in ("smoothed.csv", "synthetic.csv"):
             lines = (tmp_path / name).read_text().splitlines()
@@ -136,15 +136,94 @@ def test_a_release_without_a_level_is_refused(tmp_path):
 
 def test_paths_of_the_file_are_relative_to_its_folder_and_those_of_a_command_to_the_working_directory(tmp_path):
     (tmp_path / "inner").mkdir()
-    text = '[traces]\npath = "t.csv"\n[release]\nledger = "r.db"\noutput = "/absolute.csv"\n'
+    text = '[traces]\npath = "t.csv"\n[release]\nledger = "r.db"\nplan = "/absolute.json"\n'
     file = written(tmp_path / "inner", text)
     found = read_settings(file, ["history.path=past.csv"])
     assert found.traces.path == tmp_path / "inner" / "t.csv"
     assert found.release.ledger == str(tmp_path / "inner" / "r.db")
-    assert str(found.release.output) == "/absolute.csv"
+    assert str(found.release.plan) == "/absolute.json"
     assert str(found.history.path) == "past.csv"
     url = "postgresql://host/database"
     assert read_settings(written(tmp_path, f'[release]\nledger = "{url}"\n')).release.ledger == url
+
+
+WRITTEN = {
+    "release.ledger": "x.db",
+    "release.output": "x.csv",
+    "release.smoothed": "x.parquet",
+    "release.synthetic": "x.csv",
+    "release.log": "x.jsonl",
+    "report.output": "x.html",
+    "learn.output": "x.json",
+    "learn.ledger": "x.sqlite",
+}
+
+
+@pytest.mark.parametrize("key", WRITTEN)
+def test_a_project_file_chooses_no_file_outside_of_its_folder_and_no_ending(tmp_path, key, monkeypatch):
+    inner, name = tmp_path / "inner", WRITTEN[key]
+    (inner / "below").mkdir(parents=True)
+    (inner / "out").symlink_to(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    section, _, field = key.partition(".")
+
+    def found(place, *assignments):
+        file = written(inner, f"[{section}]\n{field} = '{place}'\n")
+        return str(getattr(getattr(read_settings(file, assignments), section), field))
+
+    assert found(f"below/{name}") == str(inner / "below" / name)
+    assert found(inner / name) == str(inner / name)
+    for place in (
+        f"../{name}",
+        str(tmp_path / name),
+        f"out/{name}",
+        f"below/../../{name}",
+        ".bashrc",
+        "below/x.sh",
+        "x",
+    ):
+        with pytest.raises(
+            tdp.InputError, match=rf"line 2: expected {key} to be a file ending in .* on the command line"
+        ):
+            found(place)
+        assert found(place, f"{key}=elsewhere") == "elsewhere"
+    if key != "release.ledger":
+        (tmp_path / "postgresql:").mkdir()
+        assert found(f"postgresql://{name}") == str(inner / f"postgresql:/{name}")
+        with pytest.raises(tdp.InputError, match=key):
+            found(f"postgresql://../../{name}")
+
+
+def test_every_path_of_the_project_file_is_known_to_be_read_or_written():
+    """A key that is added must be looked at: a file that is written is listed above."""
+    sections = json.loads(json_schema())["$defs"]
+    found = {
+        f"{section}.{key}"
+        for section, name in (
+            ("release", "ReleaseSettings"), ("report", "ReportSettings"), ("learn", "LearningSettings"),
+            ("study", "StudySettings"), ("privacy", "PrivacySettings"), ("plan", "PlanSettings"),
+        )
+        for key, field in sections[name]["properties"].items()
+        if '"path"' in json.dumps(field)
+    }  # fmt: skip
+    assert found == {*WRITTEN, "release.plan", "report.released"}
+
+
+def test_a_condition_on_rows_neither_writes_nor_reads_other_files(tmp_path):
+    table, other = tmp_path / "t.csv", tmp_path / "other.csv"
+    table.write_text("user,time,state\na,1,x\na,2,y\n")
+    other.write_text("user\na\n")
+    for where in (
+        f"1=1); COPY (SELECT 'touch x') TO '{tmp_path / 'rc'}' (HEADER false); SELECT * FROM (SELECT 1 WHERE (1=1",
+        f"1=1); COPY (SELECT 'touch x') TO '{table}' (HEADER false); SELECT * FROM (SELECT 1 WHERE (1=1",
+        f"1=1) UNION ALL SELECT user, user, user, 1 FROM read_csv('{other}') WHERE (1=1",
+        f'"user" IN (SELECT "user" FROM read_csv(\'{other}\'))',
+        f"(SELECT count(*) FROM read_text('{other}')) > 0",
+    ):
+        with pytest.raises(tdp.InputError, match="expected where to be an SQL condition"):
+            tdp.read_traces(table, where=where)
+        assert not (tmp_path / "rc").exists() and table.read_text().startswith("user,time")
+    assert tdp.read_traces(table, where="\"state\" IN ('x', 'y')").n_users == 1
 
 
 def test_history_inherits_settings_of_the_traces_except_rows_and_format(tmp_path):

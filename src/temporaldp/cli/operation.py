@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import stat
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +15,7 @@ from typing import Any
 from temporaldp import ContinualRelease, Ledger, TemporaldpError
 from temporaldp.correlation import Traces
 from temporaldp.correlation.moments import steps_between
+from temporaldp.documents import json_line
 from temporaldp.errors import OutputError
 from temporaldp.files.spilled import remove_folder, temporary_folder
 from temporaldp.release.database import database_of, file_of
@@ -159,30 +160,43 @@ def logged(file: Path | None) -> Iterator[dict[str, Any]]:
     """Append a line about the block to a file: the entries that the block sets, its duration, and its outcome.
 
     Of an error the line contains only the class: its message may contain protected data.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written, or is no log: nothing was done.
     """
     line: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
     begun = time.monotonic()
+    _append(file, "")
     try:
         yield line
     except TemporaldpError as error:
-        _append(file, line | {"ended": type(error).__name__, "seconds": round(time.monotonic() - begun, 3)})
+        line |= {"ended": type(error).__name__, "seconds": round(time.monotonic() - begun, 3)}
+        _append(file, json_line(line) + "\n")
         raise
-    _append(file, line | {"ended": "done", "seconds": round(time.monotonic() - begun, 3)})
+    line |= {"ended": "done", "seconds": round(time.monotonic() - begun, 3)}
+    _append(file, json_line(line) + "\n")
 
 
-def _append(file: Path | None, line: dict[str, Any]) -> None:
+def _append(file: Path | None, text: str) -> None:
+    """Append to a log, which is empty or begins with an object of JSON."""
     if file is None:
         return
     try:
-        with open(file, "a", encoding="utf-8", opener=_unlinked) as log:
-            log.write(json.dumps(line, allow_nan=False) + "\n")
+        with open(file, "a", encoding="utf-8", opener=_log_only) as log:
+            log.write(text)
     except OSError as error:
         raise OutputError(f"cannot write the log {file}: {error.strerror or error}") from None
 
 
-def _unlinked(path: str, flags: int) -> int:
-    """Open a file; not what a symbolic link leads to."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+def _log_only(path: str, flags: int) -> int:
+    """Open a log; not what a symbolic link leads to, and no file of another kind, such as one that a shell runs."""
+    handle = os.open(path, flags & ~os.O_WRONLY | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    if stat.S_ISREG(os.fstat(handle).st_mode) and os.read(handle, 1) in {b"", b"{"}:
+        return handle
+    os.close(handle)
+    raise OSError("expected an empty file or lines of JSON there, found something else; name another file")
 
 
 def gap_before(data: Traces, stream: ContinualRelease[Any, Any]) -> str | None:

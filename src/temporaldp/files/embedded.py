@@ -41,6 +41,11 @@ FILE_BITS = 40
 CUT = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "VARCHAR")
 """Types of columns whose least and largest entries in each row group are looked at."""
 
+CONDITION = (
+    "SELECT t ->> '$.error_message', contains(t, '\"class\":\"SUBQUERY\"') FROM (SELECT json_serialize_sql(?) AS t)"
+)
+"""Query: why an expression cannot be parsed, and whether it has a subquery."""
+
 
 class Embedded:
     """One connection to an in-memory DuckDB with a folder to spill to.
@@ -156,19 +161,23 @@ class Embedded:
         )
 
     def _chosen(self, names: Sequence[str], row: str, files: str, where: str | None) -> Any:
-        """The columns of files as c0, c1, ... and row, of the rows for which a condition holds."""
+        """The columns of files as c0, c1, ... and row, of the rows for which a condition holds.
+
+        The condition may come from a project file of others: an expression without a subquery reads and writes no files.
+        """
         columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(names))
         query = f"SELECT {columns}, {row} AS row FROM {files}"
         if where is None:
             return self.run(lambda: self._connection.sql(query))
         self._has_condition = True
         try:
-            return self._connection.sql(f"{query} WHERE ({where})")
+            ((problem, is_nested),) = self._connection.execute(CONDITION, [f"SELECT {where}"]).fetchall()
+            if problem is None and not is_nested:
+                return self._connection.sql(f"{query} WHERE ({where})")
+            problem = problem or "it has a subquery"
         except duckdb.Error as error:
-            raise InputError(
-                f"expected where to be an SQL condition on the columns, such as zone <> 'depot': "
-                f"{str(error).splitlines()[0]}"
-            ) from None
+            problem = str(error).splitlines()[0]
+        raise InputError(f"expected where to be an SQL condition on the columns, such as zone <> 'depot': {problem}")
 
     def _table(self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], place: Callable[[int], str]) -> Table:
         rows = Rows(relation, True, kind="file", place=place, run=self.run)

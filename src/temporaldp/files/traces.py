@@ -96,8 +96,8 @@ def read_traces(
     timezone : str, optional
         With `every`: time zone of days, and of times without an offset, such as "Europe/Amsterdam".
     where : str, optional
-        SQL condition (DuckDB's dialect) on the rows of a CSV or Parquet file, such as ``"zone <> 'depot'"``. The columns of a
-        CSV file are text. Filter a data frame or a relation before it is passed.
+        SQL condition (DuckDB's dialect) on the rows of a CSV or Parquet file, such as ``"zone <> 'depot'"``, without a
+        subquery. The columns of a CSV file are text. Filter a data frame or a relation before it is passed.
     memory : str
         Limit of DuckDB's memory for files, such as "4GiB"; the rest is spilled to temporary files.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast, get_args
 
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from temporaldp.errors import InputError, MissingFileError
-from temporaldp.project.settings import Place, Section, Settings
+from temporaldp.project.settings import Section, Settings, Written
 
 DEFAULT_FILE = Path("temporaldp.toml")
 
@@ -41,7 +42,7 @@ def read_settings(
         The named file does not exist.
     InputError
         The file is not TOML, a key is unknown, or a value is not accepted; the message names the key, the line, the value and
-        what is accepted.
+        what is accepted. It names a file to write outside of its folder.
     """
     text, name, document = "", "", Document()
     if file is not None or DEFAULT_FILE.exists():
@@ -67,6 +68,7 @@ def read_settings(
         of_options = (option for key, (option, _) in given.items() if f"{key}.".startswith(f"{wrong}."))
         return next(of_options, None) or _location(name, text, wrong)
 
+    _require_own_files(document, given, Path(name).parent, where)
     try:
         return Settings.model_validate(document)
     except ValidationError as error:
@@ -108,17 +110,43 @@ def _fields(section: str) -> dict[str, FieldInfo]:
     return {} if known is None else cast(type[Section], known.annotation).model_fields
 
 
-def _is_path(field: FieldInfo) -> bool:
-    accepted = (field.annotation, *get_args(field.annotation))
-    return Path in accepted or Place in accepted
+def _written(field: FieldInfo) -> Written | None:
+    """The mark of a file that a command writes; None for another key."""
+    marks = (mark for accepted in get_args(field.annotation) for mark in getattr(accepted, "__metadata__", ()))
+    return next((mark for mark in marks if isinstance(mark, Written)), None)
+
+
+def _is_url(section: str, key: str, value: str) -> bool:
+    """Whether this is the URL of a database, which only a release's ledger may be."""
+    return (section, key) == ("release", "ledger") and "://" in value
 
 
 def _resolve_paths(document: Document, folder: Path) -> None:
     for section, keys in document.items():
-        known = _fields(section)
-        for key, value in keys.items():
-            if isinstance(value, str) and "://" not in value and key in known and _is_path(known[key]):
+        for key, field in _fields(section).items():
+            value, written = keys.get(key), _written(field)
+            is_path = written is not None or Path in get_args(field.annotation)
+            if isinstance(value, str) and is_path and not _is_url(section, key, value):
                 keys[key] = str(folder / value)
+
+
+def _require_own_files(document: Document, given: Collection[str], folder: Path, where: Callable[[str], str]) -> None:
+    """Refuse files to write outside of the project's folder, or with other endings, unless a command line gives them.
+
+    A project file may come from others, and must not choose what is overwritten, or what a shell reads when it starts.
+    """
+    for section, keys in document.items():
+        for key, field in _fields(section).items():
+            value, written, name = keys.get(key), _written(field), f"{section}.{key}"
+            if not isinstance(value, str) or written is None or name in given or _is_url(section, key, value):
+                continue
+            inside = Path(os.path.realpath(value)).is_relative_to(os.path.realpath(folder))
+            if not inside or Path(value).suffix.lower() not in written.suffixes:
+                raise InputError(
+                    f"{where(name)}: expected {name} to be a file ending in {' or '.join(written.suffixes)} in the folder of "
+                    f"the project file or below it, got {value!r}; another place is given on the command line "
+                    f"(--set {name}=FILE)"
+                )
 
 
 def _location(name: str, text: str, key: str) -> str:

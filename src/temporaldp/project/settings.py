@@ -6,6 +6,7 @@ the error messages are made from them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeAlias
@@ -61,8 +62,17 @@ Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_list)]
 Numbers: TypeAlias = Annotated[tuple[Positive, ...], BeforeValidator(_list)]
 Range: TypeAlias = Annotated[tuple[Number, Number], BeforeValidator(_range)]
 NumbersByName: TypeAlias = Annotated[dict[str, Positive], BeforeValidator(_by_name)]
-Place: TypeAlias = Annotated[str, Field(json_schema_extra={"format": "path"})]
-"""A file, or a URL of a database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Mark of the keys of files that commands write: the endings that a project file may give their names."""
+
+    suffixes: tuple[str, ...]
+
+
+LEDGER_FILE = Written((".db", ".sqlite", ".sqlite3"))
+TABLE_FILE = Written((".parquet", ".csv"))
 
 
 class Section(BaseModel):
@@ -99,7 +109,9 @@ class TableSettings(Section):
         None, description="State at a step without an event (with every): the last one, or absent."
     )
     timezone: str | None = Field(None, description="Clock of the grid (with every), such as Europe/Amsterdam.")
-    where: str | None = Field(None, description="SQL condition on the rows that are read, such as zone <> 'depot'.")
+    where: str | None = Field(
+        None, description="SQL condition on the rows that are read, such as zone <> 'depot'; no subqueries."
+    )
     memory: str = Field("1GiB", description="Memory for reading; more is spilled to temporary files.")
 
 
@@ -249,13 +261,19 @@ class ReleaseSettings(Section):
     """Settings of a release and its ledger."""
 
     plan: Path | None = Field(None, description="Plan file (from `temporaldp plan`), in place of alpha.")
-    ledger: Place | None = Field(None, description="SQLite file or postgresql:// URL that stores every step.")
-    output: Path | None = Field(None, description="Published counts (.parquet or .csv).")
+    ledger: Annotated[str, Field(json_schema_extra={"format": "path"}), LEDGER_FILE] | None = Field(
+        None, description="SQLite file or postgresql:// URL that stores every step."
+    )
+    output: Annotated[Path, TABLE_FILE] | None = Field(None, description="Published counts (.parquet or .csv).")
     consistent: bool = Field(False, description="Make counts non-negative, with the public total.")
     population: Count | None = Field(None, description="Public number of users; by default that of the traces.")
-    smoothed: Path | None = Field(None, description="Counts smoothed by a public correlation, with 95 % intervals.")
+    smoothed: Annotated[Path, TABLE_FILE] | None = Field(
+        None, description="Counts smoothed by a public correlation, with 95 % intervals."
+    )
     same_start: bool = Field(False, description="The release begins as the history does (a night, a course).")
-    synthetic: Path | None = Field(None, description="Synthetic traces drawn from the smoothed counts (.csv).")
+    synthetic: Annotated[Path, Written((".csv",))] | None = Field(
+        None, description="Synthetic traces drawn from the smoothed counts (.csv)."
+    )
     table: str | None = Field(None, description="Table of a shared account (`temporaldp ledger share`) to publish.")
     shares: NumbersByName | None = Field(
         None, description="Share of a step for each table of an account (`ledger share`): sleep=0.6,places=0.4."
@@ -268,13 +286,15 @@ class ReleaseSettings(Section):
         REACHED,
         description="Share of people who must have reached the last step: rows with wrong dates stop the run. 0: accept all.",
     )
-    log: Path | None = Field(None, description="File to which each run appends one line of JSON.")
+    log: Annotated[Path, Written((".jsonl", ".log"))] | None = Field(
+        None, description="File to which each run appends one line of JSON (.jsonl or .log)."
+    )
 
 
 class ReportSettings(Section):
     """Settings of the written report."""
 
-    output: Path | None = Field(None, description="Where to write the page (.html).")
+    output: Annotated[Path, Written((".html",))] | None = Field(None, description="Where to write the page (.html).")
     title: str = Field("Temporal privacy leakage report", description="Heading of the page.")
     step: str | None = Field(None, description="Length of a step for figures, such as 5 min, where times are numbers.")
     released: Path | None = Field(None, description="Released histograms to show.")
@@ -286,8 +306,12 @@ class LearningSettings(Section):
     """Estimation of a correlation with differential privacy."""
 
     epsilon: Positive | None = Field(None, description="Epsilon for all states of a user together, in nats.")
-    output: Path | None = Field(None, description="Where to write the correlation (.json).")
-    ledger: Path | None = Field(None, description="Ledger of this spend: a stored result is never drawn again.")
+    output: Annotated[Path, Written((".json",))] | None = Field(
+        None, description="Where to write the correlation (.json)."
+    )
+    ledger: Annotated[Path, LEDGER_FILE] | None = Field(
+        None, description="Ledger of this spend: a stored result is never drawn again."
+    )
     contributed: Count | None = Field(None, description="Largest number of transitions of each user, drawn at random.")
     confidence: Share = Field(0.95, description="Probability that all entries lie within their intervals.")
 

@@ -8,7 +8,6 @@ The log and the metrics never contain a body, a token, a label of a step or a me
 
 from __future__ import annotations
 
-import json
 import time
 import traceback
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from temporaldp.documents import json_line
 from temporaldp.serve.failures import CLOSE, answer
 
 LARGEST_HEAD = 32 << 10
@@ -144,4 +144,4 @@ class Observed:
 
 def log_line(log: TextIO, **fields: Any) -> None:
     """Write a line of JSON with the time."""
-    print(json.dumps({"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}), file=log, flush=True)
+    print(json_line({"when": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}), file=log, flush=True)
