@@ -75,12 +75,12 @@ def test_a_service_from_the_shell(tmp_path):
 
 def require_revocable(address, store, release):
     """A token that the shell makes, shows without its secret, and takes back while the server runs."""
-    token = made_token(store, "--role", "spend", "--release", release, "--days", "7")
+    token = made_token(store, "--role", "publish", "--release", release, "--days", "7")
     with Client(address, token) as client:
         assert client.spend(release)["step"] == 0
         listed = json.loads(temporaldp("token", "list", "--store", store, "--json").stdout)["tokens"]
         told = [(one["role"], one["release"], one["note"]) for one in listed]
-        assert told == [("own", None, "operator"), ("spend", release, "")]
+        assert told == [("own", None, "operator"), ("publish", release, "")]
         assert temporaldp("token", "revoke", listed[1]["token"], "--store", store).returncode == 0
         shown = temporaldp("token", "list", "--store", store).stdout
         assert "revoked" in shown and token.split("_", 2)[2] not in shown

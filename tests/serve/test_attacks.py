@@ -211,11 +211,49 @@ def test_invalid_tokens_are_refused(ask, release, token):
     )
 
 
+def test_a_reader_takes_no_step(ask, own, store):
+    """Steps of nearly no budget would use up a horizon, and a step that was taken is closed to the publisher."""
+    made = ask.post("/v1/releases", DEFINITION | {"horizon": 3, "step": "12 months"}, token=own).json["release"]
+    reader, publisher = (token_for(store, made, role) for role in (Role.READ, Role.PUBLISH))
+    for k in range(3):
+        for act, body in (("spend", {}), ("publish", {"counts": [1, 2, 3]})):
+            body |= {"epsilon": 1e-9, "time": f"{2020 + k}-01-01"}
+            require_refused(ask.post(f"/v1/releases/{made}/{act}", body, token=reader, key=f"{k}"), 403)
+    body = {"counts": [1, 2, 3], "epsilon": 0.1, "time": "2020-01-01"}
+    assert ask.post(f"/v1/releases/{made}/publish", body, token=publisher, key="0").json["step"] == 0
+    assert [role.value for role in Role] == ["read", "publish", "own"]
+
+
+UNREAD = b"[" * 500_000
+"""No JSON, which is found only by reading it."""
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/releases", "/v1/releases/{}/check", "/v1/releases/{}/spend", "/v1/releases/{}/publish"]
+)
+def test_the_token_is_checked_before_the_body(ask, own, store, release, path):
+    """A client without the permission gets the same answer to any body, which is not read."""
+    other = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
+    strangers = [(None, 401), ("x", 401), (f"tdp_{'0' * 16}_{'A' * 43}", 401), (token_for(store, other), 403)]
+    readers = [(token_for(store, release, Role.READ), 403)] * (not path.endswith("check"))
+    for token, status in strangers + readers:
+        for body in (UNREAD, b" " * (3 << 19), json.dumps({"counts": ["a"] * 90_000}).encode()):
+            require_refused(ask("POST", path.format(release), body=body, token=token, key="k"), status)
+    require_refused(ask("POST", path.format(release), body=UNREAD, token=own, key="k"), 400)
+
+
+def test_a_body_of_many_errors_gets_a_few(ask, own, release):
+    counts = {"counts": ["a"] * 90_000}
+    answer = ask.post(f"/v1/releases/{release}/publish", counts, token=own, key="k")
+    require_refused(answer, 422)
+    assert len(answer.json["errors"]) == 1 and "counts/0" in answer.json["errors"][0]["where"]
+
+
 def test_wrong_foreign_and_revoked_tokens_are_refused(ask, own, store, release):
     path = f"/v1/releases/{release}/spend"
     other = ask.post("/v1/releases", DEFINITION, token=own).json["release"]
     require_refused(ask.post(path, {}, token=token_for(store, other), key="k"), 403)
-    token = token_for(store, release, Role.SPEND)
+    token = token_for(store, release, Role.PUBLISH)
     require_refused(ask.post(path, {}, token=token[:-1] + ("A" if token[-1] != "A" else "B"), key="k"), 401)
     database = database_at(store)
     Tokens(database).revoke(token.split("_")[1])
@@ -296,29 +334,29 @@ def test_database_contains_no_digest_of_counts(ask, own, store):
         ("5", None, "2026-01-01"),
     ],
 )
-def test_spender_cannot_end_a_release_by_a_time_far_ahead(ask, own, store, step, first, far):
+def test_publisher_cannot_end_a_release_by_a_time_far_ahead(ask, own, store, step, first, far):
     made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
-    spender = token_for(store, made, Role.SPEND)
+    publisher = token_for(store, made, Role.PUBLISH)
     path = f"/v1/releases/{made}/spend"
     if first is not None:
-        assert ask.post(path, {"time": first}, token=spender, key="first").status == 200
-    refused = ask.post(path, {"time": far}, token=spender, key="far")
+        assert ask.post(path, {"time": first}, token=publisher, key="first").status == 200
+    refused = ask.post(path, {"time": far}, token=publisher, key="far")
     require_refused(refused, 422)
     assert "ahead" in refused.json["detail"]
-    require_refused(ask.post(path, {"time": far, "ahead": True}, token=spender, key="far"), 403)
+    require_refused(ask.post(path, {"time": far, "ahead": True}, token=publisher, key="far"), 403)
     require_refused(ask.post(path, {"time": far}, token=own, key="far"), 422)
     assert ask.post(path, {"time": far, "ahead": True}, token=own, key="far").status == 200
 
 
 @pytest.mark.parametrize("step", [None, "86400 seconds"])
-def test_spender_cannot_advance_beyond_the_clock_in_small_steps(ask, own, store, step):
+def test_publisher_cannot_advance_beyond_the_clock_in_small_steps(ask, own, store, step):
     made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
-    spender, today = token_for(store, made, Role.SPEND), datetime.now(UTC).date()
+    publisher, today = token_for(store, made, Role.PUBLISH), datetime.now(UTC).date()
     answers = [
         ask.post(
             f"/v1/releases/{made}/spend",
             {"time": (today + timedelta(days=days)).isoformat(), "epsilon": 1e-9},
-            token=spender,
+            token=publisher,
             key=f"{days}",
         )
         for days in range(5)
@@ -340,13 +378,13 @@ def test_spender_cannot_advance_beyond_the_clock_in_small_steps(ask, own, store,
         (None, ["s1", "S 2", "s3"]),
     ],
 )
-def test_spender_may_take_steps_up_to_the_clock(ask, own, store, step, times):
+def test_publisher_may_take_steps_up_to_the_clock(ask, own, store, step, times):
     made = ask.post("/v1/releases", DEFINITION | {"step": step}, token=own).json["release"]
-    spender = token_for(store, made, Role.SPEND)
+    publisher = token_for(store, made, Role.PUBLISH)
     now = datetime.now(UTC)
     known = {"today": now.date().isoformat(), "now": now.isoformat()}
     for k, label in enumerate(times):
-        answer = ask.post(f"/v1/releases/{made}/spend", {"time": known.get(label, label)}, token=spender, key=f"{k}")
+        answer = ask.post(f"/v1/releases/{made}/spend", {"time": known.get(label, label)}, token=publisher, key=f"{k}")
         assert answer.status == 200, answer.text
 
 

@@ -418,6 +418,7 @@ def test_page_of_a_service_requires_a_token(tmp_path):
         ):
             answers = [ask.get(path, **shown) for path in PAGES]
             answers.append(ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.2}, **shown))
+            answers.append(ask("POST", "/v1/view/leakage", body=b"[" * 500_000, **shown))  # no JSON, if it were read
             assert {answer.status for answer in answers} == {401}
             assert all(answer.headers["www-authenticate"].startswith("Basic") for answer in answers)
         shown = {"Authorization": basic(token)}

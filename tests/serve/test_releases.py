@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
 
 import pytest
@@ -15,6 +17,7 @@ from level import worst_leakage
 from serve_places import place_of, token_for
 from served import served
 from temporaldp import Adversary, Ledger, TemporalAccountant, TransitionMatrix, plan_budget
+from temporaldp.release.guards import AccountantGuard
 from temporaldp.release.step import StepRequest
 from temporaldp.serve import service as service_module
 from temporaldp.serve.tokens import Role
@@ -303,20 +306,59 @@ def test_a_release_of_some_steps_or_unknown_matrices_or_the_papers_bound(service
         assert service.get(release).json["n_steps"] == 1
 
 
-ACTS = {"read": ("GET", "", None), "spend": ("POST", "/spend", {}), "publish": ("POST", "/publish", {"counts": [1, 2]})}
+ACTS = [
+    ("read", "GET", "", None),
+    ("read", "POST", "/check", {}),
+    ("publish", "POST", "/spend", {}),
+    ("publish", "POST", "/publish", {"counts": [1, 2]}),
+]
 
 
-@pytest.mark.parametrize("role", ["read", "spend", "publish"])
+@pytest.mark.parametrize("role", ["read", "publish"])
 def test_token_allows_its_role_only(service, role):
     release, other = service.create(), service.create()
     token = token_for(service.store, release, Role(role))
-    for act, (method, path, body) in ACTS.items():
-        allowed = list(ACTS).index(act) <= list(ACTS).index(role)
-        found = service.ask(method, f"/v1/releases/{release}{path}", body, token=token, key=f"{role}-{act}")
-        assert found.status == (200 if allowed else 403)
+    for needed, method, path, body in ACTS:
+        found = service.ask(method, f"/v1/releases/{release}{path}", body, token=token, key=f"{role}{path}")
+        assert found.status == (200 if needed in {"read", role} else 403)
         assert service.ask(method, f"/v1/releases/{other}{path}", body, token=token, key="k").status == 403
     assert service.ask.post("/v1/releases", DEFINITION, token=token).status == 403
     assert service.steps(other) == []
+
+
+def test_questions_about_a_release_delay_no_step(service, monkeypatch):
+    """One question of a release is answered at a time, and not in the threads of steps; too many are refused."""
+    asked, other = service.create(), service.create()
+    reader = token_for(service.store, asked, Role.READ)
+    computing, done, together = threading.Event(), threading.Event(), []
+
+    def slow(guard, *arguments, **options):
+        together.append(1)
+        computing.set()
+        assert done.wait(60)
+        return plain(guard, *arguments, **options)
+
+    plain = AccountantGuard.measurement
+    monkeypatch.setattr(AccountantGuard, "measurement", slow)  # asked where a budget exceeds the reserve
+
+    def check(_):
+        return service.ask.post(f"/v1/releases/{asked}/check", {"epsilon": 0.3}, token=reader).status
+
+    with ThreadPoolExecutor(80) as clients:
+        answers = [clients.submit(check, k) for k in range(80)]
+        try:
+            assert computing.wait(60)
+            refused = next(as_completed(answers))
+            assert refused.result() == 429
+            for k in range(3):
+                for release in (asked, other):
+                    assert service.post(release, "publish", {"counts": [1, 2]}, key=f"{k}").status == 200
+            assert len(together) == 1
+        finally:
+            done.set()
+        statuses = Counter(answer.result() for answer in answers)
+    assert set(statuses) == {200, 429} and statuses[200] >= 32
+    assert service.get(asked).json["n_steps"] == 3
 
 
 def test_counts_states_tokens_and_noise_are_not_logged(service, capsys):

@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from fastapi import Depends, FastAPI
+from fastapi import FastAPI
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from temporaldp.serve import operation, releases
-from temporaldp.serve.access import require_page_token
 from temporaldp.serve.failures import HANDLERS
 from temporaldp.serve.observed import Metrics, Observed
 from temporaldp.serve.page.router import router as page_router
@@ -68,7 +67,7 @@ def create_app(
     if service is not None:
         app.include_router(releases.router)
     if page or service is None:
-        app.include_router(page_router, dependencies=[] if service is None else [Depends(require_page_token)])
+        app.include_router(page_router)
     names = [f"[{host}]" if ":" in host else host for host in hosts]
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)
     app.add_middleware(Observed, metrics=app.state.metrics, log=sys.stderr if log else None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator, Callable
+from contextlib import suppress
 from typing import Any
 
 from fastapi import HTTPException, Request, Response
@@ -58,6 +59,13 @@ class BoundedRequest(Request):
         except ClientDisconnect:
             raise HTTPException(400, "expected the whole body") from None
 
+    async def discard(self) -> None:
+        """Receive the body without keeping it, so that a client that sends it all before it looks for the answer gets one."""
+        with suppress(TimeoutError, ClientDisconnect):
+            async with asyncio.timeout(self.app.state.patience):
+                async for _ in super().stream():
+                    pass
+
     async def json(self) -> Any:
         """Return the document; 400 if it is not JSON, or has a name twice; models refuse NaN and infinity."""
         try:
@@ -67,7 +75,10 @@ class BoundedRequest(Request):
 
 
 class BoundedRoute(APIRoute):
-    """A route whose requests are bounded."""
+    """A route whose requests are bounded, and whose bodies are read and validated only for those who may send them."""
+
+    async def admit(self, request: Request) -> None:
+        """Refuse a request by its head."""
 
     def get_route_handler(self) -> Callable[[Request], Any]:
         """Return the handler of a route, which counts the bytes of a body until the request is answered."""
@@ -75,6 +86,11 @@ class BoundedRoute(APIRoute):
 
         async def bounded(request: Request) -> Response:
             whole = BoundedRequest(request.scope, request.receive)
+            try:
+                await self.admit(request)
+            except HTTPException:
+                await whole.discard()
+                raise
             try:
                 return await handler(whole)
             finally:

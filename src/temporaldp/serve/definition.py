@@ -22,8 +22,8 @@ MOST_STATES = 64
 Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: printable(text, "text"))]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Rows = Annotated[
-    list[Annotated[list[Probability], Field(min_length=2, max_length=MOST_STATES)]],
-    Field(min_length=2, max_length=MOST_STATES),
+    list[Annotated[list[Probability], Field(min_length=2, max_length=MOST_STATES, fail_fast=True)]],
+    Field(min_length=2, max_length=MOST_STATES, fail_fast=True),
 ]
 FewRows = Annotated[Rows, Field(max_length=4)]  # bounds take much longer to count with
 

@@ -44,7 +44,7 @@ class Spend(Question):
 class Publish(Spend):
     """Counts to which the service adds noise."""
 
-    counts: Annotated[list[Count], Field(min_length=1, max_length=100_000)] = Field(
+    counts: Annotated[list[Count], Field(min_length=1, max_length=100_000, fail_fast=True)] = Field(
         description="People by state, each person in one of them."
     )
 

@@ -25,7 +25,7 @@ async def ready(request: Request) -> dict[str, str]:
     """Report that the database answers."""
     service = request.app.state.service
     if service is not None:
-        await service.run(lambda: require_answer(service.database))
+        await service.run(lambda: require_answer(service.database), service.quick)
     return {"status": "ready"}
 
 

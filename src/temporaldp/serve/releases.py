@@ -5,13 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
 from temporaldp.correlation.moments import label_of
 from temporaldp.errors import LateDataError, LeakageBudgetError, SpentError
 from temporaldp.release.step import StepRequest
-from temporaldp.serve.access import Asking, asking
-from temporaldp.serve.bodies import BoundedRoute
+from temporaldp.serve.access import Asking, TokenOf, TokenRoute
 from temporaldp.serve.definition import Definition
 from temporaldp.serve.failures import refusals
 from temporaldp.serve.messages import (
@@ -28,9 +27,11 @@ from temporaldp.serve.messages import (
 )
 from temporaldp.serve.tokens import Role
 
-router = APIRouter(prefix="/v1/releases", tags=["releases"], route_class=BoundedRoute, responses=refusals())
+router = APIRouter(prefix="/v1/releases", tags=["releases"], route_class=TokenRoute, responses=refusals())
 
-Caller = Annotated[Asking, Depends(asking)]
+Reader = Annotated[Asking, Depends(TokenOf(Role.READ))]
+Publisher = Annotated[Asking, Depends(TokenOf(Role.PUBLISH))]
+Owner = Annotated[Asking, Depends(TokenOf(Role.OWN))]
 Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Of the release.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
 KEY = Header(
@@ -41,86 +42,99 @@ KEY = Header(
 
 
 @router.post("", status_code=201)
-async def create(caller: Caller, definition: Definition, key: Annotated[str | None, KEY] = None) -> Created:
+async def create(caller: Owner, definition: Definition, key: Annotated[str | None, KEY] = None) -> Created:
     """Create a release; requires a token that owns all releases."""
     owned = caller.owned(key or secrets.token_hex(16))
-    return await caller.run(Role.OWN, lambda service: service.create(definition, owned), is_long=True)
+    return await caller.run(lambda service: service.create(definition, owned), caller.service.creations)
 
 
 @router.get("")
 async def known(
-    caller: Caller,
+    caller: Reader,
     after: Annotated[
         str, Query(pattern="^[0-9a-f]{0,32}$", description="The last identifier of the page before.")
     ] = "",
     limit: Limit = 100,
 ) -> Releases:
     """List the releases of the service; requires a token that may read all releases."""
-    return await caller.run(Role.READ, lambda service: Releases(releases=service.known(after, limit)))
+    return await caller.run(lambda service: Releases(releases=service.known(after, limit)), caller.service.quick)
 
 
 @router.get("/{release}")
 async def read(
-    caller: Caller,
+    caller: Reader,
     release: Identifier,
     leakage: Annotated[
         bool, Query(description="Also compute the leakage so far; each new step takes milliseconds.")
     ] = False,
 ) -> State:
     """Return the definition of a release, the sum of the budgets spent, and the largest budget of the next step, in nats."""
-    return await caller.of(release, Role.READ, lambda found: found.state(leakage=leakage), is_long=True)
+    return await caller.ask(release, lambda found: found.state(leakage=leakage))
 
 
 @router.get("/{release}/steps")
 async def steps(
-    caller: Caller,
+    caller: Reader,
     release: Identifier,
     start: Annotated[int, Query(ge=0, le=2**31 - 1, description="The first step.")] = 0,
     limit: Limit = 100,
 ) -> Steps:
     """Return the steps of a release, with their outputs."""
-    return await caller.of(release, Role.READ, lambda found: found.steps(start, limit))
+    return await caller.of(release, lambda found: found.steps(start, limit))
 
 
 @router.get("/{release}/verify")
 async def verify(
-    caller: Caller,
+    caller: Reader,
     release: Identifier,
     head: Annotated[
         str | None, Query(pattern="^[0-9a-f]{12,64}$", description="A head that was noted: the chain must contain it.")
     ] = None,
 ) -> Intact:
     """Read every step again and check the chain of hashes from its start; 409 if it is broken."""
-    return await caller.of(release, Role.READ, lambda found: found.verify(head), is_long=True)
+    return await caller.ask(release, lambda found: found.verify(head))
 
 
 @router.post("/{release}/check")
-async def check(caller: Caller, release: Identifier, question: Question) -> Admitted:
+async def check(caller: Reader, release: Identifier, question: Question) -> Admitted:
     """Return the noise of a budget if the next step may spend it; 409 otherwise, with the remaining budget."""
-    return await caller.of(release, Role.READ, lambda found: found.check(question))
+    return await caller.ask(release, lambda found: found.check(question))
 
 
 @router.post("/{release}/spend")
 async def spend(
-    caller: Caller, response: Response, release: Identifier, spent: Spend, key: Annotated[str, KEY]
+    caller: Publisher, request: Request, response: Response, release: Identifier, spent: Spend, key: Annotated[str, KEY]
 ) -> Step:
     """Charge a budget to the next step, for an output that is drawn elsewhere: draw it after the answer, never before."""
-    return await _take(caller, response, release, spent, key, None)
+    return await _take(caller, request, response, release, spent, key, None)
 
 
 @router.post("/{release}/publish")
 async def publish(
-    caller: Caller, response: Response, release: Identifier, published: Publish, key: Annotated[str, KEY]
+    caller: Publisher,
+    request: Request,
+    response: Response,
+    release: Identifier,
+    published: Publish,
+    key: Annotated[str, KEY],
 ) -> Step:
     """Add noise to counts, store them as the next step, and only then return them."""
-    return await _take(caller, response, release, published, key, tuple(published.counts))
+    return await _take(caller, request, response, release, published, key, tuple(published.counts))
 
 
 async def _take(
-    caller: Asking, response: Response, release: str, asked: Spend, key: str, counts: tuple[int, ...] | None
+    caller: Asking,
+    request: Request,
+    response: Response,
+    release: str,
+    asked: Spend,
+    key: str,
+    counts: tuple[int, ...] | None,
 ) -> Step:
-    role = Role.SPEND if counts is None else Role.PUBLISH
-    request = StepRequest(
+    if asked.last or asked.ahead:
+        caller.require(Role.OWN, release)
+    kind = "spend" if counts is None else "publish"
+    taken = StepRequest(
         None if asked.time is None else label_of(asked.time),
         asked.epsilon,
         asked.last,
@@ -128,14 +142,12 @@ async def _take(
         key=caller.owned(key),
         data=counts,
     )
-    steps_taken = caller.request.app.state.metrics.steps
-    with steps_taken.labels(kind=role, became="refused").count_exceptions(
+    steps_taken = request.app.state.metrics.steps
+    with steps_taken.labels(kind=kind, became="refused").count_exceptions(
         (LeakageBudgetError, SpentError, LateDataError)
     ):
-        step, again = await caller.of(
-            release, Role.OWN if asked.last or asked.ahead else role, lambda found: found.take_step(request)
-        )
-    steps_taken.labels(kind=role, became="repeated" if again else "taken").inc()
+        step, again = await caller.of(release, lambda found: found.take_step(taken))
+    steps_taken.labels(kind=kind, became="repeated" if again else "taken").inc()
     if again:
         response.headers["Idempotent-Replayed"] = "true"
     return step

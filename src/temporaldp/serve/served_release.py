@@ -215,9 +215,9 @@ class ServedRelease:
             return (self._repeated(request, row.step), True) if again else (self._shown(row), False)
 
     def check(self, question: messages.Question) -> messages.Admitted:
-        """Return what the next step may spend if it is asked so; errors as for `take_step`."""
-        with self._steps.lock:
-            self._steps.refresh()
+        """Return what the next step may spend if it is asked so; errors as for `take_step`. No step waits for the answer."""
+        self._steps.refresh()
+        with self._guard.counting:
             self._steps.require_more()
             step = len(self.ledger)
             epsilon = self._guard.measurement(self._mechanism, step, question.epsilon, last=question.last).epsilon

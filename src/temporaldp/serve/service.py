@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter, to_thread
 from starlette.exceptions import HTTPException
@@ -29,6 +30,9 @@ from temporaldp.serve.served_release import RepeatedDifferentlyError, ServedRele
 from temporaldp.serve.tokens import Tokens
 
 Result = TypeVar("Result")
+
+MOST_QUESTIONS = 32
+"""About one release that wait for their turn; more are answered with 429."""
 
 
 def database_at(place: str | os.PathLike[str], *, make: bool = True) -> Database:
@@ -89,12 +93,25 @@ class Service:
         self.tokens = Tokens(self.database)
         self.open: OrderedDict[str, ServedRelease] = OrderedDict()
         self._lock = threading.Lock()
-        # Steps wait for the database most of their time. What is long computes, and keeps no step waiting.
-        self._quick, self._long = CapacityLimiter(12), CapacityLimiter(2)
+        # Steps wait for the database most of their time. Questions and creations compute, and keep no step waiting.
+        self.quick, self.creations, self.questions = CapacityLimiter(12), CapacityLimiter(2), CapacityLimiter(2)
+        self._checks = CapacityLimiter(4)  # of tokens, which anybody may send
+        self._turns: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
 
-    async def run(self, act: Callable[[], Result], *, is_long: bool = False) -> Result:
+    async def token(self, given: str) -> Any:
+        """Return the row of a token; `TokenRefusedError` if it gives no access."""
+        return await self.run(lambda: self.tokens.check(given), self._checks)
+
+    async def ask(self, release: str, act: Callable[[], Result]) -> Result:
+        """Return the answer to a question about a release, of which one at a time is answered; errors as for `run`."""
+        turn = self._turns.setdefault(release, CapacityLimiter(1))
+        if turn.statistics().tasks_waiting >= MOST_QUESTIONS:
+            raise BusyError
+        async with turn:
+            return await self.run(act, self.questions)
+
+    async def run(self, act: Callable[[], Result], limiter: CapacityLimiter) -> Result:
         """Return the result of an operation, in a thread that outlives a disconnected client. `BusyError` if too many wait."""
-        limiter = self._long if is_long else self._quick
         if limiter.statistics().tasks_waiting >= 256:
             raise BusyError
         return await to_thread.run_sync(act, limiter=limiter)

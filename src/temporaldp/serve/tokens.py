@@ -29,7 +29,6 @@ class Role(StrEnum):
     """Permission of a token; each role includes those before it."""
 
     READ = "read"
-    SPEND = "spend"
     PUBLISH = "publish"
     OWN = "own"
 

@@ -13,11 +13,22 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import TypeAdapter
 
+from temporaldp.serve.access import require_page_token
 from temporaldp.serve.bodies import BoundedRoute
 from temporaldp.serve.page import assets
 from temporaldp.serve.page.questions import QUESTIONS, ConstantQuestion, LeakageQuestion, correlation_of
 
-router = APIRouter(include_in_schema=False, route_class=BoundedRoute)
+
+class PageRoute(BoundedRoute):
+    """A route of the page, which a service serves to those with a token."""
+
+    async def admit(self, request: Request) -> None:
+        """Answer 401 without a token, where there is a service."""
+        if request.app.state.service is not None:
+            await require_page_token(request)
+
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 
 @router.get("/", response_class=HTMLResponse)
