@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -16,6 +17,9 @@ from temporaldp.serve.service import Service
 from temporaldp.serve.tokens import Role, TokenRefusedError
 
 Result = TypeVar("Result")
+
+IDENTIFIER = "^[0-9a-f]{32}$"
+"""Pattern of the identifiers of releases."""
 
 BEARER = HTTPBearer(auto_error=False, description="A token of `temporaldp token create`.")
 
@@ -38,8 +42,8 @@ async def require_page_token(request: Request) -> None:
 class Asking:
     """A request to the service, with its token."""
 
-    def __init__(self, service: Service, fields: dict[str, Any], token: Any) -> None:
-        self.service, self._fields, self._token = service, fields, token
+    def __init__(self, service: Service, token: Any) -> None:
+        self.service, self._token = service, token
 
     def owned(self, key: str) -> str:
         """Return a key with the name of the token, so that keys of different tokens differ."""
@@ -51,12 +55,10 @@ class Asking:
 
     async def of(self, release: str, act: Callable[[ServedRelease], Result]) -> Result:
         """Return the result of a step of a release, or of what is read from memory; 404 if there is no such release."""
-        self._fields["release"] = release
         return await self.run(lambda service: act(service.find(release)), self.service.quick)
 
     async def ask(self, release: str, act: Callable[[ServedRelease], Result]) -> Result:
         """Return the answer to a question about a release that takes long; 404 if there is no such release."""
-        self._fields["release"] = release
         return await self.service.ask(release, lambda: act(self.service.find(release)))
 
     def require(self, role: Role, release: str | None) -> None:
@@ -87,7 +89,9 @@ class TokenRoute(BoundedRoute):
 
     async def admit(self, request: Request) -> None:
         """Answer 401 without a valid token, 403 if it does not allow what the route does with the release of its path."""
-        given = await BEARER(request)
+        given, release = await BEARER(request), request.path_params.get("release")
+        if release is not None and re.fullmatch(IDENTIFIER, release):
+            request.scope["log_fields"]["release"] = release
         if given is None:
             raise HTTPException(401, "expected a token: Authorization: Bearer tdp_...", CHALLENGE)
         service: Service = request.app.state.service
@@ -95,6 +99,6 @@ class TokenRoute(BoundedRoute):
             token = await service.token(given.credentials)
         except TokenRefusedError as error:
             raise HTTPException(401, str(error), CHALLENGE) from None
-        request.state.asking = Asking(service, request.scope["log_fields"], token)
+        request.state.asking = Asking(service, token)
         (role,) = (one.call.role for one in self.dependant.dependencies if isinstance(one.call, TokenOf))
-        request.state.asking.require(role, request.path_params.get("release"))
+        request.state.asking.require(role, release)

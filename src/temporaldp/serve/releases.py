@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from temporaldp.correlation.moments import label_of
 from temporaldp.errors import LateDataError, LeakageBudgetError, SpentError
 from temporaldp.release.step import StepRequest
-from temporaldp.serve.access import Asking, TokenOf, TokenRoute
+from temporaldp.serve.access import IDENTIFIER, Asking, TokenOf, TokenRoute
 from temporaldp.serve.definition import Definition
 from temporaldp.serve.failures import refusals
 from temporaldp.serve.messages import (
@@ -32,7 +32,7 @@ router = APIRouter(prefix="/v1/releases", tags=["releases"], route_class=TokenRo
 Reader = Annotated[Asking, Depends(TokenOf(Role.READ))]
 Publisher = Annotated[Asking, Depends(TokenOf(Role.PUBLISH))]
 Owner = Annotated[Asking, Depends(TokenOf(Role.OWN))]
-Identifier = Annotated[str, Path(pattern="^[0-9a-f]{32}$", description="Of the release.")]
+Identifier = Annotated[str, Path(pattern=IDENTIFIER, description="Of the release.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
 KEY = Header(
     alias="Idempotency-Key",
