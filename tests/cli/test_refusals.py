@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from command import SAMPLE, refused, temporaldp
 from temporaldp import (
     Adversary,
+    InputError,
     TransitionMatrix,
     estimate_adversaries,
+    load_released,
     load_sample,
     plan_budget,
     save_matrix,
@@ -148,3 +155,45 @@ def test_a_release_of_a_report_needs_a_ledger(tmp_path):
         "report", "--epsilon", "0.1", "--horizon", "3", "-o", "r.html", "--release", "0" * 32, cwd=tmp_path
     )
     assert "give the service's store too (--ledger)" in " ".join(message.split())
+
+
+NESTED = "[" * 20_000 + "]" * 20_000
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "arguments"),
+    [
+        ("temporaldp.toml", f"[traces]\nstates = {NESTED}\n", ("audit", SAMPLE, "--epsilon", "0.1")),
+        ("p.json", NESTED, ("release", SAMPLE, "--plan", "p.json", "-o", "o.csv")),
+        ("m.json", NESTED, ("audit", SAMPLE, "--epsilon", "0.1", "--set", "correlation.forward=m.json")),
+        ("c.json", NESTED, ("audit", SAMPLE, "--epsilon", "0.1", "--set", "correlation.file=c.json")),
+        ("r.yaml", f"a: {NESTED}\n", ("deployment", "r.yaml")),
+    ],
+)
+def test_nested_brackets_are_refused(tmp_path, name, text, arguments):
+    (tmp_path / name).write_text(text)
+    assert name in refused(*arguments, cwd=tmp_path)
+
+
+def test_nested_brackets_in_the_metadata_of_released_counts_are_refused(tmp_path):
+    columns = {"time": ["1", "1"], "state": ["a", "b"], "count": [1, 2], "epsilon": [1.0, 1.0]}
+    table = pyarrow.table(columns).replace_schema_metadata({b"temporaldp": NESTED})
+    parquet.write_table(table, tmp_path / "r.parquet")
+    with pytest.raises(InputError, match="expected histograms"):
+        load_released(tmp_path / "r.parquet")
+
+
+def test_texts_of_others_do_not_control_the_terminal(tmp_path):
+    """A project file's keys and the notes of tokens are printed with escapes in place of control characters."""
+    (tmp_path / "temporaldp.toml").write_text('[traces]\n"us\\u001b[2Jer\\u009b\\u202e" = "x"\n')
+    message = refused("audit", SAMPLE, "--epsilon", "0.1", cwd=tmp_path)
+    assert r"\x1b[2J" in message and not {"\x1b", "\x9b", "\u202e"} & set(message)
+    store = str(tmp_path / "s.db")
+    assert "control characters" in refused(
+        "token", "create", "--store", store, "--role", "read", "--note", "a\x1b[31mb"
+    )
+    assert temporaldp("token", "create", "--store", store, "--role", "read", "--note", "ann").returncode == 0
+    with closing(sqlite3.connect(store)) as database, database:
+        database.execute("UPDATE temporaldp_tokens SET note = 'a' || char(27) || '[31mb'")
+    shown = temporaldp("token", "list", "--store", store).stdout
+    assert r"\x1b" in shown and "\x1b" not in shown

@@ -129,6 +129,8 @@ def main() -> None:
         _stop(
             "not enough memory for that many steps, people or states; use fewer, or plan without a horizon", BAD_INPUT
         )
+    except RecursionError:
+        _stop("what was read is nested too deeply: expected a file that temporaldp wrote, or a table", BAD_INPUT)
     except BrokenPipeError:  # `| head` has read enough
         drop_output()
         sys.exit(0)

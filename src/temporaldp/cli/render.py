@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
@@ -13,17 +14,27 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from temporaldp import LeakageSeries
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli.interruption import Interrupted, computing
+from temporaldp.correlation.states import CONTROL
 from temporaldp.documents import spelled
 from temporaldp.planning import Source
 from temporaldp.progress import watched
 from temporaldp.report.sentences import learning_cost, number, steps
 
 
-class Terminal(Console):
+class Harmless(Console):
+    """A console that shows control characters in texts of others, and marks that reorder text, as escapes."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return text with its styles."""
+        return super().render_str(UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text), **options)
+
+
+class Terminal(Harmless):
     """A console that exits with success when its reader has closed the pipe (`| head`)."""
 
     def on_broken_pipe(self) -> None:
@@ -39,7 +50,9 @@ def drop_output() -> None:
 
 
 console = Terminal(highlight=False, emoji=False)
-errors = Console(stderr=True, highlight=False, emoji=False)
+errors = Harmless(stderr=True, highlight=False, emoji=False)
+
+UNPRINTABLE = re.compile(rf"(?![\t\n]){CONTROL}")
 
 MOST_ROWS = 12
 

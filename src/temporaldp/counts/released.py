@@ -183,7 +183,16 @@ def load_released(path: str | Path) -> ReleasedHistograms:
     source = require_file(path, "released histograms")
     try:
         return read(source)
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, OSError, csv.Error) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        OSError,
+        csv.Error,
+    ) as error:
         raise InputError(
             f"{source}: expected histograms as `temporaldp release` writes them, got something else: {brief(error)}"
         ) from None

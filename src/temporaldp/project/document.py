@@ -87,7 +87,7 @@ def _text(place: Path) -> str:
 def _parsed(text: str, name: str) -> Document:
     try:
         found = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"{name} is not valid TOML: {error}") from None
     for section, keys in found.items():
         if not isinstance(keys, dict):

@@ -84,7 +84,7 @@ def last_checkpoint(transaction: Transaction, began: str, events: Sequence[Ledge
     """Last checkpoint that matches its event in the ledger; None if there is none."""
     made = [event for event in events if event.kind == CHECKPOINT]
     for number, event in list(enumerate(made))[: -KEPT - 1 : -1]:
-        with suppress(LedgerError, ValueError, KeyError, TypeError):
+        with suppress(LedgerError, ValueError, KeyError, TypeError, RecursionError):
             text = transaction.kept(_name(number)) or ""
             fields = json.loads(text)
             found = Checkpoint(End(*(fields[field] for field in End._fields)), fields["accountant"])

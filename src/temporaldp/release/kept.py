@@ -81,7 +81,7 @@ def kept_correlations(ledger: Ledger, users: Sequence[str]) -> Population:
         found = json.loads(text)
         known = tuple(Adversary(*(correlation_from(one[side]) for side in ("backward", "forward"))) for one in found)
         names = tuple(one["name"] for one in found)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         known, names = (), ()
     salt = ledger.configuration["correlations"]["salt"]
     if not known or correlations_of(known, salt=salt)["users"] != sorted(users):

@@ -467,7 +467,7 @@ def _read_configuration(spelled: str, place: str) -> dict[str, Any]:
     try:
         configuration: dict[str, Any] = json.loads(spelled)
         found = configuration.pop("format")
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise LedgerError(f"{place}: the row with the configuration was changed") from None
     if found != FORMAT:
         raise LedgerError(

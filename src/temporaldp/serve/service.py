@@ -176,5 +176,5 @@ def terms_of(heading: Any, place: str) -> tuple[Definition, float]:
     try:
         reserve = float(json.loads(heading.configuration)["every_step"])
         return Definition.model_validate_json(heading.definition or ""), reserve
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise LedgerChangedError(place, "its definition was changed") from None

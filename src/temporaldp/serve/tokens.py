@@ -15,6 +15,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+from temporaldp.correlation.states import printable
 from temporaldp.errors import InputError
 from temporaldp.release.database import Database
 from temporaldp.release.store import Store
@@ -60,7 +61,7 @@ class Tokens:
         Raises
         ------
         InputError
-            There is no such release, or the token would expire at once or in more than ten years.
+            There is no such release, the note has control characters, or the token would expire at once or in over ten years.
         """
         real_number(days, "number of days of a token", gt=0.0, le=3650.0)
         if release is not None and Store(self._database, release, is_shared=True).heading() is None:
@@ -78,7 +79,7 @@ class Tokens:
                     made=now,
                     expires=now + days * 86_400.0,
                     revoked=False,
-                    note=note,
+                    note=printable(note, "note"),
                 )
             )
         return f"tdp_{name}_{secret}"
