@@ -187,7 +187,7 @@ class TraceTable(Traces):
     def rows_after(self, time: int, *, unusual: bool = False) -> list[str]:
         """Return the places of the first rows after a time, as `Traces.rows_after`."""
         rows, last = self._found.rows, int(self._found.positions[time]) if time >= 0 else -1
-        pairs, chosen = ordered(rows, rows.order("t")), f"t > {last}"
+        pairs, chosen = ordered(rows, rows.order("t", "s")), f"t > {last}"
         if unusual:
             usual = pairs.asked(f"SELECT max(t - t_before) AS n FROM rows WHERE t <= {last}").to_pylist()[0]["n"]
             chosen += f" AND t - coalesce(t_before, {last}) > {usual or 1}"
