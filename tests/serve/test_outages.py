@@ -45,6 +45,40 @@ def test_database_outage_spends_nothing_and_recovers(tmp_path, request):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("how", ["read-only", "no right to insert"])
+def test_database_that_cannot_be_written_is_not_ready(how, tmp_path, request):
+    """As a standby, or after a switch of the primary."""
+    import psycopg
+
+    store = place_of("postgresql", tmp_path, request)
+    name = store.split("@/")[1].split("?")[0]
+    token_for(store)
+    if how == "read-only":
+        closed, opened = (
+            f'ALTER DATABASE "{name}" SET default_transaction_read_only = {state}' for state in ("on", "off")
+        )
+    else:
+        with psycopg.connect(store, autocommit=True) as owner:
+            owner.execute("DROP ROLE IF EXISTS writer")
+            owner.execute("CREATE ROLE writer LOGIN")
+            owner.execute("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO writer")
+        closed, opened = ("REVOKE INSERT ON temporaldp_steps FROM writer", "GRANT INSERT ON temporaldp_steps TO writer")
+    database = store if how == "read-only" else store.replace("postgres@", "writer@")
+    with served(store=database) as ask, psycopg.connect(store, autocommit=True) as owner:
+        assert ask.get("/ready").status == 200
+        for statement, status in ((closed, 503), (opened, 200)):
+            owner.execute("SET default_transaction_read_only = off")
+            owner.execute(statement)
+            owner.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()",
+                (name,),
+            )
+            assert ask.get("/ready").status in {status, 503}  # of a connection that was just ended
+            assert ask.get("/ready").status == status
+            assert ask.get("/health").status == 200
+
+
+@pytest.mark.long
 def test_user_without_rights_is_told_so(tmp_path, request):
     import psycopg
 

@@ -9,7 +9,7 @@ from prometheus_client import generate_latest
 from temporaldp.report.page import template
 from temporaldp.serve.failures import refusals
 from temporaldp.serve.messages import Problem
-from temporaldp.serve.service import require_answer
+from temporaldp.serve.service import require_writable
 
 router = APIRouter(tags=["operation"])
 
@@ -22,10 +22,10 @@ async def health() -> dict[str, str]:
 
 @router.get("/ready", responses=refusals(503))
 async def ready(request: Request) -> dict[str, str]:
-    """Report that the database answers."""
+    """Report that the database answers, and that steps can be written to it."""
     service = request.app.state.service
     if service is not None:
-        await service.run(lambda: require_answer(service.database), service.quick)
+        await service.run(lambda: require_writable(service.database), service.quick)
     return {"status": "ready"}
 
 

@@ -22,7 +22,7 @@ from temporaldp.errors import LedgerChangedError, LedgerError, LedgerMismatchErr
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.release.database import Database, connect
 from temporaldp.release.store import Store
-from temporaldp.release.tables import tables
+from temporaldp.release.tables import sqlalchemy, tables
 from temporaldp.serve.definition import Definition, proved
 from temporaldp.serve.failures import BusyError
 from temporaldp.serve.messages import Created, Listed
@@ -61,6 +61,15 @@ def require_answer(database: Database) -> None:
     """Raise `LedgerError` if a database does not answer, or lacks the tables of a service."""
     with database.asking() as connection:
         connection.execute(tables().tokens.select().limit(1))
+
+
+def require_writable(database: Database) -> None:
+    """Raise `LedgerError` if a step could not be stored: no answer, a read-only database, or a user without the rights."""
+    with database.writing() as connection:
+        for table in (tables().steps, tables().events):
+            nothing = sqlalchemy().select(table).where(sqlalchemy().false())
+            connection.execute(table.insert().from_select(table.columns.keys(), nothing))
+        connection.execute(tables().releases.update().where(sqlalchemy().false()).values(n_steps=0))
 
 
 def load_for_first_step() -> None:
