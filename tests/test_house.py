@@ -234,7 +234,7 @@ def test_extras_named_by_errors_exist():
     assert pickle.loads(pickle.dumps(told.value)).extra == "tables"
 
 
-LONG_FILES = {"accountant.py": 660, "exact.py": 900, "interval.py": 620, "ledger.py": 540}
+LONG_FILES = {"accountant.py": 660, "exact.py": 900, "interval.py": 620, "ledger.py": 620}
 """The first is mostly the documentation of its methods; the others are one algorithm each with its kernels."""
 
 
@@ -247,7 +247,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
 
 LIMITS = {
     ("accounting", "kernels"): 5_500,
-    ("release", "serve"): 2_650,
+    ("release", "serve"): 2_800,
     ("cli", "correlation", "deployment", "files", "report"): 5_000,
     None: 19_000,
 }

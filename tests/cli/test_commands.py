@@ -260,7 +260,9 @@ def test_release_refuses_to_spend_twice(tmp_path, plan_file):
     first = (tmp_path / "r.csv").read_bytes()
     assert "spends the budgets twice" in refused(*arguments, cwd=tmp_path)
     assert (tmp_path / "r.csv").read_bytes() == first
-    assert temporaldp(*arguments, "--overwrite", cwd=tmp_path).returncode == 0
+    assert "--begin-anew" in refused(*arguments, "--overwrite", cwd=tmp_path)
+    assert (tmp_path / "r.csv").read_bytes() == first
+    assert temporaldp(*arguments, "--begin-anew", cwd=tmp_path).returncode == 0
     assert (tmp_path / "r.csv").read_bytes() != first
 
 

@@ -345,10 +345,10 @@ def test_another_correlation_is_refused_with_the_reason(days):
     run(days, "release", "morning.csv", *KNOWN, "-o", "a.csv")
     other = [*KNOWN]
     other[other.index("correlation.prior=0.1")] = "correlation.prior=0.2"
-    message = refused("release", "noon.csv", *other, "-o", "b.csv", cwd=days, code=4)
+    message = refused("release", "noon.csv", *other, "-o", "b.csv", cwd=days, code=2)
     assert "correlations: " in message
     assert "alpha (privacy.alpha " in refused(
-        "release", "noon.csv", "--alpha", "2", *KNOWN[2:], "-o", "b.csv", cwd=days, code=4
+        "release", "noon.csv", "--alpha", "2", *KNOWN[2:], "-o", "b.csv", cwd=days, code=2
     )
 
 
@@ -402,7 +402,7 @@ def test_leakage_in_the_ledger_agrees_with_the_accounting(bound, days):
             "method": bound
         }
     other = () if bound == "paper" else ("--set", "privacy.bound=paper")
-    message = refused("release", "one.csv", *EXACT, *other, "-o", "x.csv", cwd=days, code=4)
+    message = refused("release", "one.csv", *EXACT, *other, "-o", "x.csv", cwd=days, code=2)
     assert (
         f"accounting (privacy.bound in a project file, or --set): the ledger has method {bound}, this release"
         in " ".join(message.split())
@@ -446,7 +446,7 @@ def test_noise_plan_resumes_from_a_ledger_and_is_shown(days):
     save_plan(
         plan_noise(adversary, alpha=1.0, horizon=2, accounting=ApproximateDP(1e-5, pairwise=False)), days / "other.json"
     )
-    message = refused("release", "noon.csv", "--plan", "other.json", *ledger[2:], "-o", "x.csv", cwd=days, code=4)
+    message = refused("release", "noon.csv", "--plan", "other.json", *ledger[2:], "-o", "x.csv", cwd=days, code=2)
     assert "delta: the ledger has 1e-06, this release has 1e-05" in " ".join(message.split())
     assert "has room for 0 more" in refused("release", "noon.csv", *ledger, "-o", "x.csv", cwd=days, code=3)
     report = ("report", "morning.csv", *known, "--plan", "noise.json", "--released", "all.parquet", "-o", "page.html")

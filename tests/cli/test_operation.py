@@ -15,8 +15,15 @@ import pytest
 
 import postgres
 from command import refused, temporaldp, write_sample
-from temporaldp import Adversary, ContinualRelease, DiscreteLaplaceHistogram, TemporalAccountant, TransitionMatrix
-from temporaldp.cli.operation import nearly_used
+from temporaldp import (
+    Adversary,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    InputError,
+    TemporalAccountant,
+    TransitionMatrix,
+)
+from temporaldp.cli.operation import logged, nearly_used
 
 OLD = ("--alpha", "1", "--history", "past.csv", "--set", "correlation.prior=0.1", "--ledger", "release.db")
 NEW = ("--alpha", "1", "--history", "later.csv", "--set", "correlation.prior=0.1", "--ledger", "release.db")
@@ -129,7 +136,7 @@ def test_life_cycle_of_a_release(days):
         run(days, "ledger", "adopt", "release.db", *NEW[2:6], "--adopted-by", "Ann").stdout
     )
     message = refused(
-        "release", "noon.csv", *OLD, "-o", "noon.csv.csv", "--set", "release.log=log.jsonl", cwd=days, code=4
+        "release", "noon.csv", *OLD, "-o", "noon.csv.csv", "--set", "release.log=log.jsonl", cwd=days, code=2
     )
     assert "ledger adopt" in message
     assert (
@@ -253,6 +260,26 @@ def test_interrupted_release_reports_what_is_stored_and_resumes(days):
     assert "the ledger has 2 steps: run the same command again" in done.stderr
     assert "nothing was written" not in done.stderr
     assert json.loads(run(days, *asked, "--json").stdout)["new_steps"] == 2
+
+
+UNWRITABLE = """
+import temporaldp.cli.release as command
+from temporaldp.cli import main
+from temporaldp.errors import OutputError
+def full(*_, **__):
+    raise OutputError("cannot write out.csv: No space left on device")
+command.save_released = full
+main()
+"""
+
+
+@pytest.mark.long
+def test_output_that_cannot_be_written_reports_the_stored_steps(days):
+    command = [sys.executable, "-c", UNWRITABLE, "release", "morning.csv", *FAST, "-o", "out.csv"]
+    done = subprocess.run(command, cwd=days, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 2
+    assert "4 steps drawn before are in the ledger, and the same command returns them" in words_of(done.stderr)
+    assert json.loads(run(days, "release", "morning.csv", *FAST, "-o", "out.csv", "--json").stdout)["new_steps"] == 0
 
 
 def incoming(days, *names, options=OLD):
@@ -401,6 +428,89 @@ def test_the_log_is_appended_to_no_other_file_and_runs_nothing_in_a_shell(days):
     assert not (days / "ran").exists()
 
 
+def test_a_log_that_cannot_be_written_is_found_before_anything_is_drawn(days):
+    asked = ("release", "morning.csv", *FAST, "-o", "x.csv", "--set", "release.log=missing/log.jsonl")
+    assert "cannot write the log" in refused(*asked, cwd=days)  # and no ledger was made
+
+
+def test_a_full_disk_at_the_log_is_a_warning(days):
+    if not Path("/dev/full").exists():
+        pytest.skip("no device that is always full")
+    with pytest.MonkeyPatch.context() as patched:
+        said = []
+        patched.setattr("temporaldp.cli.operation.warn", said.append)
+        with logged(Path("/dev/full")):
+            pass
+        with pytest.raises(InputError, match="its own"), logged(Path("/dev/full")):
+            raise InputError("its own")
+    assert len(said) == 2 and all("cannot write this run's line" in one for one in said)
+
+
+FAST = (*OLD[:-2], "--set", "privacy.bound=paper", *OLD[-2:])
+JOB = ("release", "morning.csv", *FAST, "-o", "out.csv", "--overwrite")
+
+
+def test_other_settings_than_the_ledgers_are_invalid_input(days):
+    run(days, *JOB)
+    before = (days / "release.db").read_bytes()
+    other = [word if word != "1" else "2" for word in JOB]
+    assert "alpha" in refused(*other, cwd=days, code=2)
+    assert (days / "release.db").read_bytes() == before
+
+
+def test_a_failed_first_release_leaves_no_ledger(days):
+    refused("release", "morning.csv", *FAST, "--horizon", "2", "-o", "x.csv", cwd=days, code=3)
+    refused("release", "morning.csv", *FAST, "-o", "x.csv", "--set", f"release.head={'0' * 16}", cwd=days, code=4)
+
+
+def test_a_lost_ledger_is_drawn_again_only_if_an_owner_begins_anew(days):
+    run(days, *JOB)
+    published = (days / "out.csv").read_text()
+    (days / "release.db").unlink()
+    for again in (JOB, (*JOB, "--dry-run"), (*JOB[:-3], "-o", "other.csv")):
+        assert "--begin-anew" in refused(*again, cwd=days, code=4)
+    assert (days / "out.csv").read_text() == published
+    elsewhere = [word if word != "release.db" else "other.db" for word in JOB]
+    (days / "out.csv").rename(days / "kept.csv")
+    assert "of this place or output" in refused(*elsewhere, cwd=days, code=4)
+    (days / "kept.csv").rename(days / "out.csv")
+    run(days, *JOB, "--begin-anew")
+    assert (days / "out.csv").read_text() != published
+    assert "begun anew" in words_of(run(days, "ledger", "show", "release.db").stdout)
+    assert "leave it out" in refused(*JOB, "--begin-anew", cwd=days)
+    assert json.loads(run(days, *JOB, "--json").stdout)["new_steps"] == 0
+
+
+def test_published_times_are_not_drawn_again_on_another_machine(days, monkeypatch):
+    run(days, *JOB)
+    published = (days / "out.csv").read_text()
+    (days / "release.db").unlink()
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(days / "other" / "key"))  # without marks
+    (days / "other").mkdir()
+    (days / "other" / "key").write_text("ab" * 32)
+    (days / "other" / "key").chmod(0o600)
+    said = refused(*JOB, cwd=days, code=4)
+    assert "has published counts of 4 times" in said and "--begin-anew" in said
+    assert (days / "out.csv").read_text() == published
+    run(days, *JOB, "--begin-anew")
+    run(days, *JOB)
+
+
+def test_verified_ledger_is_signed_with_a_new_key(days, monkeypatch):
+    run(days, *JOB)
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(days / "key"))
+    later = ("release", "noon.csv", *FAST, "-o", "noon_out.csv")
+    stopped = temporaldp(*later, cwd=days)
+    assert stopped.returncode == 4 and "--sign" in stopped.stderr and not (days / "noon_out.csv").exists()
+    told = json.loads(run(days, "ledger", "verify", "release.db", "--sign", "--json").stdout)
+    assert told["authentic"] is True
+    assert "signed" in run(days, "ledger", "verify", "release.db").stdout
+    run(days, *later)
+    (days / "key").chmod(0o640)
+    another = [word if word != "release.db" else "new.db" for word in later[:-1]]
+    assert "cannot use the key" in refused(*another, "another.csv", cwd=days, code=4)
+
+
 @pytest.mark.long
 def test_a_plan_is_renewed(days):
     """Each epoch satisfies alpha; every command about the release reports the leakage of all epochs together."""
@@ -431,4 +541,4 @@ def test_a_plan_is_renewed(days):
     assert "Each of the 2 epochs by itself satisfies 1-DP_T" in (days / "renewed.html").read_text()
     assert "--history" in refused("release", "morning.csv", *asked[:4], *asked[-2:], "-o", "out.parquet", cwd=days)
     assert "--plan FILE" in refused("release", "morning.csv", "--alpha", "1", *asked[2:], "-o", "out.parquet", cwd=days)
-    assert "renewal" in refused("release", "morning.csv", *asked[:2], *asked[4:], "-o", "x.parquet", cwd=days, code=4)
+    assert "renewal" in refused("release", "morning.csv", *asked[:2], *asked[4:], "-o", "x.parquet", cwd=days, code=2)

@@ -20,6 +20,7 @@ BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
 NEWER = Adversary(BUSY, BUSY)
 
 
+@pytest.mark.filterwarnings("ignore:.*is an older copy")
 @pytest.mark.long
 def test_copy_taken_during_a_write_is_refused_or_detected_by_its_head(tmp_path):
     place = tmp_path / "release.db"

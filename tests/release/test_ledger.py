@@ -15,6 +15,7 @@ import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,6 +37,7 @@ from temporaldp.release.chain import FORMAT
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.high_water import mark_file
 from temporaldp.release.outputs import as_text, from_text
+from temporaldp.release.store import store_at
 from temporaldp.serve.definition import Definition
 from temporaldp.serve.service import Service
 
@@ -43,11 +45,12 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*without the key of this machin
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 MECHANISM = DiscreteLaplaceHistogram(n_states=2)
+NEWER = Adversary(*[TransitionMatrix([[0.7, 0.3], [0.3, 0.7]])] * 2)
 
 
-def opened(place, mechanism=MECHANISM):
+def opened(place, mechanism=MECHANISM, **settings):
     accountant = TemporalAccountant(Adversary(MATRIX, MATRIX), alpha=1.0)
-    return ContinualRelease(mechanism, ledger=place, accountant=accountant, description="histogram")
+    return ContinualRelease(mechanism, ledger=place, accountant=accountant, description="histogram", **settings)
 
 
 @pytest.fixture
@@ -124,7 +127,7 @@ def test_truncated_chain_is_detected_by_the_mark_of_this_machine(filled, left, m
     execute(filled, f"DELETE FROM temporaldp_steps WHERE step >= {left}")
     execute(filled, f"UPDATE temporaldp_releases SET n_steps = {left}, head = '{head}', mac = NULL")
     for act in (Ledger, opened):
-        with pytest.raises(LedgerError, match=f"has written 10 steps .* missing or were changed.* remove {mark}"):
+        with pytest.raises(LedgerError, match=r"has written 10 steps .* missing or were changed.*--begin-anew"):
             act(filled)
     mark.write_text("no mark")  # as on a machine that wrote nothing
     with Ledger(filled) as ledger:
@@ -164,24 +167,146 @@ def test_emptied_and_reconfigured_ledger_is_detected_by_the_mark(tmp_path):
         )
         connection.commit()
     for act in (Ledger, opened):
-        with pytest.raises(LedgerError, match=r"has written 1 steps .* missing or were changed"):
+        with pytest.raises(LedgerError, match=r"has written 1 step .* missing or were changed"):
             act(place)
 
 
-def test_new_ledger_in_place_of_a_missing_one_warns(tmp_path):
-    place = tmp_path / "release.db"
+@pytest.mark.parametrize("spelling", ["as it was", "a link", "two links"])
+def test_older_copy_is_not_continued_wherever_it_lies(spelling, tmp_path):
+    place, older = tmp_path / "release.db", tmp_path / "older.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
+        stream.ledger.back_up(older)
+        for time in range(1, 4):
+            stream.release([70, 30], time=time)
+    place.rename(tmp_path / "new.db")
+    if spelling == "as it was":
+        older.rename(place)
+    elif spelling == "a link":
+        place.symlink_to(older)
+    else:
+        (tmp_path / "link.db").symlink_to(older)
+        place.symlink_to("link.db")
+    for at in (place, tmp_path / "elsewhere.db"):
+        if at != place:
+            shutil.copy(place, at)
+            at.chmod(0o600)
+        with pytest.raises(LedgerError, match="has written 4 steps to it, the last of which are missing"):
+            opened(at)
+    with pytest.warns(UserWarning, match="is an older copy .* 4 steps"), Ledger(tmp_path / "elsewhere.db") as copy:
+        copy.verify()  # as of a backup
+        with pytest.raises(LedgerError, match="older copy"):
+            adopt_correlation(copy, Adversary(MATRIX, MATRIX))
+    with opened(tmp_path / "new.db") as stream:  # the ledger itself goes on at its new place
+        stream.release([70, 30], time=4)
+        assert len(stream) == 5
+
+
+@pytest.mark.parametrize("first", ["{user}@127.0.0.1:{port}", "{user}@localhost:{port}", "someone@LOCALHOST:{port}"])
+def test_spellings_of_a_database_are_one_place(first):
+    """Without a server: the names under which marks are found again."""
+    urls = [f"postgresql://{first.format(user='u', port=5432)}/releases", "postgresql://u:secret@localhost/releases"]
+    urls += ["postgresql+psycopg://u@127.0.0.1/releases?connect_timeout=5", "postgres://u@[::1]/releases"]
+    urls += ["postgresql://u@/releases?host=localhost&port=5432"]
+    names = {store_at(url).names for url in urls}
+    assert len(names) == 1 and "secret" not in str(names)
+    others = ("@localhost/other", "@db.example/releases", "@localhost:5433/releases", "@/releases?host=/run/a")
+    assert len(names | {store_at(f"postgresql://u{rest}").names for rest in others}) == 1 + len(others)
+
+
+def test_lost_ledger_is_begun_anew_only_on_demand(place, tmp_path):
+    with opened(place) as stream:
+        first = [stream.release([70, 30], time=time).tolist() for time in range(8)]
+        head = stream.ledger.head
+    lose(place)
+    for act in (opened, opened):
+        with pytest.raises(LedgerError, match=r"has written 8 steps .* there is no ledger.*--begin-anew"):
+            act(place)
+    assert not exists(place)
+    with opened(place, begin_anew=True) as stream:
+        again = [stream.release([70, 30], time=time).tolist() for time in range(8)]
+        assert again != first
+        (event,) = [event for event in stream.ledger.events if event.kind == "begin anew"]
+        assert event.details == {"steps": 8, "head": head} and event.step == 0
+    with opened(place) as stream:  # from now on without the word
+        stream.release([70, 30], time=8)
+        assert len(stream) == 9
+
+
+def exists(place):
+    with closing(store_at(place)) as store:
+        return store.exists()
+
+
+def lose(place):
+    if "://" not in place:
+        Path(place).unlink()
+    else:
+        for table in ("releases", "steps", "events", "kept"):
+            execute(place, f"DELETE FROM temporaldp_{table}")
+
+
+def test_ledger_behind_a_link_is_known_when_the_link_is_lost_too(tmp_path):
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "release.db").symlink_to("disk/release.db")
+    with opened(tmp_path / "release.db") as stream:
+        stream.release([70, 30], time=0)
+    (tmp_path / "release.db").unlink()
+    shutil.rmtree(tmp_path / "disk")
+    with pytest.raises(LedgerError, match="has written 1 step to the ledger of this place"):
+        opened(tmp_path / "release.db")
+
+
+def test_another_ledger_does_not_take_the_place_of_a_lost_one(tmp_path, monkeypatch):
+    place, foreign = tmp_path / "release.db", tmp_path / "foreign.db"
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "other" / "key"))
+        with opened(foreign) as stream:
+            stream.release([70, 30], time=0)
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    foreign.replace(place)
+    for act in (Ledger, opened):
+        with pytest.raises(LedgerError, match="this is another ledger"):
+            act(place)
+
+
+def test_older_copy_is_continued_on_demand(tmp_path):
+    place, older = tmp_path / "release.db", tmp_path / "older.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        stream.ledger.back_up(older)
         stream.release([70, 30], time=1)
-    place.unlink()
-    with (
-        pytest.warns(UserWarning, match="has written 2 steps to another ledger at this place"),
-        opened(place) as stream,
-    ):
-        stream.release([70, 30], time=0)
-    assert json.loads(mark_of(place).read_text())[0] == 1
+    older.replace(place)
+    with opened(place, begin_anew=True) as stream:
+        stream.release([70, 30], time=1)
+        assert [event.details["steps"] for event in stream.ledger.events if event.kind == "begin anew"] == [2]
     with opened(place) as stream:
-        assert len(stream) == 1
+        assert len(stream) == 2
+
+
+@pytest.mark.parametrize("failure", ["the first step", "the accountant", "after a step"])
+def test_failed_first_release_leaves_no_ledger(failure, place, monkeypatch):
+    if failure == "the accountant":
+        monkeypatch.setattr("temporaldp.release.guards.begun", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError), opened(place) as stream:
+        if failure == "after a step":
+            stream.release([70, 30], time=0)
+        raise ZeroDivisionError
+    assert exists(place) == (failure == "after a step")
+    monkeypatch.undo()
+    with opened(place) as stream:
+        stream.release([70, 30], time=1)
+        assert len(stream) == 1 + (failure == "after a step")
+
+
+def test_ledger_that_another_process_uses_is_not_removed(tmp_path):
+    place = tmp_path / "release.db"
+    with pytest.raises(ZeroDivisionError), opened(place), opened(place) as other:
+        other.release([70, 30], time=0)
+        raise ZeroDivisionError
+    with Ledger(place) as ledger:
+        assert len(ledger) == 1
 
 
 def test_marks_of_a_ledger_and_of_a_service_are_separate(tmp_path):
@@ -210,7 +335,7 @@ def test_ledger_rewritten_with_other_budgets_is_detected_by_the_mark(tmp_path):
 
 def mark_of(place):
     with Ledger(place) as ledger:
-        return mark_file(ledger.store)
+        return mark_file(ledger.identifier)
 
 
 def written_anew(place):
@@ -279,18 +404,83 @@ def test_chain_rewritten_without_the_key_is_refused_or_not_authentic(tmp_path):
         Ledger(place)
 
 
-def test_entries_without_the_key_are_reported_by_a_release_that_is_open(tmp_path, monkeypatch):
+def test_another_key_does_not_end_the_authentication(tmp_path, monkeypatch):
+    """As with another HOME: the run stops, and the ledger stays authentic."""
+    place, key = tmp_path / "release.db", os.environ["TEMPORALDP_KEY_FILE"]
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "other" / "key"))
+        with pytest.warns(UserWarning, match="written without the key of this machine"), opened(place) as other:
+            for act in (lambda: other.release([70, 30], time=1), lambda: adopt_correlation(other.ledger, NEWER)):
+                with pytest.raises(LedgerError, match=r"authenticated with another key .* --sign"):
+                    act()
+        monkeypatch.setenv("TEMPORALDP_KEY_FILE", key)
+        stream.release([70, 30], time=1)
+    with Ledger(place) as ledger:
+        assert ledger.is_authentic and len(ledger) == 2 and not ledger.events
+
+
+@pytest.mark.parametrize("problem", ["mode", "content", "empty", "folder"])
+def test_key_that_cannot_be_used_stops_the_run(problem, tmp_path, monkeypatch):
+    place, key = tmp_path / "release.db", tmp_path / "keys" / "key"
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(key))
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        whole = key.read_text()
+        if problem == "mode":
+            key.chmod(0o640)
+        elif problem == "folder":
+            key.unlink()
+            key.mkdir(mode=0o700)
+        else:
+            key.write_text("no key" if problem == "content" else "")
+        for act in (lambda: stream.release([70, 30], time=1), lambda: opened(tmp_path / "new.db")):
+            with pytest.raises(LedgerError, match="cannot use the key") as refused:
+                act()
+            assert whole not in str(refused.value)
+        assert not (tmp_path / "new.db").exists()
+        if problem == "folder":
+            key.rmdir()
+            key.touch(0o600)
+        key.write_text(whole)
+        key.chmod(0o600)
+        stream.release([70, 30], time=1)
+        assert stream.ledger[1].digest is not None
+    with Ledger(place) as ledger:
+        assert ledger.is_authentic and len(ledger) == 2
+
+
+def test_owner_signs_a_verified_chain(tmp_path, monkeypatch):
     place = tmp_path / "release.db"
     with opened(place) as stream:
         stream.release([70, 30], time=0)
-        with monkeypatch.context() as elsewhere:
-            elsewhere.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "other" / "key"))
-            with pytest.warns(UserWarning, match="written without the key of this machine"), opened(place) as other:
-                other.release([70, 30], time=1)
-        with pytest.warns(UserWarning, match="written without the key of this machine"):
-            stream.release([70, 30], time=2)
-    with pytest.warns(UserWarning, match="written without the key of this machine"), Ledger(place) as ledger:
-        assert ledger.is_authentic is None and len(ledger) == 3  # and stays so
+        head = stream.ledger.head
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "new" / "key"))  # the key was lost
+    with pytest.warns(UserWarning, match="without the key"), Ledger(place) as ledger:
+        ledger.verify(head=head)
+        event = ledger.sign(by="Ann")
+        assert (event.kind, event.by, event.step, event.details) == ("sign", "Ann", 1, {"head": head})
+        assert ledger.is_authentic and ledger.sign() is None
+    with opened(place) as stream:  # without a warning
+        stream.release([70, 30], time=1)
+        assert stream.ledger.is_authentic
+    written_anew(place)
+    with pytest.raises(LedgerError):
+        Ledger(place)
+
+
+def test_chain_is_not_signed_without_a_key(tmp_path, monkeypatch):
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(place / "no folder"))
+    with pytest.warns(UserWarning, match="without the key"), Ledger(place) as ledger:
+        with pytest.raises(LedgerError, match="cannot sign"):
+            ledger.sign()
+        assert not ledger.is_authentic
+    monkeypatch.undo()
+    with Ledger(place) as ledger:
+        assert ledger.is_authentic and not ledger.events
 
 
 def test_no_step_and_no_adoption_authenticates_a_rewritten_chain(tmp_path):
@@ -316,9 +506,9 @@ def test_invalid_mac_authenticates_nothing(tmp_path, mac):
         stream.release([70, 30], time=0)
     execute(str(place), f"UPDATE temporaldp_releases SET mac = '{mac}'")
     with pytest.warns(UserWarning, match="written without the key of this machine"), opened(place) as stream:
-        stream.release([70, 30], time=1)
-    with Ledger(place) as ledger:
-        assert ledger.is_authentic is None
+        assert stream.ledger.is_authentic is None
+        with pytest.raises(LedgerError, match="authenticated with another key"):
+            stream.release([70, 30], time=1)
 
 
 @pytest.mark.parametrize("form", ["{name}:\u00e9:00", "{name}:00:\u00e9", "{name}:\u00e9"])
@@ -455,6 +645,7 @@ def test_read_only_file_spends_nothing(tmp_path):
                 if path.stat().st_uid == 0 and path.is_relative_to("/tmp") and str(path) != "/tmp":
                     path.chmod(0o755)
             os.chown(place, 65534, 65534)
+            os.environ["TEMPORALDP_KEY_FILE"] = str(tmp_path / "nowhere" / "key")
             os.setuid(65534)
         try:
             opened(place).release([70, 30], time=1)
@@ -671,7 +862,7 @@ def test_a_log_left_from_another_ledger_is_not_replayed(tmp_path):
     place.unlink()  # the log stays: the release is still open
     assert (tmp_path / "release.db-wal").exists()
     with pytest.raises(LedgerError, match="is left from one that was removed"):
-        opened(place)
+        opened(place, begin_anew=True)
     stream.close()
 
 
@@ -686,7 +877,7 @@ def test_ledger_created_concurrently_by_another_process_is_opened(tmp_path, monk
             assert len(stream) == 1
 
 
-@pytest.mark.parametrize("name", ["temporaldp ledger 8", "temporaldp ledger 10", "other", 5])
+@pytest.mark.parametrize("name", ["temporaldp ledger 9", "temporaldp ledger 11", "other", 5])
 def test_ledger_of_another_format_is_refused_and_left_unchanged(name, tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as stream:
@@ -698,7 +889,7 @@ def test_ledger_of_another_format_is_refused_and_left_unchanged(name, tmp_path):
     connection.close()
     before = place.read_bytes()
     for act in (Ledger, opened):
-        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 9', got '{name}'"):
+        with pytest.raises(LedgerError, match=f"expected a ledger of format 'temporaldp ledger 10', got '{name}'"):
             act(place)
     assert place.read_bytes() == before
 

@@ -243,7 +243,7 @@ def require_chained(store, release, rows):
     engine.dispose()
     assert [event["number"] for event in events] == list(range(len(events)))
     assert {event["kind"] for event in events} <= {"checkpoint"}
-    previous = hashlib.sha256(f"temporaldp ledger 9\n{configuration}".encode()).hexdigest()
+    previous = hashlib.sha256(f"temporaldp ledger 10\n{configuration}".encode()).hexdigest()
     names = ("step", "time", "parameter", "epsilon", "leakage", "last", "output", "digest", "request_key")
     entries = [(row["step"], row, [bool(row[name]) if name == "last" else row[name] for name in names]) for row in rows]
     names = ("number", "step", "kind", "at", "by", "content")

@@ -32,6 +32,7 @@ def learn(
         Path | None,
         o.option("--ledger", help="Ledger of this spend; a stored result is never drawn again.", metavar="FILE"),
     ] = None,
+    begin_anew: o.BeginAnewOption = False,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
@@ -57,6 +58,7 @@ def learn(
             contributed=asked.contributed or CONTRIBUTED,
             confidence=asked.confidence,
             ledger=asked.ledger,
+            begin_anew=begin_anew,
         )
         save_correlation(adversary, asked.output)
     if settings.traces.states is None:

@@ -22,6 +22,8 @@ from temporaldp.release import adopt_correlation, export_ledger
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.database import file_of
 from temporaldp.release.export import export_suffix, said_of
+from temporaldp.release.high_water import BEGIN
+from temporaldp.release.ledger import SIGN
 from temporaldp.release.renewal import renewal_of
 from temporaldp.release.shared_account import TableSpent, tables_of
 from temporaldp.release.tables import LEDGER
@@ -87,12 +89,21 @@ def verify(
         ),
     ] = None,
     release: o.ReleaseOption = LEDGER,
+    sign: Annotated[
+        bool,
+        typer.Option(
+            "--sign",
+            help="Then authenticate the head with the key of this machine, where it is not; an entry records it.",
+        ),
+    ] = False,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
 ) -> None:
     """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if any was changed or removed."""
     with Ledger(o.place_of(place, project), release) as ledger:
         ledger.verify(head=head)
+        if sign:
+            ledger.sign()
         if as_json:
             terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
             state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}
@@ -101,9 +112,9 @@ def verify(
         found = "" if head is None else f", and contains {head}"
         console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
         console.print(f"authentic: {AUTHENTIC if ledger.is_authentic else NOT_AUTHENTIC}")
-        for name, value in _terms(ledger):
+        for name, value in (*_decided(ledger), *_terms(ledger)):
             if value:
-                console.print(f"{name}: {value}")
+                console.print(f"{name}: {escape(value)}")
 
 
 @app.command("export")
@@ -253,10 +264,25 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
         ("one step", str(known["step"] or "")),
         *((f"table {one.name}", _table_words(one)) for one in tables),
         *(("adopted", sentence) for sentence in adopted),
+        *_decided(ledger),
         ("spent per step", span(spent, up=True) if spent.size else ""),
         ("largest leakage so far", "" if leaked is None else nats(leaked) + of),
         ("head", ledger.head),
     ]
+
+
+def _decided(ledger: Ledger) -> list[tuple[str, str]]:
+    """The events by which owners vouched for the chain, or disregarded steps that it lacks."""
+    found = []
+    for event in ledger.events:
+        after = f"after {steps(event.step)}, by {event.by}, {event.at}"
+        if event.kind == SIGN:
+            found.append(("signed", f"{after}: whatever is before this is authentic by that person's word"))
+        elif event.kind == BEGIN:
+            lost = event.details["steps"]
+            which = "steps of an output" if lost is None else f"{steps(lost)} of a ledger or of later days"
+            found.append(("begun anew", f"{after}: {which} are missing and not counted"))
+    return found
 
 
 def _epochs(ledger: Ledger) -> str:

@@ -46,6 +46,7 @@ def share(
             "leakage is underestimated.",
         ),
     ] = False,
+    begin_anew: o.BeginAnewOption = False,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
@@ -70,7 +71,14 @@ def share(
     first, states = next(iter(past)), {name: one.states for name, one in past.items()}
     mechanism = DiscreteLaplaceHistogram(len(states[first]))
     with SharedRelease(
-        first, mechanism, shares=parts, ledger=place, accountant=accountant, step=step, states=states
+        first,
+        mechanism,
+        shares=parts,
+        ledger=place,
+        accountant=accountant,
+        step=step,
+        states=states,
+        begin_anew=begin_anew,
     ) as made:
         origin = estimated_from(f"other traces ({', '.join(histories.values())})", CorrelationSettings(prior=prior))
         note_recipe(

@@ -33,13 +33,14 @@ from temporaldp.cli import (
 )
 from temporaldp.cli.interruption import Interrupted, handle_signals, leave
 from temporaldp.cli.render import drop_output, errors, warn
-from temporaldp.errors import LateDataError, SpentError
+from temporaldp.errors import LateDataError, LedgerMismatchError, SpentError
 
 BAD_INPUT = 2
 
 EXIT_CODES = (
     (PlanError | LeakageBudgetError | SpentError, 3),
     (LateDataError, 5),
+    (LedgerMismatchError, BAD_INPUT),  # the settings are another release's; the ledger is in order
     (LedgerError, 4),
     (TemporaldpError, BAD_INPUT),
 )

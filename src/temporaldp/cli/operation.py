@@ -6,13 +6,14 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from temporaldp import ContinualRelease, Ledger, TemporaldpError
+from temporaldp.cli.render import warn
 from temporaldp.correlation import Traces
 from temporaldp.correlation.moments import steps_between
 from temporaldp.documents import json_line
@@ -30,16 +31,17 @@ MOST_NAMED = 3
 
 
 @contextmanager
-def trial_place(ledger: str) -> Iterator[str | Store]:
+def trial_place(ledger: str, output: Path | None) -> Iterator[Store]:
     """A ledger that can be opened without a change to the given one, and that messages call by its name.
 
-    Of a file a copy, or a new one if there is none; of a database all of it in a transaction that is rolled back.
+    Of a file a copy, or a new one if there is none; of a database all of it in a transaction that is rolled back. A lost
+    ledger is recognised by the given place and output.
     """
     file = file_of(ledger)
     if file is None:
         database = PostgresDatabase(*database_of(ledger))
         with database.trial():
-            yield Store(database)
+            yield Store(database, output=output)
         return
     folder = temporary_folder()
     try:
@@ -47,7 +49,9 @@ def trial_place(ledger: str) -> Iterator[str | Store]:
         if file.exists():
             with Ledger(file) as known:
                 known.back_up(place)
-        yield Store(FileDatabase(place, shown=ledger))
+        trial = Store(FileDatabase(place, shown=ledger))
+        trial.names = Store(FileDatabase(file, shown=ledger), output=output).names
+        yield trial
     finally:
         remove_folder(folder)
 
@@ -109,8 +113,8 @@ class LedgerRun:
             ),
             (
                 unknown,
-                f"changed data of {unknown} are not detected: the key that their digests need is missing, or others than its "
-                "owner may read it (TEMPORALDP_KEY_FILE, or temporaldp/key in the user's configuration directory)",
+                f"changed data of {unknown} are not detected: the key that their digests need is missing or "
+                "cannot be used (TEMPORALDP_KEY_FILE, or temporaldp/key in the user's configuration directory)",
             ),
         ]
         return "; ".join(warning for times, warning in warnings if times) or None
@@ -159,35 +163,41 @@ def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
 def logged(file: Path | None) -> Iterator[dict[str, Any]]:
     """Append a line about the block to a file: the entries that the block sets, its duration, and its outcome.
 
-    Of an error the line contains only the class: its message may contain protected data.
+    Of an error the line contains only the class: its message may contain protected data. A line that cannot be written after
+    the block is a warning: what the block stored stays, and its own error is raised.
 
     Raises
     ------
     OutputError
-        The file cannot be written, or is no log: nothing was done.
+        The file cannot be opened, or is no log; the block was not entered.
     """
     line: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
     begun = time.monotonic()
-    _append(file, "")
-    try:
-        yield line
-    except TemporaldpError as error:
-        line |= {"ended": type(error).__name__, "seconds": round(time.monotonic() - begun, 3)}
-        _append(file, json_line(line) + "\n")
-        raise
-    line |= {"ended": "done", "seconds": round(time.monotonic() - begun, 3)}
-    _append(file, json_line(line) + "\n")
+    with _opened(file) as log:
+        try:
+            yield line
+        except TemporaldpError as error:
+            _append(log, line | {"ended": type(error).__name__, "seconds": round(time.monotonic() - begun, 3)})
+            raise
+        _append(log, line | {"ended": "done", "seconds": round(time.monotonic() - begun, 3)})
 
 
-def _append(file: Path | None, text: str) -> None:
-    """Append to a log, which is empty or begins with an object of JSON."""
+def _opened(file: Path | None) -> AbstractContextManager[IO[bytes] | None]:
     if file is None:
+        return nullcontext()
+    try:
+        return open(file, "ab", buffering=0, opener=_log_only)
+    except OSError as error:
+        raise OutputError(f"cannot write the log {file}: {error.strerror or error}; nothing was drawn") from None
+
+
+def _append(log: IO[bytes] | None, line: dict[str, Any]) -> None:
+    if log is None:
         return
     try:
-        with open(file, "a", encoding="utf-8", opener=_log_only) as log:
-            log.write(text)
+        log.write(json_line(line).encode() + b"\n")
     except OSError as error:
-        raise OutputError(f"cannot write the log {file}: {error.strerror or error}") from None
+        warn(f"cannot write this run's line in the log {log.name}: {error.strerror or error}; what was stored stays")
 
 
 def _log_only(path: str, flags: int) -> int:

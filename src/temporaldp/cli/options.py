@@ -103,4 +103,11 @@ ReleaseOption: TypeAlias = Annotated[
     str, option("--release", help="Release of a service; the ledger is its store.", metavar="ID")
 ]
 JsonOption: TypeAlias = Annotated[bool, option("--json", help="Print JSON instead of tables.")]
+BeginAnewOption: TypeAlias = Annotated[
+    bool,
+    option(
+        "--begin-anew",
+        help="Draw published times of a lost ledger again: both releases together may exceed the level.",
+    ),
+]
 OverwriteOption: TypeAlias = Annotated[bool, option("--overwrite", help="Replace an existing output.")]

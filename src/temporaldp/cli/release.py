@@ -14,10 +14,11 @@ from temporaldp.cli import options as o
 from temporaldp.cli.operation import LedgerRun, logged, nearly_used, trial_place
 from temporaldp.cli.released import say_forecast, say_release
 from temporaldp.cli.render import warn, working
-from temporaldp.errors import InputDiffersWarning
-from temporaldp.project.publishing import earlier_counts, publish, smoothed, with_earlier
-from temporaldp.project.release import ReleaseSetup, checked_output, setup_of
+from temporaldp.errors import InputDiffersWarning, OutputError
+from temporaldp.project.publishing import earlier_counts, publish, require_unpublished, smoothed, with_earlier
+from temporaldp.project.release import ReleaseSetup, begin_anew_with, checked_output, setup_of
 from temporaldp.release.histograms import require_reached
+from temporaldp.report.sentences import steps
 
 
 def release(
@@ -40,6 +41,7 @@ def release(
         bool, o.option("--dry-run", help="Report what would be spent and leak; draw and write nothing.")
     ] = False,
     overwrite: o.OverwriteOption = False,
+    begin_anew: o.BeginAnewOption = False,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
@@ -53,18 +55,24 @@ def release(
     target, ledger = checked_output(settings, dry_run=dry_run), settings.release.ledger
     if dry_run and ledger is None:
         raise InputError("--dry-run needs a ledger: --ledger LEDGER")
+    if dry_run and begin_anew:
+        raise InputError("--dry-run writes nothing, and --begin-anew is recorded in the ledger: leave out one of them")
     with logged(None if ledger is None else settings.release.log) as line:
+        if begin_anew:
+            begin_anew_with(settings)
         with working("reading data"):
             setup = setup_of(settings)
         if dry_run:
             assert ledger is not None
-            with trial_place(ledger) as place, setup.opened(place) as stream:
+            with trial_place(ledger, settings.release.output) as place, setup.opened(place) as stream:
+                require_unpublished(target, setup.data, stream, begin_anew=False)
                 new = [time for time in setup.data.times if not stream.has(time)]
                 require_reached(setup.data, new, settings.release.reached)
                 say_forecast(stream, setup.data, as_json)
             return
-        with nullcontext() if ledger is None else setup.opened(ledger) as opened:
-            earlier = earlier_counts(target, setup.data, opened, overwrite)
+        with nullcontext() if ledger is None else setup.opened(ledger, begin_anew=begin_anew) as opened:
+            require_unpublished(target, setup.data, opened, begin_anew=begin_anew)
+            earlier = earlier_counts(target, setup.data, opened, overwrite or begin_anew)
             _publish(setup, opened, target, earlier, line, as_json)
 
 
@@ -78,13 +86,21 @@ def _publish(
 ) -> None:
     """Publish the steps of a plan, or those that the ledger lacks; `line` is the line of the log."""
     run = None if stream is None else LedgerRun(stream, setup.data)
-    with working("drawing noise", stored=stream), warnings.catch_warnings():
-        warnings.simplefilter("ignore", InputDiffersWarning)
-        released = publish(setup, stream)
-        everything = with_earlier(released, earlier, stream)
-        save_released(everything, output, **setup.settings.traces.own_names)
-        line |= {} if run is None else run.facts
-        smoothing = smoothed(everything, setup, stream)
-    if run is not None:
-        warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
-    say_release(released, setup, output, as_json, smoothing, run)
+    try:
+        with working("drawing noise", stored=stream), warnings.catch_warnings():
+            warnings.simplefilter("ignore", InputDiffersWarning)
+            released = publish(setup, stream)
+            everything = with_earlier(released, earlier, stream)
+            save_released(everything, output, **setup.settings.traces.own_names)
+            line |= {} if run is None else run.facts
+            smoothing = smoothed(everything, setup, stream)
+        if run is not None:
+            warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
+        say_release(released, setup, output, as_json, smoothing, run)
+    except OutputError as error:
+        if run is None or len(run.stream) == run.n_before:
+            raise
+        stored = steps(len(run.stream) - run.n_before)
+        raise OutputError(
+            f"{error}; {stored} drawn before are in the ledger, and the same command returns them"
+        ) from None

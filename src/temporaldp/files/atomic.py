@@ -196,4 +196,4 @@ def _refuse_what_is_no_file(target: Path) -> None:
 
 def _unwritable(target: Path, error: OSError) -> OutputError:
     reason = error.strerror or str(error)
-    return OutputError(f"cannot write {target}: {reason}; choose another place with -o, nothing was written")
+    return OutputError(f"cannot write {target}: {reason}; choose another place with -o; the file was not written")

@@ -16,8 +16,8 @@ from temporaldp.counts import ReleasedHistograms, save_released
 from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
 from temporaldp.project.inputs import Inputs, gather, read_data
-from temporaldp.project.publishing import earlier_counts, publish, smoothed, with_earlier
-from temporaldp.project.release import checked_output, setup_of
+from temporaldp.project.publishing import earlier_counts, publish, require_unpublished, smoothed, with_earlier
+from temporaldp.project.release import begin_anew_with, checked_output, setup_of
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -123,7 +123,7 @@ class Project:
         verification = self.settings.verification
         return {"verify": verification.enabled} | verification.model_dump(exclude={"enabled"}, exclude_none=True)
 
-    def release(self, *, overwrite: bool = False) -> ReleasedHistograms:
+    def release(self, *, overwrite: bool = False, begin_anew: bool = False) -> ReleasedHistograms:
         """Publish the histograms of the traces, and write them, and smoothed counts, to the files that are set.
 
         With a ledger, a step that was published before is returned as it was. Without one, every call draws new noise and
@@ -133,6 +133,8 @@ class Project:
         ----------
         overwrite : bool
             Whether an existing output that is not from the ledger is replaced.
+        begin_anew : bool
+            Draw times again that the output contains, or that a lost ledger had; as for `ContinualRelease`.
 
         Raises
         ------
@@ -145,10 +147,13 @@ class Project:
         """
         release = self.settings.release
         output = checked_output(self.settings, dry_run=release.output is None)
+        if begin_anew:
+            begin_anew_with(self.settings)
         setup = setup_of(self.settings)
-        with nullcontext() if release.ledger is None else setup.opened(release.ledger) as stream:
+        with nullcontext() if release.ledger is None else setup.opened(release.ledger, begin_anew=begin_anew) as stream:
+            require_unpublished(output, setup.data, stream, begin_anew=begin_anew)
             no_file = release.output is None
-            earlier = None if no_file else earlier_counts(output, setup.data, stream, overwrite)
+            earlier = None if no_file else earlier_counts(output, setup.data, stream, overwrite or begin_anew)
             released = publish(setup, stream)
             everything = with_earlier(released, earlier, stream)
             if not no_file:

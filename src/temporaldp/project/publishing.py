@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from temporaldp.correlation import Traces
+from temporaldp.correlation.moments import moment
 from temporaldp.counts import (
     ReleasedHistograms,
     SmoothedHistograms,
@@ -19,11 +20,12 @@ from temporaldp.counts import (
     smooth,
     synthetic_traces,
 )
-from temporaldp.errors import InputError, OutputError
+from temporaldp.errors import InputError, LedgerError, OutputError
 from temporaldp.project.recipe import note_recipe
 from temporaldp.project.release import ReleaseSetup
 from temporaldp.release import ContinualRelease, filtered_histograms, release_histograms
 from temporaldp.smoothing import PublicCorrelation
+from temporaldp.values import plural
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -83,14 +85,66 @@ def earlier_counts(
     """
     found = None if stream is None or not output.exists() else _of_ledger(output, stream, data)
     if found is None and output.exists() and not overwrite:
-        why = (
-            "releasing the same data twice spends the budgets twice. If that file was never shared, overwrite it "
-            "(--overwrite); otherwise keep it"
-            if stream is None
-            else "and not all of it is from this ledger: choose another output, or replace the file (--overwrite)"
+        raise OutputError(
+            f"{output} exists, and not all of it is released again: name another output, or replace it (--overwrite)"
         )
-        raise OutputError(f"{output} exists{';' if stream is None else ','} {why}")
     return found
+
+
+def require_unpublished(
+    output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None, *, begin_anew: bool
+) -> None:
+    """Raise an error if times of the output would be drawn again, unless an owner begins anew, which the ledger records.
+
+    Raises
+    ------
+    LedgerError
+        The ledger lacks a time that the output contains.
+    OutputError
+        Without a ledger, the output contains a time of the data.
+    InputError
+        The owner begins anew, although nothing is missing.
+    """
+    again = _drawn_again(output, data, stream)
+    if begin_anew:
+        if stream is not None and again and not stream.ledger.has_begun_anew:
+            stream.ledger.begin_anew()
+        if not again and (stream is None or not stream.ledger.has_begun_anew):
+            raise InputError(
+                "--begin-anew draws published times again, and none of these is missing from the ledger: leave it out"
+            )
+        return
+    if again:
+        named = (
+            f"{plural(len(again), 'time')} of these data ({', '.join(again[:3])}{', ...' if len(again) > 3 else ''})"
+        )
+        what = f"{output} has published counts of {named}"
+        meaning = (
+            "they would be drawn again with new noise, and what is known about people from both releases together may exceed "
+            "the level. Only an owner may decide that: --begin-anew"
+        )
+        if stream is None:
+            raise OutputError(f"{what}, and releasing the same data twice spends the budgets twice: {meaning}")
+        raise LedgerError(
+            f"{what}, which the ledger {stream.ledger.place} lacks. Use the ledger that they were published from. If it is "
+            f"lost, {meaning}"
+        )
+
+
+def _drawn_again(output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None) -> list[str]:
+    """The times of the data that a file of published counts contains, and that would be drawn."""
+    try:
+        known = {moment(time) for time in load_released(output).times} if output.is_file() else set()
+    except InputError:  # another file, which `earlier_counts` refuses
+        return []
+    if stream is None:
+        return [time for time in data.times if moment(time) in known]
+    is_table = stream.table is not None
+    return [
+        time
+        for time in data.times
+        if moment(time) in known and (not stream.has(time) or (is_table and stream.published(time) is None))
+    ]
 
 
 def _of_ledger(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> ReleasedHistograms | None:

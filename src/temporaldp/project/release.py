@@ -22,7 +22,7 @@ from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
 from temporaldp.project.inputs import Inputs, gather, read_data
 from temporaldp.project.recipe import recipe_of
 from temporaldp.release import ContinualRelease, Ledger, SharedRelease
-from temporaldp.release.database import file_of
+from temporaldp.release.database import connect, file_of
 from temporaldp.release.ledger import configuration_at
 from temporaldp.release.shared_account import account_tables
 from temporaldp.release.store import Store
@@ -67,14 +67,15 @@ class ReleaseSetup:
     public: PublicCorrelation | None
 
     @contextmanager
-    def opened(self, ledger: str | Store) -> Iterator[ContinualRelease[Any, Any]]:
-        """Open the release on a ledger, and check that it contains the noted head. Nothing is written."""
-        with self._stream(ledger) as stream:
+    def opened(self, ledger: str | Store, *, begin_anew: bool = False) -> Iterator[ContinualRelease[Any, Any]]:
+        """Open the release on a ledger, and check that it contains the noted head. No step is written."""
+        place = ledger if isinstance(ledger, Store) else Store(connect(ledger), output=self.settings.release.output)
+        with self._stream(place, begin_anew) as stream:
             if self.settings.release.head is not None:
                 stream.ledger.verify(head=self.settings.release.head)
             yield stream
 
-    def _stream(self, ledger: str | Store) -> ContinualRelease[Any, Any]:
+    def _stream(self, ledger: Store, begin_anew: bool) -> ContinualRelease[Any, Any]:
         table, n_states, every = self.settings.release.table, self.data.n_states, self.settings.privacy.renew
         if table is not None:
             return SharedRelease.of(table, ledger)
@@ -88,7 +89,15 @@ class ReleaseSetup:
             correlation=self.public,
             renewed=every,
             timezone=None if every in {None, "steps"} else self.settings.traces.timezone,
+            begin_anew=begin_anew,
         )
+
+
+def begin_anew_with(settings: Settings) -> None:
+    """Record in the ledger of a release, if there is one, that steps are disregarded which this machine wrote and it lacks."""
+    ledger = settings.release.ledger
+    if ledger is not None and configuration_at(ledger) is not None:
+        Ledger(ledger, begin_anew=True).close()
 
 
 def setup_of(settings: Settings) -> ReleaseSetup:

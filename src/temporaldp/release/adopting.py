@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import os
 from contextlib import suppress
 from copy import copy
@@ -99,7 +98,7 @@ def adopt_correlation(
         users = correlations_of(now.users, salt=salt)["users"]
         details = {"users": users, "both": both, "reserve": accountant.reserve}
         details |= terms_after_adoption(ledger, accountant, plan) if is_renewed else {}
-        return writer.note(ADOPT, by=by or _account_name(), details=details)
+        return writer.note(ADOPT, by=by, details=details)
 
 
 def accountant_of(ledger: Ledger) -> TemporalAccountant:
@@ -197,10 +196,3 @@ def resumed(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountan
 def _record(accountant: TemporalAccountant, ledger: Ledger, end: int) -> None:
     for row in ledger[len(accountant) : end]:
         accountant.spend(row.epsilon, last=row.last, enforce=False)  # another machine's rounding must not refuse a fact
-
-
-def _account_name() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # an account without a name
-        return f"user {os.getuid()}" if hasattr(os, "getuid") else "somebody"

@@ -12,7 +12,7 @@ from temporaldp.errors import LedgerChangedError
 if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger
 
-FORMAT = "temporaldp ledger 9"
+FORMAT = "temporaldp ledger 10"
 """Name of the only format that is read and written; a ledger of any other format is refused."""
 
 ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)

@@ -35,7 +35,9 @@ class Database(ABC):
     Attributes
     ----------
     identity : str
-        Normalised name of the place.
+        Normalised name of the place, whatever its spelling.
+    names : tuple of str
+        All names of the place by which a lost ledger is recognised, the identity first.
     """
 
     is_file = False
@@ -49,6 +51,7 @@ class Database(ABC):
 
     def __init__(self, place: str, *, served: bool) -> None:
         self.place, self.identity, self.served = place, place, served
+        self.names: tuple[str, ...] = (place,)
         self._closed = False
         self._engine: Any = None
         self._pid = os.getpid()  # of the process that has the connections
@@ -86,6 +89,11 @@ class Database(ABC):
     @abstractmethod
     def _connected(self) -> Any:
         """The engine, made on first use."""
+
+    def discard(self, is_unused: Callable[[sa.Connection], bool]) -> None:
+        """Remove what `is_unused` deletes; the tables of a database stay."""
+        with self.writing() as connection:
+            is_unused(connection)
 
     def back_up(self, place: Path) -> None:
         """Make a consistent copy of a file while others write. `LedgerError` if that fails, or for a database."""

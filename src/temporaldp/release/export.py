@@ -11,7 +11,8 @@ import numpy as np
 from temporaldp.files.atomic import suffix_of, write_text
 from temporaldp.files.columns import save_columns
 from temporaldp.release.chain import LedgerRow
-from temporaldp.release.ledger import ADOPT, SOURCE, Ledger
+from temporaldp.release.high_water import BEGIN
+from temporaldp.release.ledger import ADOPT, SIGN, SOURCE, Ledger
 from temporaldp.release.outputs import from_text
 from temporaldp.release.renewal import RENEWAL
 from temporaldp.release.shared_account import TABLE
@@ -69,7 +70,7 @@ def said_of(ledger: Ledger) -> dict[str, Any]:
     events = [
         {"step": event.step, "kind": event.kind, "at": event.at, "by": event.by, **event.details, "hash": event.hash}
         for event in ledger.events
-        if event.kind in {ADOPT, RENEWAL, SOURCE}
+        if event.kind in {ADOPT, BEGIN, RENEWAL, SIGN, SOURCE}
     ]
     return {**ledger.configuration, "unit": "nats", "head": ledger.head, "events": events}
 

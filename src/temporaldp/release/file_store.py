@@ -45,6 +45,7 @@ class FileDatabase(Database):
         super().__init__(shown, served=served)
         self._path = Path(os.path.realpath(path))  # SQLite keeps the log beside what a link stands for
         self.identity = str(self._path)
+        self.names = tuple(dict.fromkeys((self.identity, str(path))))  # a link may be removed with the file
         self._file: tuple[int, int] | None = None
         self._log: tuple[int, int] | None = None
         _open_stores.add(self)
@@ -86,6 +87,16 @@ class FileDatabase(Database):
             # The step is durable; the checkpoint only saves it from somebody who deletes the log beside the file.
             with suppress(sqlite3.Error):
                 writer.connection.driver_connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def discard(self, is_unused: Callable[[sa.Connection], bool]) -> None:
+        """Remove the file and its log, behind the lock of writers, who find at their next step that it is gone."""
+        with self._translated(), self._connected().connect() as connection:
+            writer = connection.execution_options(temporaldp_writes=True)
+            with writer.begin():
+                self._require_same_file()
+                if is_unused(writer):
+                    for ending in ("-wal", "-shm", ""):
+                        Path(f"{self._path}{ending}").unlink(missing_ok=True)
 
     def back_up(self, place: Path) -> None:
         """Copy the file by SQLite's backup, consistently, while others write."""

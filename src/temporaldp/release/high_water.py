@@ -1,71 +1,126 @@
 """High-water marks: how far this machine has written each ledger, kept outside of the ledgers and of their backups.
 
 A chain of hashes reveals changed entries, but not that the last ones were removed, or that the whole chain was rewritten. A
-mark reveals this when the ledger is opened on a machine that wrote to it. There is one mark for each place of a ledger, beside
-the key of digests (`key_file`). Where it cannot be stored, or on another machine, a chain made anew is revealed by the MAC of
-the head if the key is the same (`temporaldp.release.keyed_digest`), and otherwise by a noted head.
+mark reveals this when the ledger is opened on a machine that wrote to it. It is stored beside the key of digests (`key_file`)
+under the identifier in the ledger's first entry, wherever the ledger lies. Beside the marks there is a file for each name of a
+ledger, its place and the output that is published from it, with the identifier of the ledger that was written last under this
+name: it reveals that a ledger was lost, or replaced by another one. Where marks cannot be stored, or on another machine, a
+chain made anew is revealed by the MAC of the head if the key is the same (`temporaldp.release.keyed_digest`), and otherwise by
+a noted head.
 """
 
 from __future__ import annotations
 
 import json
-import warnings
+import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from temporaldp.errors import LedgerChangedError
 from temporaldp.files.atomic import keep_private
 from temporaldp.release.chain import End, contains, digest
 from temporaldp.release.keyed_digest import key_file
 from temporaldp.release.tables import LEDGER
+from temporaldp.values import plural
 
 if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger
-    from temporaldp.release.store import Store
+
+BEGIN = "begin anew"
+"""Kind of an event that records steps which this machine wrote, and which the owner disregards."""
+
+IDENTIFIER = re.compile("[0-9a-f]{32}")
+"""Identifier of a ledger, the random nonce of its first entry."""
 
 
-def mark_file(store: Store) -> Path:
+class Mark(NamedTuple):
+    """How far this machine has written a ledger.
+
+    Parameters
+    ----------
+    ledger : str
+        Identifier of the ledger.
+    place : str
+        Where the ledger was.
+    end : End
+        End of its chain.
+    """
+
+    ledger: str
+    place: str
+    end: End
+
+    def words(self, identifier: str | None) -> str:
+        """What a ledger with this identifier lacks, None for one that would be new, and what can be done."""
+        steps = f"this machine has written {plural(self.end.n_steps, 'step')} to"
+        if self.ledger == identifier:
+            problem = f"{steps} it, the last of which are missing or were changed: it is an older copy, or was edited"
+        else:
+            known = "there is no ledger" if identifier is None else "this is another ledger"
+            problem = f"{steps} the ledger of this place or output (then at {self.place}), and {known}"
+        return (
+            f"{problem}. Restore one that holds every published step. If none is left, an owner may begin anew (`--begin-anew` "
+            "of the command that writes, `begin_anew=True` in Python): published times are then drawn again with new noise, "
+            "what was spent on them before is not counted, and both releases together may exceed the level"
+        )
+
+
+def mark_file(identifier: str) -> Path:
     """Path of the mark of a ledger. `RuntimeError` where there is no home directory."""
-    return key_file().parent / "marks" / digest(store.database.identity)
+    return key_file().parent / "marks" / identifier
 
 
 def keep_mark(ledger: Ledger) -> None:
-    """Replace the mark of a ledger, if it can be stored. After a crash the previous mark is still valid.
+    """Replace the mark of a ledger that has steps, if it can be stored. After a crash the previous mark is still valid.
 
     Releases of a service have no mark: several machines write to them, and their clients note heads.
     """
-    if ledger.store.release == LEDGER:
-        with suppress(OSError, RuntimeError):
-            keep_private(mark_file(ledger.store), json.dumps(ledger.end), replace=True, durable=False)
+    if ledger.store.release != LEDGER or not len(ledger):
+        return
+    with suppress(OSError, RuntimeError):
+        kept = json.dumps([ledger.store.names[0], ledger.end])
+        keep_private(mark_file(ledger.identifier), kept, replace=True, durable=False)
+        for name in ledger.store.names:
+            if _last_at(name) != ledger.identifier:
+                keep_private(_name_file(name), ledger.identifier, replace=True, durable=False)
 
 
-def read_mark(store: Store) -> End | None:
+def read_mark(identifier: str) -> Mark | None:
     """Return the mark of a ledger; None without one."""
     with suppress(OSError, ValueError, RuntimeError, TypeError):
-        return End(*json.loads(mark_file(store).read_text(encoding="ascii"))) if store.release == LEDGER else None
+        place, end = json.loads(mark_file(identifier).read_text(encoding="utf-8"))
+        return Mark(identifier, place, End(*end))
     return None
 
 
-def require_mark(ledger: Ledger, mark: End | None, *, is_new: bool) -> None:
-    """Raise an error for a ledger that lacks the steps of a mark, which was read before it; warn if it was just made.
+def mark_at(names: Iterable[str]) -> Mark | None:
+    """Return the mark of the ledger that was written last under one of these names; None without one."""
+    known = (_last_at(name) for name in names)
+    return next((mark for one in known if one is not None and (mark := read_mark(one)) is not None), None)
 
-    Raises
-    ------
-    LedgerChangedError
-        The ledger is an older copy, or was edited.
+
+def missing_steps(ledger: Ledger, mark: Mark | None) -> Mark | None:
+    """The mark of steps that a ledger lacks, whose mark was read before its rows; None if it lacks none.
+
+    Without a mark of its own, these are the steps of another ledger that had its place, or its output.
     """
-    if mark is None or not mark.n_steps or contains(ledger, ledger.events, mark):
-        return
-    if not is_new:
-        raise LedgerChangedError(
-            ledger.place,
-            f"this machine has written {mark.n_steps} steps to it, the last of which are missing or were changed: it is an "
-            "older copy, was edited, or another ledger was used at this place. Restore one that holds every published step; "
-            f"if the budget that they spent may be disregarded, remove {mark_file(ledger.store)}",
-        )
-    warnings.warn(
-        f"{ledger.place}: this machine has written {mark.n_steps} steps to another ledger at this place, which is missing. The "
-        "new one does not count what they spent. If the other was moved or deleted by mistake, put it back before a step",
-        stacklevel=2,
-    )
+    if ledger.store.release != LEDGER:
+        return None
+    wanted = mark or mark_at(ledger.store.names)
+    if wanted is None or (mark is not None and contains(ledger, ledger.events, mark.end)):
+        return None
+    begun = (event.details["head"] for event in ledger.events if event.kind == BEGIN)
+    return None if wanted.end.head in begun else wanted
+
+
+def _name_file(name: str) -> Path:
+    return mark_file(digest(name))
+
+
+def _last_at(name: str) -> str | None:
+    """Identifier of the ledger that was written last under a name; None if there is none."""
+    with suppress(OSError, ValueError, RuntimeError):
+        found = _name_file(name).read_text(encoding="ascii")
+        return found if IDENTIFIER.fullmatch(found) else None
+    return None

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import os
 import secrets
+import stat
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from temporaldp.errors import LedgerError
 from temporaldp.files.atomic import keep_private
 from temporaldp.release.chain import canonical
 
@@ -35,16 +37,18 @@ def key_file() -> Path:
 def keyed_digest(kind: str, value: Any) -> str | None:
     """Return the digest of a value. The key is made if there is none.
 
-    None for a value that JSON cannot spell, and where no key can be read or kept. A digest of one kind ("data" of a step, or
-    the "head" of a ledger) is never taken for one of the other.
+    None for a value that JSON cannot spell, and where no key can be kept. A digest of one kind ("data" of a step, or
+    the "head" of a ledger) is never taken for one of the other. `LedgerError` for a key that exists and cannot be used.
     """
     spelled, key = _spelled(value), _key(make=True)
     return None if spelled is None or key is None else _digest(key, secrets.token_hex(16), kind, spelled)
 
 
 def matches(kept: str | None, kind: str, value: Any) -> bool | None:
-    """Return whether a digest is of this value; None without a digest or its key."""
-    spelled, key = _spelled(value), _key()
+    """Return whether a digest is of this value; None without a digest, or where its key is missing or cannot be used."""
+    spelled, key = _spelled(value), None
+    with suppress(LedgerError):  # who may not read the key may read the ledger
+        key = _key()
     if kept is None or spelled is None or key is None:
         return None
     name, nonce, *_ = f"{kept}:".split(":")
@@ -59,21 +63,55 @@ def _digest(key: bytes, nonce: str, kind: str, spelled: str) -> str:
 
 
 def _key(*, make: bool = False) -> bytes | None:
-    """The key, which is made if it is missing and wanted; None if it cannot be kept, or others than its owner may read it."""
-    with suppress(OSError, ValueError, RuntimeError):  # RuntimeError: no home directory
+    """The key, which is made if it is missing and wanted; None if there is none.
+
+    Raises
+    ------
+    LedgerError
+        It exists, but cannot be read, is no key, or others than its owner may read it.
+    """
+    try:
         file = key_file()
-        if make and not file.exists():
-            keep_private(file, secrets.token_hex(KEY_BYTES))  # unless another process is faster
+    except RuntimeError:  # no home directory
+        return None
+    try:
+        if make and _is_missing(file):
+            with suppress(OSError):  # a folder that cannot be made or written to
+                keep_private(file, secrets.token_hex(KEY_BYTES))  # unless another process is faster
+        if _is_missing(file):
+            return None
         return _read(file, (now := file.stat()).st_mode, now.st_ino, now.st_mtime_ns, now.st_ctime_ns)
-    return None
+    except (OSError, ValueError) as error:
+        problem = (error.strerror or "it cannot be read") if isinstance(error, OSError) else str(error)
+        raise LedgerError(
+            f"cannot use the key {file}: {problem}. Without it, heads would lose their authentication and changed data would "
+            "not be detected; make it readable, or name another key (TEMPORALDP_KEY_FILE)"
+        ) from None
+
+
+def _is_missing(file: Path) -> bool:
+    """Whether there is no such file; `OSError` if that cannot be found out."""
+    try:
+        file.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    return False
 
 
 @lru_cache
 def _read(file: Path, mode: int, *_: int) -> bytes:
-    """The key of a file, which is read again if it changed; `ValueError` where others than its owner may read it."""
-    found = bytes.fromhex(file.read_text(encoding="ascii"))
-    if len(found) != KEY_BYTES or (os.name == "posix" and mode & 0o077):
-        raise ValueError("no private key")
+    """The key of a file, which is read again if it changed; `ValueError` if it is no key, or not private."""
+    if os.name == "posix" and mode & 0o077:
+        raise ValueError(
+            f"others than its owner may read or write it (mode {stat.S_IMODE(mode):o}); if no other user has read it: "
+            f"chmod 600 {file}"
+        )
+    try:
+        found = bytes.fromhex(file.read_text(encoding="ascii"))
+    except ValueError:  # its message would quote the key
+        found = b""
+    if len(found) != KEY_BYTES:
+        raise ValueError(f"expected {2 * KEY_BYTES} hexadecimal digits")
     return found
 
 

@@ -29,6 +29,7 @@ def learn_correlation(
     contributed: int = CONTRIBUTED,
     confidence: float = 0.95,
     ledger: str | os.PathLike[str] | None = None,
+    begin_anew: bool = False,
     rng: np.random.Generator | int | None = None,
 ) -> Adversary:
     """Learn a correlation from protected traces with differential privacy, as intervals for sampling error and noise.
@@ -51,6 +52,8 @@ def learn_correlation(
     ledger : path or str, optional
         A separate ledger for this spend (an SQLite file, made if there is none, or a PostgreSQL URL). A stored result is
         returned and never drawn again.
+    begin_anew : bool
+        As for `ContinualRelease`: learn again although the ledger of the spend was lost, so that both spends add up.
     rng : numpy Generator or seed, optional
         Source of the choice of transitions, on which privacy does not depend; the noise is always OpenDP's.
 
@@ -99,6 +102,7 @@ def learn_correlation(
             states=trajectories.states,
             step=trajectories.step,
             description=described,
+            begin_anew=begin_anew,
         ) as release,
     ):
         noisy = np.asarray(release.release(trajectories, time="correlation", epsilon=budget, last=True))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import re
+import secrets
 import threading
 import warnings
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
@@ -35,11 +37,11 @@ from temporaldp.release.chain import (
 )
 from temporaldp.release.checkpoints import last_checkpoint
 from temporaldp.release.closing import Closing
-from temporaldp.release.high_water import keep_mark, read_mark, require_mark
+from temporaldp.release.high_water import BEGIN, IDENTIFIER, Mark, keep_mark, mark_at, missing_steps, read_mark
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import LEDGER, Transaction
-from temporaldp.values import FloatArray
+from temporaldp.values import FloatArray, plural
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -55,6 +57,9 @@ ADOPT = "adopt"
 
 SOURCE = "source"
 """Kind of an event that records the source from which the steps after it were computed."""
+
+SIGN = "sign"
+"""Kind of an event by which an owner authenticated the chain before it with the key of another machine."""
 
 SETTINGS = {
     "accounting": "privacy.bound",
@@ -76,8 +81,8 @@ class Ledger(Closing):
     A row keeps the step's time, its budget and its published output; never true counts or traces. Rows are checked when they
     are read: opening checks the chain from the last checkpoint on (`temporaldp.release.checkpoints`), and `verify` from its
     start. A chain cannot reveal that a ledger was replaced by an older copy of itself. A machine that wrote the missing steps
-    detects this by a mark outside the ledger (`temporaldp.release.high_water`); elsewhere, store `head` with what you
-    publish and check it with `verify`.
+    detects this by a mark outside the ledger (`temporaldp.release.high_water`): a copy at another place may be read, with a
+    warning, and is not continued. Elsewhere, store `head` with what you publish and check it with `verify`.
 
     Parameters
     ----------
@@ -86,6 +91,8 @@ class Ledger(Closing):
         or a store.
     release : str, optional
         The identifier of a release of a service, whose database this is.
+    begin_anew : bool
+        Disregard steps that this machine wrote and the ledger lacks, which an event of the ledger records.
 
     Attributes
     ----------
@@ -93,13 +100,15 @@ class Ledger(Closing):
         Storage of the rows.
     configuration : dict
         Settings of the release for which the ledger was created.
+    identifier : str
+        Random name in the first entry of the chain.
     checkpoint : Checkpoint or None
         Checkpoint from which the ledger was opened; None if it was read from its start.
     end : End
         End of the chain when it was last read or written.
     is_authentic : bool or None
         Whether the head that was last read has a MAC of this machine's key (True); None without one, so that a chain that was
-        made anew is revealed only by a mark or a noted head, with a warning. A false MAC is an error.
+        made anew is revealed only by a mark or a noted head, with a warning (`sign`). A false MAC is an error.
     events : list of LedgerEvent
         Events between steps, in order. Not copied: an account of several tables has one for each table and step.
     adoptions : list of LedgerEvent
@@ -111,7 +120,9 @@ class Ledger(Closing):
         There is no ledger, it cannot be read, or it was changed.
     """
 
-    def __init__(self, place: str | os.PathLike[str] | Store, release: str = LEDGER) -> None:
+    def __init__(
+        self, place: str | os.PathLike[str] | Store, release: str = LEDGER, *, begin_anew: bool = False
+    ) -> None:
         store = store_at(place, release)
         if not store.exists():
             store.close()
@@ -119,10 +130,31 @@ class Ledger(Closing):
                 f"there is no ledger at {store.place}; `ContinualRelease` or `temporaldp release` creates one, "
                 "`temporaldp ledger share` one for several tables"
             )
-        self._start(store)
+        self._missing = self._start(store)
+        if self._missing is None:
+            return
+        if begin_anew:
+            self.begin_anew(self._missing)
+            return
+        if self._missing.place in store.names:
+            store.close()
+            raise LedgerChangedError(store.place, self._missing.words(self.identifier))
+        warnings.warn(
+            f"{store.place} is an older copy of a ledger to which this machine has written "
+            f"{plural(self._missing.end.n_steps, 'step')} (at {self._missing.place}), or was edited; it may be read, and "
+            "is not continued",
+            stacklevel=2,
+        )
 
     @classmethod
-    def open(cls, place: str | os.PathLike[str] | Store, describe: Describe, definition: str | None = None) -> Self:
+    def open(
+        cls,
+        place: str | os.PathLike[str] | Store,
+        describe: Describe,
+        definition: str | None = None,
+        *,
+        begin_anew: bool = False,
+    ) -> Self:
         """Open the ledger at `place`, creating it if there is none, for the release that `describe` returns.
 
         A ledger without steps becomes that of the release, whatever its configuration was.
@@ -134,44 +166,74 @@ class Ledger(Closing):
             Returns the configuration as JSON values, given the salt of an existing ledger's digests, or None.
         definition : str, optional
             What a service created the release with, stored with a new one.
+        begin_anew : bool
+            As for `Ledger`; also where the ledger was lost.
 
         Raises
         ------
+        LedgerChangedError
+            The ledger lacks steps that this machine wrote, or takes the place of one that was lost.
         LedgerMismatchError
             There is a ledger with another configuration; the message names the differences.
         """
         store = store_at(place)
         is_new = not store.exists()
         if is_new:
-            spelled = _spelled(describe(None))
+            lost = mark_at(store.names) if store.release == LEDGER else None
+            if lost is not None and not begin_anew and not store.exists():  # nobody has made it meanwhile
+                store.close()
+                raise LedgerChangedError(store.place, lost.words(None))
+            spelled = _spelled(describe(None), secrets.token_hex(16))
             store.create(spelled, first_hash(spelled), definition)
         ledger = cls.__new__(cls)
-        ledger._start(store, is_new=is_new)
+        missing = ledger._start(store)
+        if missing is not None and not begin_anew:
+            ledger.close()
+            raise LedgerChangedError(store.place, missing.words(ledger.identifier))
         known = ledger.configuration.get("correlations") or {}
         ledger._require(describe(known.get("salt")))
+        ledger._is_new = is_new
+        if missing is not None:
+            ledger.begin_anew(missing)
         return ledger
 
-    def _start(self, store: Store, *, is_new: bool = False) -> None:
+    def begin_anew(self, missing: Mark | None = None) -> None:
+        """Record in the chain that published steps which it lacks are disregarded: `missing`, or those of an output."""
+        n_steps, head = (None, None) if missing is None else (missing.end.n_steps, missing.end.head)
+        self._missing = None
+        with self.writing() as writer:
+            writer.note(BEGIN, details={"steps": n_steps, "head": head})
+
+    @property
+    def has_begun_anew(self) -> bool:
+        """Whether an owner disregarded missing steps after the last step."""
+        return any(event.kind == BEGIN and event.step == len(self) for event in self.events)
+
+    def _start(self, store: Store) -> Mark | None:
+        """Read the ledger; gives the mark of steps that it lacks."""
+        self._is_new, self._missing = False, None
         self.store, self._lock, self.end = store, threading.RLock(), End(0, 0, "")
         # The last rows, and some older ones that were asked for; each with the step of the first of them.
         self._recent: tuple[int, list[LedgerRow]] = 0, []
         self._older: tuple[int, list[LedgerRow]] = 0, []
         self.is_authentic: bool | None = True
-        mark = read_mark(store)  # before the rows, to which other processes may add meanwhile
         try:
+            first = store.heading()
+            # Before the rows, to which other processes may add meanwhile.
+            mark = None if first is None else read_mark(_read_configuration(first.configuration, self.place)[1])
             with store.reading() as transaction:
                 self._spelled = self._heading(transaction).configuration
-                self.configuration = _read_configuration(self._spelled, self.place)
+                self.configuration, self.identifier = _read_configuration(self._spelled, self.place)
                 events = transaction.events()
                 self.checkpoint = last_checkpoint(transaction, self.began, events)
                 self._forget_all()
                 if self.checkpoint is not None:
                     self._take_in([], events[: self.checkpoint.end.n_events], self.checkpoint.end)
                 self._take_in(*self._read_on(transaction, self.end))
-            require_mark(self, mark, is_new=is_new)
         except LedgerError:
             store.close()
             raise
+        return missing_steps(self, mark)
 
     def _heading(self, transaction: Transaction) -> sa.Row[Any]:
         if transaction.heading is None:
@@ -185,8 +247,9 @@ class Ledger(Closing):
                 raise changed(self.place, "its head was not written with the key that its MAC names")
             if was and self.is_authentic is None and transaction.heading.n_steps and self.store.release == LEDGER:
                 warnings.warn(
-                    f"{self.place}: an entry was written without the key of this machine, so that only a noted head "
-                    "reveals a chain that was made anew; give all machines that write to it one key (TEMPORALDP_KEY_FILE)",
+                    f"{self.place}: an entry was written without the key of this machine, or the key cannot be used, so that "
+                    "only a noted head reveals a chain that was made anew; give all machines that write to it one key "
+                    "(TEMPORALDP_KEY_FILE), and sign it after a check (`temporaldp ledger verify LEDGER --head HEAD --sign`)",
                     stacklevel=2,
                 )
         return transaction.heading
@@ -372,9 +435,48 @@ class Ledger(Closing):
                 "steps that were published are missing from it",
             )
 
+    def sign(self, *, by: str | None = None) -> LedgerEvent | None:
+        """Authenticate the chain with the key of this machine, after `verify`; None if it is authentic already.
+
+        An event records who did this and the head, so that the entries before it are authentic by that person's word.
+
+        Raises
+        ------
+        LedgerError
+            The ledger cannot be written, or there is no key.
+        """
+        self._require_all_steps()
+        with self._lock:
+            with self.store.writing() as transaction:
+                self._take_in(*self._read_on(transaction, self.end))
+                if transaction.is_authentic:
+                    return None
+                transaction.signs = True
+                writer = LedgerWriter(transaction, self.end)
+                event = writer.note(SIGN, by=by, details={"head": self.head})
+                if not Transaction(transaction.connection, self.store.release, lock=False).is_authentic:
+                    raise LedgerError(
+                        f"cannot sign {self.place}: no key can be made; name a file for it (TEMPORALDP_KEY_FILE)"
+                    )
+            self._take_in(writer.rows, writer.events, writer.end)
+            self.is_authentic = True
+            keep_mark(self)
+        return event
+
+    def discard_unused(self) -> None:
+        """Remove the ledger if this process created it and it has no steps, where that is possible."""
+        if self._is_new and not len(self):
+            with suppress(LedgerError, OSError):
+                self.store.discard()
+
+    def _require_all_steps(self) -> None:
+        if self._missing is not None:
+            raise LedgerChangedError(self.place, self._missing.words(self.identifier))
+
     @contextmanager
     def writing(self) -> Iterator[LedgerWriter]:
         """Context in which this thread of this process alone may add rows; durable at its end, rolled back by an exception."""
+        self._require_all_steps()
         with self._lock:
             with self.store.writing() as transaction:
                 self._take_in(*self._read_on(transaction, self.end))
@@ -407,7 +509,7 @@ class Ledger(Closing):
             with self._lock, self.store.writing() as transaction:
                 self._take_in(*self._read_on(transaction, self.end))
                 if not len(self):
-                    spelled = _spelled(configuration)
+                    spelled = _spelled(configuration, self.identifier)
                     transaction.remake(spelled, first_hash(spelled))
             if not len(self):
                 self._spelled, self.configuration, differing = spelled, asked, []
@@ -434,11 +536,16 @@ class LedgerWriter:
         """Add the next step and return its row with its hash."""
         return self._add(row, self.rows, self.end.n_steps + 1, self.end.n_events)
 
-    def note(self, kind: str, *, by: str, details: dict[str, Any]) -> LedgerEvent:
-        """Add an event after the last step and return it. `StateError` for a name with control characters."""
+    def note(self, kind: str, *, by: str | None = None, details: dict[str, Any]) -> LedgerEvent:
+        """Add an event after the last step and return it; by default by the user of this process.
+
+        `StateError` for a name with control characters.
+        """
         n_steps, n_events, _ = self.end
         at = datetime.now(UTC).isoformat(timespec="seconds")
-        event = LedgerEvent(n_events, n_steps, kind, at, printable(by, "name"), canonical(details), "")
+        event = LedgerEvent(
+            n_events, n_steps, kind, at, printable(by or _account_name(), "name"), canonical(details), ""
+        )
         return self._add(event, self.events, n_steps, n_events + 1)
 
     def _add(self, entry: Entry, added: list[Entry], n_steps: int, n_events: int) -> Entry:
@@ -455,18 +562,25 @@ def configuration_at(place: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Return the configuration of the ledger at a place; None if there is none. Errors as for `Ledger`."""
     with closing(store_at(place)) as store:
         heading = store.heading() if store.exists() else None
-        return None if heading is None else _read_configuration(heading.configuration, store.place)
+        return None if heading is None else _read_configuration(heading.configuration, store.place)[0]
 
 
-def _spelled(configuration: dict[str, Any]) -> str:
-    return canonical({"format": FORMAT, **configuration})
+def _account_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # an account without a name
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "somebody"
 
 
-def _read_configuration(spelled: str, place: str) -> dict[str, Any]:
-    """Read the configuration of a ledger of this format; `LedgerError` for any other format."""
+def _spelled(configuration: dict[str, Any], identifier: str) -> str:
+    return canonical({"format": FORMAT, "identifier": identifier, **configuration})
+
+
+def _read_configuration(spelled: str, place: str) -> tuple[dict[str, Any], str]:
+    """Read configuration and identifier of a ledger of this format; `LedgerError` for any other format."""
     try:
         configuration: dict[str, Any] = json.loads(spelled)
-        found = configuration.pop("format")
+        found, identifier = configuration.pop("format"), str(configuration.pop("identifier", ""))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise LedgerError(f"{place}: the row with the configuration was changed") from None
     if found != FORMAT:
@@ -474,7 +588,9 @@ def _read_configuration(spelled: str, place: str) -> dict[str, Any]:
             f"{place}: expected a ledger of format {FORMAT!r}, got {str(found)[:40]!r}; open it with the version of temporaldp "
             "that wrote it. Nothing was read or published"
         )
-    return configuration
+    if not IDENTIFIER.fullmatch(identifier):
+        raise LedgerError(f"{place}: the row with the configuration was changed")
+    return configuration, identifier
 
 
 def _differs(key: str, kept: Any, asked: Any) -> str:

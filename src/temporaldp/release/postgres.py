@@ -24,6 +24,9 @@ SERVED = (
 )
 """Limits on locks: a server that hangs in the middle of a step loses its lock on the release."""
 
+LOCAL = {"localhost", "127.0.0.1", "::1"}
+"""Names of this machine's server."""
+
 CONNECTIONS = 24
 """Of one server: one for each of its workers, and some for what they read beside their step."""
 
@@ -46,6 +49,8 @@ class PostgresDatabase(Database):
     def __init__(self, place: str, url: Any, *, served: bool = False) -> None:
         super().__init__(place, served=served)
         self._url = url
+        self.identity = _identity_of(url)
+        self.names = (self.identity,)
         self._trial: sa.Connection | None = None
 
     @contextmanager
@@ -110,3 +115,14 @@ class PostgresDatabase(Database):
         for line in PLAIN + (SERVED if self.served else (f"SET lock_timeout = '{SECONDS_TO_WAIT}s'",)):
             connection.execute(line)
         connection.commit()
+
+
+def _identity_of(url: Any) -> str:
+    """Server and database of a URL, without the user: the same for all spellings that the client takes for one place."""
+    given = {**url.translate_connect_args(database="dbname"), **url.query}
+    where = given.get("hostaddr") or given.get("host") or os.environ.get("PGHOST") or "localhost"
+    hosts = [host if host.startswith("/") else host.lower() for host in ([where] if isinstance(where, str) else where)]
+    named = ",".join("localhost" if host in LOCAL else host for host in hosts)
+    port = given.get("port") or os.environ.get("PGPORT") or 5432
+    name = given.get("dbname") or os.environ.get("PGDATABASE") or given.get("username")
+    return f"postgresql://{named}:{port}/{name}"

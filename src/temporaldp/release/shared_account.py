@@ -88,7 +88,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
         As for `ContinualRelease`.
     shares : mapping of str to float
         Share of each step's budget of every table: above 0, with a sum of at most 1. The same for all jobs.
-    ledger, accountant, step
+    ledger, accountant, step, begin_anew
         As for `ContinualRelease`, the same for all jobs.
     states : mapping of str to sequences of str, optional
         The states of every table that is a histogram. The ledger then stores them, and a job names its table only
@@ -145,6 +145,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
         accountant: TemporalAccountant,
         step: str | None = None,
         states: Mapping[str, Sequence[str]] | None = None,
+        begin_anew: bool = False,
     ) -> None:
         known = {printable(name, "table"): positive(one, f"share of {name!r}") for name, one in shares.items()}
         if table not in known:
@@ -156,7 +157,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
             raise InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states) or 'none'}")
         named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         charge = SharedCharge(tuple(sorted(known.items())), named)
-        super().__init__(charge, ledger=ledger, accountant=accountant, step=step)
+        super().__init__(charge, ledger=ledger, accountant=accountant, step=step, begin_anew=begin_anew)
         self.table, self.share, self.states = table, known[table] * (1.0 - 2.0 * ROUNDED), dict(named).get(table)
         self._table_mechanism, self._described = mechanism, described(mechanism)
         self._published: dict[int, dict[str, Any]] = {}

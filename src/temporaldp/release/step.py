@@ -70,7 +70,7 @@ class Steps:
         Configuration of the ledger as JSON values, besides that of the guard; its "step" is the length of a step.
     written : callable
         Stored part of an output; see `Written`.
-    definition : str, optional
+    definition, begin_anew
         As for `Ledger.open`, which raises the errors.
 
     Attributes
@@ -89,14 +89,23 @@ class Steps:
         terms: dict[str, Any],
         written: Written,
         definition: str | None = None,
+        *,
+        begin_anew: bool = False,
     ) -> None:
         self.guard, self._mechanism, self._written = guard, mechanism, written
-        self.ledger = Ledger.open(place, lambda salt: {**terms, **guard.identity(salt)}, definition)
+        self.ledger = Ledger.open(
+            place, lambda salt: {**terms, **guard.identity(salt)}, definition, begin_anew=begin_anew
+        )
         self.calendar = Calendar(self.ledger, terms["step"], has_phases=guard.has_phases)
         self.lock, self._can_be_kept = threading.RLock(), True
         self._draws: weakref.WeakSet[_Draw] = weakref.WeakSet()
-        guard.begin(self.ledger)
-        guard.replay(self.ledger)
+        try:
+            guard.begin(self.ledger)
+            guard.replay(self.ledger)
+        except BaseException:
+            self.ledger.discard_unused()
+            self.ledger.close()
+            raise
 
     def refresh(self) -> None:
         """Read what other processes added. Errors as for `Ledger.refresh`."""

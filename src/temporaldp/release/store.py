@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.release.database import Database, connect
@@ -24,10 +25,15 @@ class Store:
         `LEDGER`, or the identifier of a release of a service.
     is_shared : bool
         Whether others use the database, so that closing the store leaves it open.
+    output : path, optional
+        Where the release is published: another name by which a lost ledger is recognised.
     """
 
-    def __init__(self, database: Database, release: str = LEDGER, *, is_shared: bool = False) -> None:
+    def __init__(
+        self, database: Database, release: str = LEDGER, *, is_shared: bool = False, output: Path | None = None
+    ) -> None:
         self.database, self.release, self._is_shared = database, release, is_shared
+        self.names = database.names if output is None else (*database.names, f"output {os.path.realpath(output)}")
         self.place = database.place if release == LEDGER else f"{database.place}, release {release}"
 
     def exists(self) -> bool:
@@ -55,6 +61,10 @@ class Store:
                 fill(connection)
         else:
             self.database.make(fill)
+
+    def discard(self) -> None:
+        """Remove the release if it has no steps. Errors as for `writing`."""
+        self.database.discard(lambda connection: Transaction(connection, self.release, lock=True).discard())
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:

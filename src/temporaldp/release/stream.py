@@ -71,6 +71,10 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
     timezone : str, optional
         With `renewed`: time zone of these days, weeks, months and years, such as "Europe/Amsterdam", for times with an offset.
         Default: the clock that times are written with.
+    begin_anew : bool
+        Go on although the ledger was lost, or is an older copy: steps that this machine wrote and the ledger lacks are
+        disregarded, and their times may be drawn again. What both releases reveal together may exceed the level. The ledger
+        records it.
 
     Attributes
     ----------
@@ -91,7 +95,8 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
     LedgerMismatchError
         The ledger was made for another adversary, level, plan, mechanism or schema; the message names the differences.
     LedgerError
-        The ledger cannot be read, or was changed.
+        The ledger cannot be read, was changed or lost, or lacks steps that this machine wrote. A new ledger without steps is
+        removed when an error ends the ``with`` block.
     InputError
         Neither accountant nor plan is given, or they do not fit one another.
     PlanError
@@ -129,6 +134,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         correlation: PublicCorrelation | None = None,
         renewed: Every | None = None,
         timezone: str | None = None,
+        begin_anew: bool = False,
     ) -> None:
         if renewed is None and timezone is not None:
             raise InputError("a time zone is that of a renewed level: leave it out, or give `renewed`")
@@ -162,7 +168,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             public = public if self.states is None else public.reordered(self.states)
             self._filter, self.correlation = filtering.StepFilter(public, self.guard), public
             self._configured["filter"] = self._filter.identity
-        self._steps = Steps(ledger, self.guard, mechanism, self._configured, self._written)
+        self._steps = Steps(ledger, self.guard, mechanism, self._configured, self._written, begin_anew=begin_anew)
         self.ledger = self._steps.ledger
         if self._filter is not None and self.ledger.checkpoint is not None:
             self._filter.resume(self.ledger.checkpoint.accountant["filter"])
@@ -237,6 +243,11 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._configured['mechanism']}, {self.ledger!r})"
+
+    def __exit__(self, *error: object) -> None:
+        if error and error[0] is not None:
+            self.ledger.discard_unused()
+        self.close()
 
     def close(self) -> None:
         """Close the ledger."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from temporaldp.errors import LedgerError
 from temporaldp.extras import needing
 from temporaldp.release.chain import LedgerEvent, LedgerRow
-from temporaldp.release.keyed_digest import keyed_digest, matches
+from temporaldp.release.keyed_digest import key_file, keyed_digest, matches
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -135,10 +135,12 @@ class Transaction:
     ----------
     heading : sa.Row or None
         Row of the release in the table of releases, as of the beginning of the transaction; None if there is none.
+    signs : bool
+        Whether the next head gets a MAC although the previous one has none of this machine's key.
     """
 
     def __init__(self, connection: sa.Connection, release: str, *, lock: bool) -> None:
-        self.connection, self._release = connection, release
+        self.connection, self._release, self.signs = connection, release, False
         asked = selection(tables().releases, "release")
         self.heading = connection.execute(asked.with_for_update() if lock else asked, {"release": release}).first()
 
@@ -148,10 +150,25 @@ class Transaction:
         return None if self.heading is None else matches(self.heading.mac, "head", [self._release, self.heading.head])
 
     def _mac(self, head: str) -> str | None:
-        """MAC of the next head; None without a key, and where the previous head has no MAC of it: this stays visible."""
-        if self.heading is not None and not self.is_authentic:
-            return None
-        return keyed_digest("head", [self._release, head])
+        """MAC of the next head; None without a key, and where the previous head has no MAC of it: this stays visible.
+
+        Raises
+        ------
+        LedgerError
+            The previous head of a ledger has the MAC of another key, so that the next one would end its authentication; or
+            there is a key that cannot be used.
+        """
+        made = keyed_digest("head", [self._release, head])
+        if self.signs or self.heading is None or self.is_authentic:
+            return made
+        if self.heading.mac is not None and self._release == LEDGER:
+            raise LedgerError(
+                f"the head of the ledger was authenticated with another key than that of this machine (TEMPORALDP_KEY_FILE, "
+                f"now {key_file()}), and an entry without that key would end its authentication; nothing was stored. Use the "
+                "key of the ledger; if it is lost, check the ledger against a noted head and sign it with the key of this "
+                "machine: `temporaldp ledger verify LEDGER --head HEAD --sign`"
+            )
+        return None
 
     def create(self, configuration: str, head: str, definition: str | None) -> None:
         """Add the heading of a release without steps, unless there is one."""
@@ -168,6 +185,14 @@ class Transaction:
                     definition=definition,
                 )
             )
+
+    def discard(self) -> bool:
+        """Delete the rows of a release without steps; whether there are none of the release then."""
+        if self.heading is not None and self.heading.n_steps:
+            return False
+        for table in (tables().events, tables().kept, tables().releases):
+            self.connection.execute(table.delete().where(table.c.release == self._release))
+        return True
 
     def remake(self, configuration: str, head: str) -> None:
         """Replace the heading of a ledger without steps, and delete its events."""

@@ -48,7 +48,8 @@ ADVERSARY = "The adversary knows the states of all other people at every step, a
 STRONGER_MODEL = "A stronger model (longer memory, correlation between people) can leak more."
 AUTHENTIC = "yes: the head was written with the key of this machine"
 NOT_AUTHENTIC = (
-    "unknown: an entry was written without the key of this machine; a chain made anew differs in the heads noted before"
+    "unknown: an entry was written without the key of this machine; a chain made anew differs in the heads noted before. Once "
+    "it was compared with one, --sign authenticates it"
 )
 NOT_SUSTAINABLE = "no budget is sustainable under this correlation: later steps are refused (exit code 3)"
 NOISE_FIXED = "The amount of noise of every release is fixed before the first release."
