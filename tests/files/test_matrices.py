@@ -118,7 +118,7 @@ def test_full_disk_keeps_the_previous_file(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("os.fsync", no_space)
-    with pytest.raises(OutputError, match=r"No space left on device; .*nothing was written"):
+    with pytest.raises(OutputError, match=r"No space left on device; .*the file was not written"):
         save_matrix(TransitionMatrix([[0.5, 0.5], [0.5, 0.5]]), path)
     assert path.read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 1
