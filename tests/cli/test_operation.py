@@ -110,16 +110,6 @@ def test_dry_run_leaves_a_database_unchanged(days, postgres_server):
 
 
 @pytest.mark.long
-def test_new_ledger_in_place_of_a_missing_one_warns(days):
-    run(days, "release", "morning.csv", *OLD, "-o", "out.csv")
-    (days / "release.db").unlink()
-    said = run(days, "release", "morning.csv", *OLD, "-o", "again.csv").stderr
-    assert "warning: release.db: this machine has written 4 steps to another ledger" in words_of(said)
-    assert ".py" not in said and "UserWarning" not in said
-    assert "another ledger" not in run(days, "release", "morning.csv", *OLD, "-o", "again.csv").stderr
-
-
-@pytest.mark.long
 def test_life_cycle_of_a_release(days):
     assert "carries little information" in words_of(
         run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--set", "release.log=log.jsonl").stderr

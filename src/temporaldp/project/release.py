@@ -97,7 +97,7 @@ def begin_anew_with(settings: Settings) -> None:
     """Record in the ledger of a release, if there is one, that steps are disregarded which this machine wrote and it lacks."""
     ledger = settings.release.ledger
     if ledger is not None and configuration_at(ledger) is not None:
-        Ledger(ledger, begin_anew=True).close()
+        Ledger(Store(connect(ledger), output=settings.release.output), begin_anew=True).close()
 
 
 def setup_of(settings: Settings) -> ReleaseSetup:

@@ -110,6 +110,8 @@ def missing_steps(ledger: Ledger, mark: Mark | None) -> Mark | None:
     wanted = mark or mark_at(ledger.store.names)
     if wanted is None or (mark is not None and contains(ledger, ledger.events, mark.end)):
         return None
+    if mark is None and wanted.ledger == ledger.identifier:  # its first step was written after the rows were read
+        return None
     begun = (event.details["head"] for event in ledger.events if event.kind == BEGIN)
     return None if wanted.end.head in begun else wanted
 

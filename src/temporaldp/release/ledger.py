@@ -139,12 +139,13 @@ class Ledger(Closing):
         if self._missing.place in store.names:
             store.close()
             raise LedgerChangedError(store.place, self._missing.words(self.identifier))
-        warnings.warn(
-            f"{store.place} is an older copy of a ledger to which this machine has written "
-            f"{plural(self._missing.end.n_steps, 'step')} (at {self._missing.place}), or was edited; it may be read, and "
-            "is not continued",
-            stacklevel=2,
-        )
+        if self._missing.ledger == self.identifier:
+            warnings.warn(
+                f"{store.place} is an older copy of a ledger to which this machine has written "
+                f"{plural(self._missing.end.n_steps, 'step')} (at {self._missing.place}), or was edited; it may be read, and "
+                "is not continued",
+                stacklevel=2,
+            )
 
     @classmethod
     def open(
