@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import shutil
@@ -423,16 +424,17 @@ def test_a_log_that_cannot_be_written_is_found_before_anything_is_drawn(days):
     assert "cannot write the log" in refused(*asked, cwd=days)  # and no ledger was made
 
 
-def test_a_full_disk_at_the_log_is_a_warning(days):
-    if not Path("/dev/full").exists():
-        pytest.skip("no device that is always full")
-    with pytest.MonkeyPatch.context() as patched:
-        said = []
-        patched.setattr("temporaldp.cli.operation.warn", said.append)
-        with logged(Path("/dev/full")):
-            pass
-        with pytest.raises(InputError, match="its own"), logged(Path("/dev/full")):
-            raise InputError("its own")
+def test_a_full_disk_at_the_log_is_a_warning(days, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    said = []
+    monkeypatch.setattr("temporaldp.cli.operation.json_line", full)
+    monkeypatch.setattr("temporaldp.cli.operation.warn", said.append)
+    with logged(days / "l.jsonl"):
+        pass
+    with pytest.raises(InputError, match="its own"), logged(days / "l.jsonl"):
+        raise InputError("its own")
     assert len(said) == 2 and all("cannot write this run's line" in one for one in said)
 
 
