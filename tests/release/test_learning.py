@@ -71,6 +71,37 @@ def test_contribution_of_a_person_is_one_of_the_enumerated_tables():
     assert seen == allowed
 
 
+def test_replacing_a_person_changes_no_other_choice():
+    rng = np.random.default_rng(3)
+    n, names = 3, [f"person {k}" for k in range(41)]
+    # Gaps: everybody has another number of transitions.
+    codes = np.where(rng.random((41, 9)) < rng.random((41, 1)), -1, rng.integers(n, size=(41, 9)))
+    others = [np.full(9, -1), np.zeros(9), np.arange(9) % n, np.where(np.arange(9) % 3 < 2, 1, -1)]
+    for seed in range(25):
+        contributed, who = 1 + seed % 4, seed % 41
+        before = limited_transitions(Trajectories(codes, states=range(n), users=names), contributed, seed)
+        for person, name in itertools.product(others, (names[who], "somebody else")):
+            changed, called = codes.copy(), [*names]
+            changed[who], called[who] = person, name
+            order = rng.permutation(41)
+            neighbor = Trajectories(changed[order], states=range(n), users=[called[k] for k in order])
+            after = limited_transitions(neighbor, contributed, seed)
+            assert np.abs(after - before).sum() <= 2 * contributed
+
+
+def test_each_of_a_persons_transitions_is_chosen_as_often():
+    """Two of the four transitions of each person: of all pairs equally many, for any key."""
+    people = Trajectories(np.tile([0, 1, 2, 3, 4], (6000, 1)), states=range(5))
+    table = limited_transitions(people, 2, 7)
+    assert table.sum() == 12_000
+    assert stats.chisquare([table[k, k + 1] for k in range(4)]).pvalue > 1e-6
+    pairs = Trajectories([[0, 1, 2, 3, 4]], states=range(5))
+    chosen = [tuple(np.flatnonzero(limited_transitions(pairs, 2, seed).sum(axis=1))) for seed in range(600)]
+    counts = [chosen.count(pair) for pair in itertools.combinations(range(4), 2)]
+    assert sum(counts) == 600
+    assert stats.chisquare(counts).pvalue > 1e-6
+
+
 def statistic(noise, scale):
     """Sum of |Z| / its mean; and the p-value of a chi-square test of the cells 0, 1, 2, ..."""
     ratio = math.exp(-1.0 / scale)

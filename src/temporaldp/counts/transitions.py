@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin
 from temporaldp.correlation.confidence import clopper_pearson
@@ -40,7 +42,7 @@ class TransitionHistogram:
     contributed : int, >= 1
         l.
     rng : numpy Generator or seed, optional
-        Source of the choice of transitions.
+        Source of the key by which the transitions of each person are chosen.
     """
 
     n_states: int
@@ -60,14 +62,33 @@ class TransitionHistogram:
 def limited_transitions(
     trajectories: Traces, contributed: int, rng: np.random.Generator | int | None = None
 ) -> IntArray:
-    """Transitions, at most `contributed` per person, drawn at random without replacement, shape (n, n). Private."""
-    people, _, before, after = transitions_of(trajectories)
-    order = np.lexsort((np.random.default_rng(rng).random(len(people)), people))
+    """Transitions, at most `contributed` per person, drawn at random without replacement, shape (n, n). Private.
+
+    A transition is ranked by a hash of its user and time under a key from `rng`: the choice for one user does not depend on
+    the data of another, as it would if one sequence of random numbers ran over the transitions of all.
+    """
+    people, times, before, after = transitions_of(trajectories)
+    key = np.random.default_rng(rng).bytes(32)
+    rank = _mixed(_hashed(trajectories.users, key)[people] + _hashed(trajectories.times, key)[times])
+    order = np.lexsort((rank, people))
     ranked = people[order]
     first = np.searchsorted(ranked, ranked)
     kept = order[np.arange(len(ranked)) - first < contributed]
     n = trajectories.n_states
     return np.bincount(before[kept] * n + after[kept], minlength=n * n).reshape(n, n)
+
+
+def _hashed(names: Sequence[str], key: bytes) -> NDArray[np.uint64]:
+    """A keyed hash of every name."""
+    digests = (hashlib.blake2b(name.encode(errors="surrogatepass"), key=key, digest_size=8).digest() for name in names)
+    return np.frombuffer(b"".join(digests), dtype=np.uint64)
+
+
+def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Mix 64 bits (the last step of SplitMix64), which makes hashes of the sums of two hashes."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
 
 
 def adversary_of(

@@ -42,7 +42,7 @@ def learn_correlation(
     Parameters
     ----------
     trajectories : Traces
-        The list of states and the number of people are assumed to be public.
+        The list of states, the times and the number of people are assumed to be public.
     epsilon : float, > 0
         In nats.
     contributed : int, >= 1
@@ -55,7 +55,8 @@ def learn_correlation(
     begin_anew : bool
         As for `ContinualRelease`: learn again although the ledger of the spend was lost, so that both spends add up.
     rng : numpy Generator or seed, optional
-        Source of the choice of transitions, on which privacy does not depend; the noise is always OpenDP's.
+        Source of the choice of transitions, made for each person on their own, so that privacy does not depend on it; the
+        noise is always OpenDP's.
 
     Returns
     -------
