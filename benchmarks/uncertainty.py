@@ -59,6 +59,9 @@ def measured(name: str, data: tdp.correlation.Traces) -> Row:
     spent, n = np.full(STEPS, EPSILON), data.n_states
     small = n <= MOST_ASCENDED
     adversary = next(tdp.estimate_adversaries(data, confidence=CONFIDENCE))
+    is_stationary = adversary.n_steps is None
+    if not is_stationary:  # backward intervals of each step of the data
+        adversary = adversary.between(0, STEPS)
     guaranteed = tdp.temporal_leakage(adversary, spent).worst
     order = (math.nan, math.nan)
     if n**2 <= MOST_WORDS:
@@ -79,7 +82,7 @@ def measured(name: str, data: tdp.correlation.Traces) -> Row:
         tdp.studies.worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst if small else math.nan,
         guaranteed,
         tdp.temporal_leakage(adversary, spent, accounting=tdp.PaperBound()).worst,
-        tdp.leakage_supremum(adversary, EPSILON).temporal,
+        tdp.leakage_supremum(adversary, EPSILON).temporal if is_stationary else math.nan,
         order,
         " ".join(tdp.studies.diagnose(data, epsilon=EPSILON, horizon=STEPS).verdict),
         time.perf_counter() - started,

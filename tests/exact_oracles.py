@@ -25,6 +25,14 @@ CLOSE = Decimal(10) ** -18
 """How closely the sign rule is bisected, in nats: absolutely, and a hundredth of it relatively."""
 
 
+def backward_matrices(P, pi, n_times):
+    """The backward matrix of every transition, by Bayes' rule, of a chain with one forward matrix."""
+    for _ in range(n_times - 1):
+        joint = pi[:, None] * P
+        pi = joint.sum(axis=0)
+        yield joint.T / pi[:, None]
+
+
 def boxes_of(epsilons, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Low and high of epsilon-DP releases, shape (T, n) each."""
     high = np.repeat(np.asarray(epsilons, float)[:, None], n, axis=1)
@@ -107,16 +115,18 @@ def _sign_rule(rows, lows, highs, c):
 
 
 def temporal_by_sign_rule(backward, forward, epsilons) -> np.ndarray:
-    """TPL of every step of epsilon-DP releases with constant matrices, shape (T,), by the sign rule to 60 digits."""
-    n_steps, n = len(epsilons), len(backward)
+    """TPL of every step of epsilon-DP releases, shape (T,), by the sign rule to 60 digits.
+
+    Each direction is one matrix, or one for each of T - 1 transitions in order of time.
+    """
+    n_steps, n = len(epsilons), len(backward[0])
+    backward, forward = (np.broadcast_to(one, (n_steps - 1, n, n)) for one in (backward, forward))
     low, high = boxes_of(epsilons, n)
     found = np.zeros(n_steps)
     for t in range(n_steps):
-        past = defined_by_sign_rule([backward] * t, low[:t], high[:t]) if t else np.zeros((n, n))
+        past = defined_by_sign_rule(backward[:t], low[:t], high[:t]) if t else np.zeros((n, n))
         after = slice(n_steps - 1, t, -1)
-        future = (
-            defined_by_sign_rule([forward] * (n_steps - 1 - t), low[after], high[after]) if t < n_steps - 1 else 0.0
-        )
+        future = defined_by_sign_rule(forward[t:][::-1], low[after], high[after]) if t < n_steps - 1 else 0.0
         found[t] = epsilons[t] + (past + future)[~np.eye(n, dtype=bool)].max()
     return found
 

@@ -61,7 +61,7 @@ def test_confidence_adds_a_sentence_and_a_figure(tmp_path, walks):
         "--epsilon",
         0.1,
         "--horizon",
-        12,
+        9,
     )
     found = as_json("audit", *options, "--figure", figure)["uncertainty"]
     assert figure.read_text().startswith("<?xml")
@@ -69,7 +69,9 @@ def test_confidence_adds_a_sentence_and_a_figure(tmp_path, walks):
     written = temporaldp("report", *options, "-o", page)
     assert written.returncode == 0, written.stderr
     told = " ".join(page.read_text().split())
-    assert "95 % confidence if states form a Markov chain" in told
+    assert "95 % confidence if states form a Markov chain whose forward matrix does not change" in told
+    assert "Backward intervals are those of each of 9 steps, because the shares of states change." in told
+    assert "those of later steps are unknown" in " ".join(refused("audit", *options[:-1], 12).split())
     assert "of resampled people" in told
 
 
@@ -84,14 +86,14 @@ def test_learned_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     about = as_json("learn", SAMPLE, *STATES, "--epsilon", 2, "--ledger", ledger, "-o", again)
     assert (about["correlation"], about["epsilon"]) == (str(again), 2.0)
     with learnt.open() as file:
-        matrix = json.load(file)["backward"]
+        matrix = json.load(file)["forward"]
     widths = np.subtract(matrix["upper"], matrix["lower"])
-    assert about["widths"]["backward"] == pytest.approx([widths.min(), widths.max()], rel=1e-12)
+    assert about["widths"]["forward"] == pytest.approx([widths.min(), widths.max()], rel=1e-12)
     refusal = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 1, "--ledger", ledger, "-o", again)
     assert refusal.returncode == 4
-    shown = temporaldp("plan", "--set", f"correlation.file={learnt}", "--alpha", 1, "--horizon", 2)
+    shown = temporaldp("plan", "--set", f"correlation.file={learnt}", "--alpha", 1, "--horizon", 47)
     assert "with the release, 3 nats in all" in " ".join(shown.stdout.split())
-    audit = as_json("audit", "--set", f"correlation.file={learnt}", "--epsilon", 0.1, "--horizon", 3)
+    audit = as_json("audit", "--set", f"correlation.file={learnt}", "--epsilon", 0.1, "--horizon", 47)
     assert audit["learning_epsilon"] == 2.0
     told = temporaldp("ledger", "verify", ledger)
     assert told.returncode == 0, told.stderr

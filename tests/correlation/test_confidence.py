@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from exact_oracles import backward_matrices, temporal_by_sign_rule
 from temporaldp import (
     Adversary,
     InputError,
@@ -105,6 +106,64 @@ def test_guaranteed_leakage_covers_the_truth_in_a_thousand_repetitions(n_people)
     assert covered(n_people, 1000, n_people) >= 0.95
 
 
+LOPSIDED = np.array([[0.01, 0.954, 0.036], [0.168, 0.803, 0.029], [0.934, 0.011, 0.055]])
+"""A chain which, started in its last state, has other backward matrices at its first steps than later."""
+
+
+@pytest.mark.parametrize(
+    ("start", "is_seen"), [((0.001, 0.001, 0.998), True), ((0.3, 0.3, 0.4), True), ((0.16, 0.79, 0.05), False)]
+)
+def test_guaranteed_leakage_covers_a_chain_that_is_not_stationary(start, is_seen):
+    """20 data sets of 3,000 people: the bound is above the leakage by the sign rule; matrices of each step are in their sets.
+
+    The last start is so close to the stationary distribution that few data sets contradict it.
+    """
+    n_times, rng, start = 11, np.random.default_rng(48), np.array(start)
+    backward = list(backward_matrices(LOPSIDED, start, n_times))
+    truth = float(temporal_by_sign_rule(backward, LOPSIDED, [0.5] * n_times).max())
+    if start[2] > 0.9:
+        assert truth == pytest.approx(1.4486, abs=5e-5)  # stationary backward matrices bound it by 1.35
+    held = covered = 0
+    for _ in range(20):
+        traces = Trajectories(walk(rng, LOPSIDED, start, 3000, n_times), states=range(3))
+        adversary = next(estimate_adversaries(traces, confidence=0.95))
+        assert adversary.n_steps == n_times or not is_seen
+        sets = [adversary.backward.at(t) for t in range(n_times - 1)]
+        held += adversary.forward.contains(TransitionMatrix(LOPSIDED, range(3))) and all(
+            one.contains(TransitionMatrix(B, range(3))) for one, B in zip(sets, backward, strict=True)
+        )
+        covered += temporal_leakage(adversary, [0.5] * n_times).worst >= truth
+    assert covered >= 19
+    assert held >= 19 or not is_seen
+
+
+def test_backward_intervals_are_constant_unless_the_shares_of_states_change():
+    rng = np.random.default_rng(3)
+    P = np.array([[0.85, 0.15], [0.3, 0.7]])
+    still = Trajectories(walk(rng, P, np.array([2 / 3, 1 / 3]), 500, 6), states=["a", "b"])
+    adversary = next(estimate_adversaries(still, confidence=0.95))
+    assert adversary.n_steps is None
+    assert "for a stationary Markov chain" in adversary.backward.origin.sentence
+    assert "stationary" not in adversary.forward.origin.sentence
+    moving = Trajectories(walk(rng, P, np.array([0.0, 1.0]), 500, 6), states=["a", "b"])
+    adversary = next(estimate_adversaries(moving, confidence=0.95))
+    assert adversary.n_steps == 6
+    assert "of each step, because the shares of states change" in adversary.backward.at(0).origin.sentence
+    assert adversary.contradiction is None
+    assert next(estimate_adversaries(moving, confidence=0.95, directions=("forward",))).n_steps is None
+    two = Trajectories(moving.codes[:, :2], states=["a", "b"])
+    assert next(estimate_adversaries(two, confidence=0.95)).n_steps == 2
+
+
+def test_sets_of_users_whose_shares_of_states_change_carry_a_warning():
+    rng = np.random.default_rng(3)
+    moving = Trajectories(walk(rng, LOPSIDED, np.array([0.0, 0.0, 1.0]), 60, 11), states=range(3))
+    for one in estimate_adversaries(moving, confidence=0.95, per_user=True):
+        assert one.n_steps is None
+        assert "for a stationary Markov chain" in one.backward.origin.sentence
+        assert "shares of states change" in one.contradiction
+
+
 def test_intervals_cover_entries_and_half_as_wide_ones_do_not():
     rng = np.random.default_rng(1)
     P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.1, 0.8]])
@@ -153,7 +212,7 @@ def test_draws_that_leave_a_state_without_transitions_require_a_prior():
 def test_quantiles_of_the_sample_lie_between_the_estimate_and_the_bound():
     data, epsilons = load_sample(), [0.1] * 6
     estimate = temporal_leakage(next(estimate_adversaries(data)), epsilons).worst
-    guarantee = temporal_leakage(next(estimate_adversaries(data, confidence=0.95)), epsilons).worst
+    guarantee = temporal_leakage(next(estimate_adversaries(data, confidence=0.95)).between(0, 6), epsilons).worst
     for draws in (
         leakage_posterior(data, epsilons=epsilons, n_draws=60, rng=0),
         leakage_bootstrap(data, epsilons=epsilons, n_draws=60, rng=0),

@@ -153,10 +153,12 @@ def _own(inputs: Inputs, mechanism: Any, delta: float, n_steps: int, verificatio
 def audit_document(inputs: Inputs, found: Evidence, own: OwnLeakage | None) -> dict[str, Any]:
     """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
     series, paper, gap = found.leakage, None, _gap(found.leakage)
-    assert found.supremum is not None
-    if found.paper is not None and found.paper_supremum is not None:
-        limits = _directions(found.paper_supremum)
+    if found.paper is not None:
+        limits = None if found.paper_supremum is None else _directions(found.paper_supremum)
         paper = _directions(found.paper) | {"worst_leakage": found.paper.worst, "supremum": limits}
+    whole = None
+    if found.supremum is not None:
+        whole = _directions(found.supremum) | {"certified": found.supremum.certified}
     return {
         "epsilon": float(series.epsilons[0]),
         "delta": series.delta,
@@ -170,7 +172,7 @@ def audit_document(inputs: Inputs, found: Evidence, own: OwnLeakage | None) -> d
         "worst_leakage": series.worst,
         "worst_user": series.worst_user,
         "worst_pair": series.worst_pair(),
-        "supremum": _directions(found.supremum) | {"certified": found.supremum.certified},
+        "supremum": whole,
         "witness": _witness(series),
         "paper": paper,
         "uncertainty": None if found.uncertainty is None else _uncertainty(found.uncertainty),
@@ -196,6 +198,7 @@ def _uncertainty(found: LeakageUncertainty) -> dict[str, Any]:
     people = None if found.people is None else found.people.quantile(found.confidence)
     return {
         "confidence": found.confidence,
+        "assumes_stationary": found.is_stationary,
         "estimate": found.estimate,
         "posterior_quantile": found.posterior.quantile(found.confidence),
         "people_quantile": people,
@@ -250,10 +253,12 @@ def _gap(series: LeakageSeries) -> float | None:
 def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None) -> None:
     """Print the audit as tables."""
     series, limits, times = evidence.leakage, evidence.supremum, evidence.times
-    assert limits is not None
+    whole = "none: the correlation is known for these steps only"
+    if limits is not None:
+        sides = ", ".join(f"{name} {upper(getattr(limits, name))}" for name in ("backward", "forward"))
+        whole = f"{sides}, temporal {supremum(limits)}"
     gap, learnt = _gap(series), inputs.provenance.epsilon
     epsilon, at, step = float(series.epsilons[0]), at_delta(series.delta), evidence.explained_step
-    sides = [f"{name} {upper(getattr(limits, name))}" for name in ("backward", "forward")]
     rows = [
         ("correlation", inputs.provenance.sentence),
         ("people of the history", "" if inputs.shared is None else inputs.shared.sentence),
@@ -262,7 +267,7 @@ def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None
         (f"largest leakage ({series.accounting.label})", _largest(inputs, series.worst, epsilon)),
         ("at", f"step {step + 1} of {len(times)}, time {times[step]}"),
         ("about", series.worst_user),
-        (INFINITE_HORIZON, f"{', '.join(sides)}, temporal {supremum(limits)}"),
+        (INFINITE_HORIZON, whole),
         (f"by {PAPER_BOUND}", explanation.paper(evidence)),
         ("if the noise of each step is fresh", _least(series)),
         ("of the release itself, by simulation", own.sentence if own else ""),

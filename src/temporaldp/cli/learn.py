@@ -66,13 +66,12 @@ def learn(
             "the list of states was taken from the traces, outside of the guarantee: give the public list "
             "(--set traces.states=A,B,C)"
         )
-    backward, forward = adversary.backward, adversary.forward
-    assert isinstance(backward, IntervalMatrix)
+    forward = adversary.forward
     assert isinstance(forward, IntervalMatrix)
-    widths = {
-        side: [float((matrix.upper - matrix.lower).min()), float((matrix.upper - matrix.lower).max())]
-        for side, matrix in (("backward", backward), ("forward", forward))
-    }
+    widths = {}
+    for side, known in zip(("backward", "forward"), adversary.directions, strict=True):
+        each = [matrix.upper - matrix.lower for matrix in known.matrices if isinstance(matrix, IntervalMatrix)]
+        widths[side] = [min(float(one.min()) for one in each), max(float(one.max()) for one in each)]
     if min(narrowest for narrowest, _ in widths.values()) > 0.5:
         warn(
             "no interval is narrower than 1/2: plans will spend little more than alpha / T per step. More people, a larger "
@@ -81,8 +80,8 @@ def learn(
         )
     answer(
         as_json,
-        document=partial(_document, backward.origin, widths, asked.output),
-        show=partial(_show, backward.origin, widths),
+        document=partial(_document, forward.origin, widths, asked.output),
+        show=partial(_show, forward.origin, widths),
         correlation=asked.output,
     )
 

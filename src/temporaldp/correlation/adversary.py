@@ -193,9 +193,12 @@ class Adversary:
     def contradiction(self) -> str | None:
         """Reason why the two matrices cannot belong to one stationary chain; None if they can or if this is unknown.
 
-        A process that is not stationary may have such matrices too. Matrices that were swapped do not contradict each other.
+        A process that is not stationary may have such matrices too. Matrices that were swapped do not contradict each other. Of
+        sets this is known where they were estimated: the shares of states in the traces change.
         """
         backward, forward = (one.at(0) if one.is_constant else None for one in self.directions)
+        if isinstance(backward, IntervalMatrix):
+            return backward.origin.warning
         if not isinstance(backward, TransitionMatrix) or not isinstance(forward, TransitionMatrix):
             return None
         try:

@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.correlation.adversary import Adversary, Matrix
-from temporaldp.correlation.confidence import intervals_of_counts
+from temporaldp.correlation.adversary import Adversary, Known
+from temporaldp.correlation.confidence import backward_intervals, contradicted, intervals_of_counts
 from temporaldp.correlation.counted import CountedTraces
 from temporaldp.correlation.coverage import scarcity
 from temporaldp.correlation.interval_matrix import IntervalMatrix
@@ -118,8 +118,12 @@ def estimate_adversaries(
         Correlations that the adversary knows.
     confidence : float, optional
         Between 0 and 1. Matrices are then `IntervalMatrix`: Clopper-Pearson intervals that hold jointly for all entries of all
-        directions with this confidence (Bonferroni), if the states form a Markov chain, conditional on the number of visits
-        to each state (Theory, section 12). With adversaries per user or group, for each of them separately. Takes no prior.
+        directions with this confidence (Bonferroni), if the states form a Markov chain with one forward matrix, conditional
+        on the number of visits to each state (Theory, section 12). Constant backward intervals hold for a stationary chain.
+        Where the shares of states change over the times of the traces, each transition between them has backward intervals
+        of its own, so that the adversary serves that number of steps (`Adversary.between` takes fewer). Adversaries per user
+        or group, for each of which the intervals hold separately, are assumed to be stationary, and so is one from counts of
+        transitions alone; `Adversary.contradiction` reports shares that change. Takes no prior.
 
     Yields
     ------
@@ -136,8 +140,8 @@ def estimate_adversaries(
     >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
     >>> adversary = next(estimate_adversaries(walks, confidence=0.9))
     >>> adversary.forward.lower.round(3)
-    array([[0.002, 0.046],
-           [0.046, 0.002]])
+    array([[0.001, 0.038],
+           [0.038, 0.001]])
     """
     table = as_traces(traces)
     people: Iterable[tuple[str | None, IntArray]]
@@ -153,11 +157,14 @@ def estimate_adversaries(
         people = table.group_transitions()
     else:
         people = table.user_transitions() if per_user else [(None, all_transitions(table))]
+    shares = (
+        None if level is None or (isinstance(table, CountedTraces) and not table.has_histogram) else table.histogram()
+    )
     for name, counts in people:
         if level is None:
-            known: dict[Direction, Matrix] = {d: estimated(table, counts, d, prior, name) for d in directions}
+            known: dict[Direction, Known] = {d: estimated(table, counts, d, prior, name) for d in directions}
         else:
-            known = intervals(counts, table.states, directions, level)
+            known = intervals(counts, shares, table.states, directions, level, pooled=per_user or per_group)
         yield Adversary(backward=known.get("backward"), forward=known.get("forward"), name=name)
 
 
@@ -182,19 +189,50 @@ def _checked(direction: Direction, prior: float) -> None:
 
 
 def intervals(
-    counts: IntArray, states: tuple[str, ...], directions: tuple[Direction, ...], confidence: float
-) -> dict[Direction, Matrix]:
-    """Interval matrices that hold jointly for all entries of all directions."""
-    found: dict[Direction, Matrix] = {}
+    counts: IntArray,
+    histogram: IntArray | None,
+    states: tuple[str, ...],
+    directions: tuple[Direction, ...],
+    confidence: float,
+    *,
+    pooled: bool,
+) -> dict[Direction, Known]:
+    """Interval matrices that hold jointly for all entries of all directions.
+
+    Backward ones of each step where the shares of states change (`histogram`), unless they are `pooled`: the histogram is then
+    that of more people than those whose transitions were counted.
+    """
+    is_tested = histogram is not None and "backward" in directions
+    # Backward intervals of each step are those of the forward matrix and of the shares.
+    risk = (1.0 - confidence) / (3 if is_tested and not pooled else len(directions))
+    shares = intervals_of_counts(histogram, risk=risk) if is_tested and histogram is not None else None
+    changes = shares is not None and histogram is not None and contradicted(shares, histogram.sum(axis=0))
+    found: dict[Direction, Known] = {}
     for direction in directions:
         of_rows = counts if direction == "forward" else counts.T
-        low, high = intervals_of_counts(of_rows, risk=(1.0 - confidence) / len(directions))
+        bounds = [intervals_of_counts(of_rows, risk=risk)]
+        assumed, warning, of_each_step = "a stationary Markov chain", None, False
+        if direction == "forward":
+            assumed = ONE_MATRIX
+        elif changes and pooled:
+            warning = (
+                "the shares of states change over the times of the traces, as they do not in a stationary chain, which the "
+                "backward intervals assume: they may not contain the truth at every step. Estimate one correlation for all "
+                "users, whose backward intervals are then those of each step"
+            )
+        elif changes and shares is not None:
+            assumed = f"{ONE_MATRIX}; backward intervals of each step, because the shares of states change"
+            bounds, of_each_step = backward_intervals(intervals_of_counts(counts, risk=risk), shares), True
         unseen = [states[k] for k in np.flatnonzero(of_rows.sum(axis=1) == 0)]
         none = f" No transition of {listed(unseen)} was seen: its {direction} row may be anything." if unseen else ""
-        seen = f"{int(of_rows.sum())} transitions, all entries together at {confidence:.4g} confidence."
-        origin = Origin("estimated", f"Estimated from {seen}{none}")
-        found[direction] = IntervalMatrix(low, high, states, origin=origin)
+        seen = f"{int(of_rows.sum())} transitions, all entries together at {confidence:.4g} confidence for {assumed}."
+        origin = Origin("estimated", f"Estimated from {seen}{none}", warning=warning)
+        sets = [IntervalMatrix(low, high, states, origin=origin) for low, high in bounds]
+        found[direction] = sets if of_each_step else sets[0]
     return found
+
+
+ONE_MATRIX = "a Markov chain whose forward matrix does not change"
 
 
 def all_transitions(traces: Traces, user: str | None = None) -> IntArray:

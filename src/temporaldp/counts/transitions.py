@@ -1,11 +1,11 @@
-"""Noisy counts of transitions, to which each person contributes a few, and intervals of the correlation from them alone.
+"""Noisy counts of transitions and first states, of which each person contributes a few, and intervals from them alone.
 
 Notation
 --------
 l        transitions that each person contributes at most, drawn at random
-n        number of states; N the table of those transitions, shape (n, n)
-E        epsilon, for all states of a person together; scale 2 l / E: a person who is replaced takes away up to l
-         transitions and adds up to l, an L1 distance of 2 l
+n        number of states; N the table of those transitions, and below them the first states, shape (n + 1, n)
+E        epsilon, for all states of a person together; scale 2 (l + 1) / E: a person who is replaced takes away up to l
+         transitions and a first state, and adds as much, an L1 distance of 2 (l + 1)
 Z        discrete Laplace noise on every cell of N
 """
 
@@ -21,8 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin
-from temporaldp.correlation.confidence import clopper_pearson
-from temporaldp.correlation.traces import Traces, transitions_of
+from temporaldp.correlation.confidence import (
+    backward_intervals,
+    carried_shares,
+    clopper_pearson,
+    contradicted,
+    require_few_entries,
+)
+from temporaldp.correlation.estimation import ONE_MATRIX
+from temporaldp.correlation.traces import Traces, codes_of, transitions_of
 from temporaldp.counts.histogram import granted_scale, with_noise
 from temporaldp.values import REPLACE_PERSON, FloatArray, IntArray, positive
 
@@ -32,9 +39,10 @@ SHARES_OF_NOISE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TransitionHistogram:
-    """Mechanism: exact discrete Laplace noise on a table of transitions, to which each person contributes at most l.
+    """Mechanism: exact discrete Laplace noise on a table of transitions, at most l of each person, and of first states.
 
-    epsilon-DP for all states of a person together (user level), under replacement of the person.
+    epsilon-DP for all states of a person together (user level), under replacement of the person. The first states determine
+    whether the chain is stationary, and the shares of states at every step if it is not.
 
     Parameters
     ----------
@@ -51,12 +59,14 @@ class TransitionHistogram:
     ledger_terms: ClassVar[dict[str, str]] = {"neighboring_relation": REPLACE_PERSON}
 
     def scale(self, epsilon: float) -> float:
-        """Scale of the noise: 2 l / epsilon, raised by ulps until OpenDP's own map grants at most epsilon."""
-        return granted_scale(2 * self.contributed, positive(epsilon, "epsilon"))
+        """Scale of the noise: 2 (l + 1) / epsilon, raised by ulps until OpenDP's own map grants at most epsilon."""
+        return granted_scale(2 * (self.contributed + 1), positive(epsilon, "epsilon"))
 
     def __call__(self, trajectories: Traces, epsilon: float) -> IntArray:
-        """Noisy counts, shape (n, n), integers that may be negative; OpenDP draws the noise."""
-        return with_noise(limited_transitions(trajectories, self.contributed, self.rng), self.scale(epsilon))
+        """Noisy counts, shape (n + 1, n), integers that may be negative; OpenDP draws the noise."""
+        require_few_entries(trajectories.n_times, self.n_states)  # before anything is spent
+        counts = limited_transitions(trajectories, self.contributed, self.rng)
+        return with_noise(np.vstack([counts, first_states(trajectories)]), self.scale(epsilon))
 
 
 def limited_transitions(
@@ -76,6 +86,13 @@ def limited_transitions(
     kept = order[np.arange(len(ranked)) - first < contributed]
     n = trajectories.n_states
     return np.bincount(before[kept] * n + after[kept], minlength=n * n).reshape(n, n)
+
+
+def first_states(trajectories: Traces) -> IntArray:
+    """Number of people by the first state in which they are observed, shape (n,). Private."""
+    codes = codes_of(trajectories)
+    first = np.take_along_axis(codes, (codes >= 0).argmax(axis=1)[:, None], axis=1)[:, 0]
+    return np.bincount(first[first >= 0], minlength=trajectories.n_states)
 
 
 def _hashed(names: Sequence[str], key: bytes) -> NDArray[np.uint64]:
@@ -99,15 +116,24 @@ def adversary_of(
     confidence: float,
 ) -> Adversary:
     """Intervals from a noisy table: post-processing, at no further cost."""
-    scale, n = mechanism.scale(epsilon), trajectories.n_states
-    risk = (1.0 - confidence) / 2.0  # for each of the two directions
+    scale, n_times, states = mechanism.scale(epsilon), trajectories.n_times, trajectories.states
+    risk = (1.0 - confidence) / 3.0  # for each of the two directions, and the first states
+    table, first = np.split(noisy, [-1])
     most = mechanism.contributed * trajectories.n_users
-    matrices = [noisy_intervals(table.astype(np.float64), scale, most, risk) for table in (noisy.T, noisy)]
-    unsure = [trajectories.states[k] for low, high in matrices for k in np.flatnonzero((high - low).min(axis=1) > 0.5)]
+    backward, forward = (noisy_intervals(counts, scale, most, risk) for counts in (table.T, table))
+    start = noisy_intervals(first, scale, trajectories.n_users, risk)
+    bounds, assumed = [backward], "a stationary Markov chain"
+    changes = n_times > 1 and contradicted(start, table.sum(axis=1))
+    if changes:
+        bounds = backward_intervals(forward, carried_shares((start[0][0], start[1][0]), forward, n_times))
+        assumed = (
+            f"{ONE_MATRIX}; backward intervals of each step, because first states have other shares than later ones"
+        )
+    unsure = [states[k] for low, high in (backward, forward) for k in np.flatnonzero((high - low).min(axis=1) > 0.5)]
     sentence = (
         f"Learned from the protected traces with {epsilon:g}-differential privacy for all states of a person together "
-        f"({mechanism.contributed} transitions each, discrete Laplace noise of scale {scale:.4g}), "
-        f"all {2 * n * n} entries at {confidence:.4g} confidence."
+        f"({mechanism.contributed} transitions each, and the first state; discrete Laplace noise of scale {scale:.4g}), "
+        f"all entries at {confidence:.4g} confidence for {assumed}."
     )
     note = (
         ""
@@ -116,11 +142,12 @@ def adversary_of(
     )
     spend = hashlib.sha256(noisy.tobytes()).hexdigest()[:16]
     origin = Origin("learnt", f"{sentence}{note} Spend {spend}.", epsilon, spend)  # the sentence is all a plan stores
-    return Adversary(*(IntervalMatrix(low, high, trajectories.states, origin=origin) for low, high in matrices))
+    sets = [IntervalMatrix(low, high, states, origin=origin) for low, high in bounds]
+    return Adversary(sets if changes else sets[0], IntervalMatrix(*forward, states, origin=origin))
 
 
-def noisy_intervals(noisy: FloatArray, scale: float, most: int, risk: float) -> tuple[FloatArray, FloatArray]:
-    """Joint bounds of every entry of a transition matrix from noisy counts; any fails with a probability of at most `risk`.
+def noisy_intervals(noisy: IntArray, scale: float, most: int, risk: float) -> tuple[FloatArray, FloatArray]:
+    """Joint bounds of the distribution of each row from noisy counts; any fails with a probability of at most `risk`.
 
     Half of the risk is that some noise is larger than allowed for: two-sided bounds of each cell's noise, and of the sum of the
     others in its row, by Bonferroni. The other half is that of Clopper and Pearson, from the fewest hits and the most misses
@@ -128,13 +155,13 @@ def noisy_intervals(noisy: FloatArray, scale: float, most: int, risk: float) -> 
 
     Parameters
     ----------
-    noisy : array, shape (n, n)
+    noisy : array, shape (m, n)
     scale : float
     most : int
-        Largest possible number of transitions.
+        Largest possible number of transitions, or of people.
     risk : float
     """
-    n = len(noisy)
+    n = noisy.shape[1]
     each = SHARES_OF_NOISE * risk / (2 * noisy.size)
     own, others = sum_of_noise(scale, 1, each), sum_of_noise(scale, n - 1, each)
     rest = noisy.sum(axis=1, keepdims=True) - noisy

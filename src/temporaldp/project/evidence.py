@@ -68,12 +68,20 @@ def evidence_by(
 
 
 def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any, **content: Any) -> Evidence:
-    """Return the leakage of a release that spends an epsilon, or calls a mechanism, at every step, and its supremum."""
+    """Return the leakage of a release that spends an epsilon, or calls a mechanism, at every step, and its supremum.
+
+    There is none of a correlation that is known for a number of steps only.
+    """
+
+    def supremum(**how: Any) -> LeakageSupremum | None:
+        is_constant = all(one.n_steps is None for one in inputs.adversaries)
+        return leakage_supremum(inputs.everyone, release, **how) if is_constant else None
+
     return evidence_by(
         inputs,
         method,
         leakage=partial(temporal_leakage, inputs.everyone, release, horizon=n_steps),
-        supremum=partial(leakage_supremum, inputs.everyone, release),
+        supremum=supremum,
         **content,
     )
 

@@ -224,7 +224,8 @@ def _estimated(
     """Estimate one matrix per direction, or one for each phase of a clock."""
     known, provenance = settings.correlation, _provenance(settings, shared)
     if known.period is None:
-        return Inputs(_learnt(past, known), provenance, data, past.step, scarcity(past), learnt_from=past)
+        learnt = _learnt(past, settings)
+        return Inputs(learnt, _assuming(provenance, learnt), data, past.step, scarcity(past), learnt_from=past)
     clock, phase = Clock(past.times[0], past.step, known.period), known.phase
     if begun_at is None and data is not None and data is not past:
         begun_at = data.times[0]
@@ -272,6 +273,20 @@ def _checked(origin: Origin, adversary: Adversary) -> Origin:
     """The origin of given matrices, with a warning if they cannot be the two directions of one stationary chain."""
     why = adversary.contradiction
     return replace(origin, warning=f"{why[:1].upper()}{why[1:]}.") if why else origin
+
+
+def _assuming(origin: Origin, adversaries: Sequence[Adversary]) -> Origin:
+    """The origin of an estimate, with what its backward intervals assume, and the warning where the data contradict that."""
+    backward = adversaries[0].backward
+    if not any(matrix.is_set for matrix in backward.matrices):
+        return origin
+    assumed = "assume a stationary chain"
+    if backward.n_steps is not None:
+        assumed = f"are those of each of {backward.n_steps} steps, because the shares of states change"
+    found = replace(origin, sentence=f"{origin.sentence} Backward intervals {assumed}.")
+    why = adversaries[0].contradiction
+    warnings = [*([origin.warning] if origin.warning else []), *([f"{why[:1].upper()}{why[1:]}."] if why else [])]
+    return replace(found, warning=" ".join(warnings) or None)
 
 
 def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageSeries) -> LeakageUncertainty | None:
@@ -357,7 +372,8 @@ def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
         raise InputError("correlation.period needs times of transitions: give TRACES, counts of transitions have none")
     data = read_data(traces, states, correlation=True)
     assert isinstance(data, CountedTraces)
-    found = Inputs(_learnt(data, known), _provenance(settings, None), data, data.step, scarcity(data))
+    made = _learnt(data, settings)
+    found = Inputs(made, _assuming(_provenance(settings, None), made), data, data.step, scarcity(data))
     return found if data.has_histogram else replace(found, trajectories=None)
 
 
@@ -415,19 +431,34 @@ def _given(known: CorrelationSettings, states: tuple[str, ...] | None) -> Advers
     )
 
 
-def _learnt(data: Traces, known: CorrelationSettings) -> tuple[Adversary, ...]:
+def _learnt(data: Traces, settings: Settings) -> tuple[Adversary, ...]:
+    known = settings.correlation
     directions: tuple[Direction, ...] = ("backward", "forward") if known.directions == "both" else (known.directions,)
     found = estimate_adversaries(
         data, prior=known.prior, per_user=known.per_user, directions=directions, confidence=known.confidence
     )
     total = data.n_users if known.per_user else 1
     learnt = []
-    for adversary in found:
+    for each in found:
+        adversary = _over(each, settings.privacy.horizon)
         learnt.append(adversary)
         for matrix in adversary.matrices:
             matrix.leakage_profile()  # the expensive part, cached by the matrix
         progressed("estimating correlations", len(learnt) / total)
     return tuple(learnt)
+
+
+def _over(adversary: Adversary, horizon: int | None) -> Adversary:
+    """The adversary of the first steps alone, where there are intervals of each step of the traces."""
+    if horizon is None or adversary.n_steps is None:
+        return adversary
+    if horizon > adversary.n_steps:
+        raise InputError(
+            f"the shares of states change over the {adversary.n_steps} steps of the traces, so that each step has its own "
+            f"backward intervals (correlation.confidence), and those of later steps are unknown, but the horizon is {horizon}: "
+            f"take --horizon {adversary.n_steps} or fewer, longer traces, or leave out correlation.confidence"
+        )
+    return adversary.between(0, horizon)
 
 
 def _provenance(settings: Settings, shared: SharedPeople | None) -> Origin:

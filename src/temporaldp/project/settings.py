@@ -175,7 +175,9 @@ class CorrelationSettings(Section):
     )
     per_user: bool = Field(False, description="Estimate one correlation per user instead of one for all.")
     confidence: Share | None = Field(
-        None, description="Use every correlation within Clopper-Pearson intervals at this level, such as 0.95."
+        None,
+        description="Use all correlations within Clopper-Pearson intervals at this level, such as 0.95, of a stationary chain "
+        "or with backward ones of each step where the shares of states change.",
     )
     period: Count | None = Field(None, description="Estimate one matrix for each of so many steps of a clock.")
     phase: Annotated[int, Field(ge=0)] | None = Field(
@@ -313,7 +315,10 @@ class LearningSettings(Section):
         None, description="Ledger of this spend: a stored result is never drawn again."
     )
     contributed: Count | None = Field(None, description="Largest number of transitions of each user, drawn at random.")
-    confidence: Share = Field(0.95, description="Probability that all entries lie within their intervals.")
+    confidence: Share = Field(
+        0.95,
+        description="Probability that all entries lie within their intervals (as correlation.confidence).",
+    )
 
 
 class StudySettings(Section):

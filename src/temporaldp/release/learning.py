@@ -34,10 +34,11 @@ def learn_correlation(
 ) -> Adversary:
     """Learn a correlation from protected traces with differential privacy, as intervals for sampling error and noise.
 
-    At most `contributed` transitions of each person, drawn at random, are counted, and exact discrete Laplace noise of scale
-    ``2 contributed / epsilon`` (OpenDP) is added to every cell of the table: epsilon-DP for all states of a person together,
-    under replacement of the person. So for every correlation that the adversary knows, a release that is alpha-DP_T is
-    (alpha + epsilon)-DP_T together with everything that is published about the correlation (Theory, section 12).
+    At most `contributed` transitions of each person, drawn at random, are counted, and the person's first state, and exact
+    discrete Laplace noise of scale ``2 (contributed + 1) / epsilon`` (OpenDP) is added to every count: epsilon-DP for all
+    states of a person together, under replacement of the person. So for every correlation that the adversary knows, a release
+    that is alpha-DP_T is (alpha + epsilon)-DP_T together with everything that is published about the correlation (Theory,
+    section 12).
 
     Parameters
     ----------
@@ -48,7 +49,9 @@ def learn_correlation(
     contributed : int, >= 1
         l. The noise is proportional to it; the usual number of transitions per person is a good choice.
     confidence : float
-        Probability (0 to 1) that all entries of both matrices are in their intervals, if the states form a Markov chain.
+        Probability (0 to 1) that all entries of both matrices are in their intervals, if the states form a stationary Markov
+        chain. Where the first states contradict that, each transition between the times of the traces has backward intervals
+        of its own, which hold for a Markov chain with one forward matrix, if people are observed from the first time on.
     ledger : path or str, optional
         A separate ledger for this spend (an SQLite file, made if there is none, or a PostgreSQL URL). A stored result is
         returned and never drawn again.
@@ -61,7 +64,7 @@ def learn_correlation(
     Returns
     -------
     Adversary
-        With a backward and a forward `IntervalMatrix`, whose origin records the epsilon spent.
+        With a forward `IntervalMatrix`, and a backward one or one for each transition, whose origin records the epsilon spent.
 
     Raises
     ------
@@ -70,13 +73,13 @@ def learn_correlation(
     BudgetError
         epsilon is not positive, or so small that noise would not fit.
     InputError, EstimationError
-        contributed or confidence are out of range; more than 2,000 states.
+        contributed or confidence are out of range; more than 2,000 states, or too many of them for the number of times.
 
     Examples
     --------
     >>> from temporaldp import load_sample
     >>> adversary = learn_correlation(load_sample(), epsilon=1.0)
-    >>> adversary.backward.origin.source, adversary.backward.origin.epsilon
+    >>> adversary.forward.origin.source, adversary.forward.origin.epsilon
     ('learnt', 1.0)
     """
     level = real_number(confidence, "confidence", gt=0.0, lt=1.0)

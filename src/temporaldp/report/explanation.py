@@ -42,9 +42,12 @@ def uncertainty(found: LeakageUncertainty) -> str:
         for drawn, of in draws
         if drawn is not None
     ]
+    chain = (
+        "a stationary Markov chain" if found.is_stationary else "a Markov chain whose forward matrix does not change"
+    )
     return (
         f"Given the traces, the largest leakage is {', '.join(parts)}, and at most {s.number(found.guaranteed, up=True)} at "
-        f"{level} confidence if states form a Markov chain; the worst matrices found within the intervals reach "
+        f"{level} confidence if states form {chain}; the worst matrices found within the intervals reach "
         f"{s.number(found.attained)}."
     )
 

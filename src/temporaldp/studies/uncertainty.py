@@ -36,6 +36,8 @@ class LeakageUncertainty:
         Exact, for the worst matrices within the intervals that ascent found: a lower bound of the worst case.
     guaranteed : float
         An upper bound for every matrix within the intervals.
+    is_stationary : bool
+        Whether the backward intervals assume a stationary chain; else they are those of each step of the traces.
     """
 
     confidence: float
@@ -44,6 +46,7 @@ class LeakageUncertainty:
     people: LeakageDraws | None
     attained: float
     guaranteed: float
+    is_stationary: bool
 
 
 def leakage_uncertainty(
@@ -61,6 +64,7 @@ def leakage_uncertainty(
     trajectories : Traces
         Traces from which the correlation is estimated.
     epsilons : array_like, shape (T,), or one number for each step of the traces
+        If the shares of states in the traces change, at most as many as the traces have steps.
     confidence : float
         Between 0 and 1.
     n_draws : int, >= 1
@@ -93,6 +97,9 @@ def leakage_uncertainty(
             people = None
     with part(0.8, 1.0, doing):
         adversary = next(estimate_adversaries(trajectories, confidence=level))
+        is_stationary = adversary.n_steps is None
+        if adversary.n_steps is not None and len(spent) < adversary.n_steps:
+            adversary = adversary.between(0, len(spent))
         guaranteed = temporal_leakage(adversary, spent).worst
         attained = worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst
-    return LeakageUncertainty(level, estimate, posterior, people, attained, guaranteed)
+    return LeakageUncertainty(level, estimate, posterior, people, attained, guaranteed, is_stationary)

@@ -2,19 +2,21 @@
 
 Notation
 --------
-P        a matrix of the set, the same at every step;  K(i, j) = log N / D, incoming leakage at a step about a pair of states
+P        a matrix of the set, the same at every step unless there is a set for each transition
+K(i, j)  log N / D, incoming leakage at a step about a pair of states
 x_s      likelihoods of the outputs up to step s for the worst observation, ``x_s = m_s (P x_{s-1})``
 w_s      row vector with ``N = w_s P x_s``: e_i at the step itself, then ``(w P) m``;  v_s the same for D and j
 
 K is a maximum over observations, so that (envelope) its derivative by the entry P[k, l] is that of the best observation,
-``sum over s of (w_s[k] / N - v_s[k] / D) x_s[l]``. The row of the set that is best for these derivatives is an extreme one; the
-exact leakage at several points in between determines the step length. Every number found is attained by a matrix of the set.
+``(w_s[k] / N - v_s[k] / D) x_s[l]``, summed over the steps s with this matrix. The row of the set that is best for these
+derivatives is an extreme one; the exact leakage at several points in between determines the step length. Every number found
+is attained by a matrix of the set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +26,7 @@ from temporaldp.accounting.protocol import budgets
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix, exactly_known
-from temporaldp.correlation.protocol import Correlation
+from temporaldp.correlation.protocol import Correlation, PerStep
 from temporaldp.errors import InputError
 from temporaldp.progress import progressed
 from temporaldp.values import FloatArray, compared_by_value, whole_number
@@ -56,12 +58,12 @@ def worst_member(
     """Search the matrices between an adversary's bounds for the largest exact leakage; a lower bound, in nats.
 
     `temporal_leakage` of the same adversary is an upper bound for every matrix of the set; this is what some matrix attains.
-    One matrix per direction, the same at every step.
+    One matrix per direction, the same at every step, unless the adversary has a set for each transition.
 
     Parameters
     ----------
     adversary : Adversary
-        With at least one constant `IntervalMatrix`.
+        With at least one `IntervalMatrix`.
     epsilons : array_like, shape (T,)
         Privacy loss of each release on its own, in nats, >= 0.
     n_starts : int, >= 1
@@ -71,7 +73,7 @@ def worst_member(
     Raises
     ------
     InputError
-        No matrix is uncertain, or matrices vary with time.
+        No matrix is uncertain.
 
     Examples
     --------
@@ -87,8 +89,8 @@ def worst_member(
     True
     """
     spent = budgets(epsilons)
-    if not adversary.is_uncertain or adversary.n_steps is not None:
-        raise InputError("expected an adversary with a constant IntervalMatrix: otherwise there is no set to search")
+    if not adversary.is_uncertain:
+        raise InputError("expected an adversary with an IntervalMatrix: otherwise there is no set to search")
     whole_number(n_starts, "n_starts", least=1)
     generator = np.random.default_rng(rng)
 
@@ -130,54 +132,73 @@ def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstM
     return best
 
 
-def _best_ends(
-    adversary: Adversary, at: Adversary, seen: Observation, spent: FloatArray
-) -> list[TransitionMatrix | None]:
-    """Return the extreme matrix of each direction that the derivatives point to; None where nothing can be gained."""
+def _best_ends(adversary: Adversary, at: Adversary, seen: Observation, spent: FloatArray) -> list[Correlation]:
+    """Return the extreme matrices of each direction that the derivatives point to; the present ones where nothing is gained."""
     factors = np.where(seen.high, np.exp(spent)[:, None], 1.0)
     pair = [seen.states.index(value) for value in (seen.state, seen.other_state)]
-    ends: list[TransitionMatrix | None] = []
-    for allowed, matrix, before in (
-        (adversary.backward, at.backward, factors[: seen.time]),
-        (adversary.forward, at.forward, factors[: seen.time : -1]),
+    ends: list[Correlation] = []
+    for allowed, known, before, transitions in (
+        (adversary.backward, at.backward, factors[: seen.time], range(seen.time)),
+        (adversary.forward, at.forward, factors[: seen.time : -1], range(len(spent) - 2, seen.time - 1, -1)),
     ):
-        if not (isinstance(allowed, IntervalMatrix) and len(before)):
-            ends.append(None)
+        if not any(matrix.is_set for matrix in allowed.matrices) or not len(before):
+            ends.append(known)
             continue
-        slopes = entry_derivatives(exactly_known(matrix.at(0)).dense(), before, *pair)
-        ends.append(allowed.corner(np.argsort(-slopes, axis=1, kind="stable")))
+        slopes = entry_derivatives([exactly_known(known.at(t)).dense() for t in transitions], before, *pair)
+        if isinstance(allowed, IntervalMatrix):
+            ends.append(_corner(allowed, known.at(0), slopes.sum(axis=0)))
+        else:
+            found = dict(zip(transitions, slopes, strict=True))
+            each = [(t, allowed.at(t), known.at(t)) for t in range(len(spent) - 1)]
+            ends.append(PerStep(tuple(_corner(a, k, found[t]) if t in found else exactly_known(k) for t, a, k in each)))
     return ends
 
 
-def entry_derivatives(P: FloatArray, factors: FloatArray, i: int, j: int) -> FloatArray:
-    """Return the derivatives of ``log N / D`` by the entries of P, shape (n, n), for the observation with these factors.
+def _corner(allowed: Matrix | None, known: Matrix | None, slopes: FloatArray) -> TransitionMatrix:
+    """The extreme matrix of a set in the order of the derivatives; a matrix that is known exactly itself."""
+    if isinstance(allowed, IntervalMatrix):
+        return allowed.corner(np.argsort(-slopes, axis=1, kind="stable"))
+    return exactly_known(known)
+
+
+def entry_derivatives(rows: Sequence[FloatArray], factors: FloatArray, i: int, j: int) -> FloatArray:
+    """Return the derivatives of ``log N / D`` by the entries of each step's matrix, for the observation with these factors.
 
     Parameters
     ----------
-    P : array, shape (n, n)
+    rows : sequence of s arrays, shape (n, n)
+        The matrix by which likelihoods are taken from each step to the next.
     factors : array, shape (s, n)
         Likelihood of the output of each step for each state, in the order of steps, up to the one before that of the pair.
     i, j : int
         States of N and of D.
     """
     likelihoods = [factors[0]]
-    for factor in factors[1:]:
+    for P, factor in zip(rows, factors[1:], strict=False):
         x = factor * (P @ likelihoods[-1])
         likelihoods.append(x / x.max())
-    slopes = np.zeros_like(P)
-    w, v = np.eye(len(P))[i], np.eye(len(P))[j]
+    slopes = np.zeros((len(factors), *rows[0].shape))
+    w, v = np.eye(len(rows[0]))[i], np.eye(len(rows[0]))[j]
     for s in range(len(factors) - 1, -1, -1):
-        x = likelihoods[s]
-        slopes += np.outer(w / (w @ P @ x) - v / (v @ P @ x), x)
+        P, x = rows[s], likelihoods[s]
+        slopes[s] = np.outer(w / (w @ P @ x) - v / (v @ P @ x), x)
         w, v = (w @ P) * factors[s], (v @ P) * factors[s]
         w, v = w / w.sum(), v / v.sum()
     return slopes
 
 
-def _between(known: Correlation, end: TransitionMatrix | None, allowed: Any, stride: float) -> Correlation:
-    """Return the matrix of a direction, moved by a share of the way to an extreme one of the set."""
-    if end is None:
+def _between(known: Correlation, end: Correlation, allowed: Correlation, stride: float) -> Correlation:
+    """Return the matrices of a direction, moved by a share of the way to extreme ones of the set."""
+    if not isinstance(allowed, PerStep):
+        return _moved(known.at(0), end.at(0), allowed.at(0), stride) or known
+    each = (_moved(known.at(t), end.at(t), allowed.at(t), stride) for t in range(len(allowed)))
+    return PerStep(tuple(each))  # type: ignore[arg-type]
+
+
+def _moved(known: Matrix | None, end: Matrix | None, allowed: Matrix | None, stride: float) -> Matrix | None:
+    """Return a matrix of a set, moved by a share of the way to another one; what is known exactly stays."""
+    if not isinstance(allowed, IntervalMatrix) or known is end:
         return known
-    rows = (1.0 - stride) * exactly_known(known.at(0)).dense() + stride * end.dense()
+    rows = (1.0 - stride) * exactly_known(known).dense() + stride * exactly_known(end).dense()
     rows = np.clip(rows, allowed.lower, allowed.upper)
-    return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), end.states)
+    return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), allowed.states)
