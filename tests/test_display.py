@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 from html.parser import HTMLParser
 
@@ -13,6 +15,7 @@ import pyarrow as pa
 import pytest
 
 import temporaldp as tdp
+from temporaldp.display import apart, number
 
 STICKY = tdp.TransitionMatrix([[0.9, 0.1], [0.2, 0.8]], states=["<home>", "work & co"])
 BOTH = tdp.Adversary(STICKY, STICKY)
@@ -64,7 +67,7 @@ def test_notebook_table_escapes_names(result):
 
 def test_table_agrees_with_the_result():
     cells = Table(SERIES._repr_html_()).cells
-    assert f"{SERIES.worst:.6g} at worst, about step {SERIES.worst_time}" in cells
+    assert f"{number(SERIES.worst, up=True, digits=6)} at worst, about step {SERIES.worst_time}" in cells
     assert "0.1 to 0.2" in cells
     assert Table(STICKY._repr_html_()).cells == [
         "",
@@ -77,6 +80,35 @@ def test_table_agrees_with_the_result():
         "0.2",
         "0.8",
     ]
+
+
+def test_upper_bounds_are_rounded_up_wherever_they_are_shown():
+    """Leakages of which the seventh digit is small: rounding to the nearest would understate them."""
+    low = 0.1234561
+    series = tdp.LeakageSeries(*np.full((4, 3), low))
+    limit = tdp.LeakageSupremum(*[low] * 4)
+    people = tdp.studies.LeakageDistribution(["Ann", "Bo"], [low, low], epsilon=0.1)
+    lifted = tdp.studies.LiftedLeakage(np.array([0.1]), np.array([low]), 0.1111119, ("a", "b"))
+    odometer = tdp.TemporalAccountant(tdp.Adversary()).spend(low)
+    for shown in (series, limit, people, odometer, lifted, tdp.LikelihoodBox([0.0, 0.0], [low, 0.0])):
+        texts = [repr(shown)] + ([shown._repr_html_()] if hasattr(shown, "_repr_html_") else [])
+        for text in texts:
+            found = [float(one) for one in re.findall(r"0\.12\d+", text)]
+            assert found, text
+            assert min(found) >= low, text
+    assert "from 0.111111 to" in repr(lifted)
+
+
+@pytest.mark.parametrize("value", [5e-324, 1e-310, 1.2345e-308, 0.1, 1.0, 1e300])
+def test_every_double_can_be_rounded_up_and_down(value):
+    assert float(number(value, down=True)) <= value <= float(number(value, up=True))
+    assert float(number(value, up=True)) <= value * 1.002 + 1e-323
+
+
+def test_numbers_in_a_refusal_differ():
+    for low, high in ((1.0, math.nextafter(1.0, 2.0)), (0.4999999998, 0.5), (0.1, 0.2)):
+        below, above = apart(low, high)
+        assert float(below) <= low < high <= float(above)
 
 
 def test_corner_of_a_large_dense_or_sparse_matrix_is_shown():

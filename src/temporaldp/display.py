@@ -1,13 +1,17 @@
-"""Display of results in a notebook: the main numbers as a small table, and figures on request."""
+"""Numbers as people read them, and display of results in a notebook: a small table, and figures on request."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import singledispatch
 from html import escape
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+
+from temporaldp.values import ROUNDOFF
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,6 +20,38 @@ if TYPE_CHECKING:
 
 MOST_CELLS = 12
 """Rows and columns of a matrix that are written out."""
+
+
+def number(value: float, *, up: bool = False, down: bool = False, digits: int = 4) -> str:
+    """So many digits: rounded up for an upper bound, down for what may be spent, to the nearest otherwise.
+
+    An upper bound between 1 and 10 has four decimals, so that it has as many as one below 1.
+    """
+    value = float(value)
+    if not math.isfinite(value) or value == 0.0:
+        return f"{value:g}"
+    digits += up and digits == 4 and 1.0 <= value < 10.0
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    scaled = Decimal(value).scaleb(decimals)
+    # A value that is a decimal of so many digits but for rounding stays what it is.
+    rounding = (Decimal("1e-9") + abs(scaled) * Decimal(4.0 * ROUNDOFF)) * (down - up)
+    way = ROUND_CEILING if up else ROUND_FLOOR if down else ROUND_HALF_EVEN
+    rounded = (scaled + rounding).to_integral_value(way).scaleb(-decimals)
+    return f"{float(rounded):.{digits}g}"
+
+
+def bound(leakage: float) -> str:
+    """An upper bound as reprs and tables show it: six digits, rounded up."""
+    return number(leakage, up=True, digits=6)
+
+
+def apart(low: float, high: float) -> tuple[str, str]:
+    """Two numbers, of which the first is less, with as many digits as show that: rounded down, and rounded up."""
+    for digits in range(10, 17):
+        shown = number(low, down=True, digits=digits), number(high, up=True, digits=digits)
+        if float(shown[0]) < float(shown[1]):
+            return shown
+    return repr(float(low)), repr(float(high))
 
 
 @singledispatch
@@ -65,8 +101,8 @@ def grid(title: str, names: Sequence[str], corner: NDArray[np.float64]) -> str:
     return f"<div><strong>{escape(title)}</strong>{table}{below}</div>"
 
 
-def spread(values: ArrayLike) -> str:
-    """Return the smallest and the largest number, or the one number if all are equal."""
+def spread(values: ArrayLike, *, up: bool = False, down: bool = False) -> str:
+    """Return the smallest and the largest number, or the one number if all are equal; rounded as by `number`."""
     numbers = np.asarray(values)
-    low, high = f"{numbers.min():.6g}", f"{numbers.max():.6g}"
+    low, high = (number(float(one), up=up, down=down, digits=6) for one in (numbers.min(), numbers.max()))
     return low if low == high else f"{low} to {high}"

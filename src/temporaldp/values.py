@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
@@ -90,6 +91,26 @@ def real_array(
 def _within(limits: dict[str, float]) -> str:
     """The limits as the end of "a finite number"."""
     return " " * bool(limits) + " and ".join(f"{LIMITS[limit][0]} {bound:g}" for limit, bound in limits.items())
+
+
+def exact_sum(values: Iterable[float]) -> tuple[float, ...]:
+    """Numbers that add up to the exact sum: the nearest double, then the nearest to what it leaves out, and so on."""
+    terms, parts = list(values), list[float]()
+    while (rest := math.fsum([*terms, *(-part for part in parts)])) != 0.0:
+        parts.append(rest)
+    return tuple(parts)
+
+
+def is_at_most(values: Iterable[float], limit: float) -> bool:
+    """Whether a sum is at most a limit, without rounding."""
+    return math.fsum([*values, -limit]) <= 0.0
+
+
+def sum_up(values: Iterable[float]) -> float:
+    """The smallest double that is no less than a sum."""
+    terms = list(values)
+    total = math.fsum(terms)
+    return total if is_at_most(terms, total) else math.nextafter(total, math.inf)
 
 
 def refuse(*cases: tuple[bool, InputError]) -> None:

@@ -11,7 +11,8 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from command import temporaldp
 from conftest import REPOSITORY
 from temporaldp import TransitionMatrix, load_plan, load_released, save_matrix
-from temporaldp.report.sentences import number, span
+from temporaldp.display import number
+from temporaldp.report.sentences import span
 
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from temporaldp import Exact, PaperBound
+from temporaldp.display import number
 from temporaldp.report import sentences
-from temporaldp.report.sentences import NoiseBesideCounts, number, span
+from temporaldp.report.sentences import NoiseBesideCounts, span
 
 
 @pytest.mark.parametrize(

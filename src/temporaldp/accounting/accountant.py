@@ -15,6 +15,7 @@ from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting, budgets, listed, require_method
 from temporaldp.accounting.series import LeakageSeries, series_of, temporal_leakage
 from temporaldp.correlation import Adversaries, Population
+from temporaldp.display import bound
 from temporaldp.errors import BudgetError
 from temporaldp.values import REPLACE_ONE, FloatArray, checked_relation, plural, positive, read_only, whole_number
 
@@ -154,7 +155,7 @@ class TemporalAccountant:
         steps = plural(len(self), "step") + (f" of {self.horizon}" if self.horizon else "")
         with self._lock:
             total, time, user = self._account.worst()
-        where = f", worst {total:.6g} nats at step {time}" + (f" for {user!r}" if user is not None else "")
+        where = f", worst {bound(total)} nats at step {time}" + (f" for {user!r}" if user is not None else "")
         return f"TemporalAccountant({kind}, {steps}{where if len(self) else ''})"
 
     def total(self, following: Any = None) -> float:

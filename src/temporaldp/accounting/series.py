@@ -27,7 +27,7 @@ from temporaldp.accounting.protocol import (
 from temporaldp.accounting.sequence import SequenceMechanism
 from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries, Adversary, Population
-from temporaldp.display import draw, spread, summary
+from temporaldp.display import bound, draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.values import LARGEST, FloatArray, assign, compared_by_value, read_only
 
@@ -80,7 +80,7 @@ class LeakageSeries(Table):
     def __repr__(self) -> str:
         who = f", worst user {self.worst_user!r}" if self.worst_user else ""
         at = f" at delta {self.delta:g}" if self.delta else ""
-        return f"LeakageSeries({len(self)} steps, worst {self.worst:.6g} nats{at} at step {self.worst_time}{who})"
+        return f"LeakageSeries({len(self)} steps, worst {bound(self.worst)} nats{at} at step {self.worst_time}{who})"
 
     @property
     def evidence(self) -> Evidence | None:
@@ -245,10 +245,10 @@ class LeakageSeries(Table):
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         shown: dict[str, object] = {
-            "each release by itself": spread(self.epsilons),
-            "all of them, about one step (TPL)": f"{self.worst:.6g} at worst, about step {self.worst_time}",
-            "from the past (BPL)": f"{self.backward.max():.6g} at worst",
-            "from the future (FPL)": f"{self.forward.max():.6g} at worst",
+            "each release by itself": spread(self.epsilons, up=True),
+            "all of them, about one step (TPL)": f"{bound(self.worst)} at worst, about step {self.worst_time}",
+            "from the past (BPL)": f"{bound(self.backward.max())} at worst",
+            "from the future (FPL)": f"{bound(self.forward.max())} at worst",
         }
         if self.delta:
             shown["at delta"] = f"{self.delta:g}"

@@ -17,7 +17,7 @@ from temporaldp.accounting.protocol import (
     weakest,
 )
 from temporaldp.correlation import Adversaries, Population
-from temporaldp.display import summary
+from temporaldp.display import bound, summary
 from temporaldp.values import compared_by_value, positive
 
 
@@ -55,7 +55,7 @@ class LeakageSupremum:
 
     def __repr__(self) -> str:
         values = ", ".join(
-            f"{name}={getattr(self, name):.6g}" for name in ("epsilon", "backward", "forward", "temporal")
+            f"{name}={bound(getattr(self, name))}" for name in ("epsilon", "backward", "forward", "temporal")
         )
         kind = f"delta={self.delta:g}" if self.delta else self.accounting.name
         return f"LeakageSupremum({values}, {kind})"
@@ -63,10 +63,10 @@ class LeakageSupremum:
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         shown: dict[str, object] = {
-            "each release by itself": f"{self.epsilon:.6g}",
-            "all of them, about one step (TPL)": f"{self.temporal:.6g} at most",
-            "from the past (BPL)": f"{self.backward:.6g} at most",
-            "from the future (FPL)": f"{self.forward:.6g} at most",
+            "each release by itself": bound(self.epsilon),
+            "all of them, about one step (TPL)": f"{bound(self.temporal)} at most",
+            "from the past (BPL)": f"{bound(self.backward)} at most",
+            "from the future (FPL)": f"{bound(self.forward)} at most",
         }
         if self.delta:
             shown["at delta"] = f"{self.delta:g}"

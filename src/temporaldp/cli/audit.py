@@ -27,6 +27,7 @@ from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
 from temporaldp.cli.render import facts, say, steps_table, warn, working
 from temporaldp.cli.written import answer, require_places
+from temporaldp.display import number
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.project.evidence import audit_of
 from temporaldp.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
@@ -39,7 +40,6 @@ from temporaldp.report.sentences import (
     at_delta,
     learning_cost,
     nats,
-    number,
     steps,
     supremum,
     upper,

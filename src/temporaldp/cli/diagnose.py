@@ -12,8 +12,8 @@ import typer
 from temporaldp.cli import options as o
 from temporaldp.cli.render import listing, say, warn, working
 from temporaldp.cli.written import answer, require_places
+from temporaldp.display import number
 from temporaldp.project.inputs import read_data
-from temporaldp.report.sentences import number
 from temporaldp.report.uncertainty import diagnosis_figure
 from temporaldp.studies import Diagnosis
 from temporaldp.studies import diagnose as diagnosed

@@ -13,10 +13,10 @@ from temporaldp.cli import options as o
 from temporaldp.cli.render import facts, warn, working
 from temporaldp.cli.written import answer
 from temporaldp.correlation import Origin
+from temporaldp.display import number
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import read_data
 from temporaldp.release.learning import CONTRIBUTED
-from temporaldp.report.sentences import number
 
 
 def learn(

@@ -15,6 +15,7 @@ from temporaldp.cli import options as o
 from temporaldp.cli.ledger_share import share
 from temporaldp.cli.render import console, facts, listing, say_json, warn, working
 from temporaldp.cli.written import require_places
+from temporaldp.display import number
 from temporaldp.project.inputs import gather
 from temporaldp.project.recipe import note_recipe, recipe_of
 from temporaldp.project.release import without_traces
@@ -35,7 +36,6 @@ from temporaldp.report.sentences import (
     discrete_noise,
     guarantee_line,
     nats,
-    number,
     renewed_line,
     span,
     steps,

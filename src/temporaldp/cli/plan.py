@@ -15,12 +15,13 @@ from temporaldp import BudgetError, BudgetPlan, LeakageSeries, NoisePlan, compar
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, learning_fact, listing, steps_table, warn, working
 from temporaldp.cli.written import answer, require_places
+from temporaldp.display import number
 from temporaldp.files.plans import plan_document
 from temporaldp.planning import Optimality, Plan, PlanComparison
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.project.inputs import Inputs, absences
 from temporaldp.report.figures import comparison_figure
-from temporaldp.report.sentences import NOISE_FIXED, NoiseBesideCounts, number, steps
+from temporaldp.report.sentences import NOISE_FIXED, NoiseBesideCounts, steps
 from temporaldp.values import refuse
 
 if TYPE_CHECKING:

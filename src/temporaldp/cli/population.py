@@ -16,11 +16,12 @@ from temporaldp.cli.render import facts, warn, working
 from temporaldp.cli.written import answer, require_places
 from temporaldp.correlation import CountedTraces
 from temporaldp.correlation.coverage import scarcity
+from temporaldp.display import number
 from temporaldp.files.columns import save_columns
 from temporaldp.planning import plan_for_share
 from temporaldp.project.inputs import absences, read_data
 from temporaldp.report.population import population_figure
-from temporaldp.report.sentences import PAPER_BOUND, number, steps, upper
+from temporaldp.report.sentences import PAPER_BOUND, steps, upper
 from temporaldp.studies import LeakageDistribution, leakage_distribution
 
 SHARES = (0.5, 0.9, 0.99, 1.0)

@@ -9,6 +9,7 @@ from temporaldp import ContinualRelease, ReleasedHistograms
 from temporaldp.cli.operation import LedgerRun, of_tables
 from temporaldp.cli.render import MOST_ROWS, console, facts, learning_fact, listing, say_json, warn
 from temporaldp.correlation import Traces
+from temporaldp.display import number
 from temporaldp.planning.histogram_noise import mean_absolute_noise
 from temporaldp.project.inputs import absences
 from temporaldp.project.publishing import Smoothing
@@ -21,7 +22,6 @@ from temporaldp.report.sentences import (
     guarantee_line,
     impossible_counts,
     nats,
-    number,
     span,
     steps,
 )

@@ -20,10 +20,11 @@ from temporaldp import LeakageSeries
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.cli.interruption import Interrupted, computing
 from temporaldp.correlation.states import CONTROL
+from temporaldp.display import number
 from temporaldp.documents import spelled
 from temporaldp.planning import Source
 from temporaldp.progress import watched
-from temporaldp.report.sentences import learning_cost, number, steps
+from temporaldp.report.sentences import learning_cost, steps
 
 
 class Harmless(Console):

@@ -13,9 +13,10 @@ from temporaldp import tradeoff as computed
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, listing, say, warn, working
 from temporaldp.cli.written import answer, require_places
+from temporaldp.display import number
 from temporaldp.project.inputs import gather
 from temporaldp.project.release import public_part
-from temporaldp.report.sentences import USER_LEVEL, NoiseBesideCounts, number
+from temporaldp.report.sentences import USER_LEVEL, NoiseBesideCounts
 from temporaldp.report.tradeoff_figure import tradeoff_figure
 from temporaldp.smoothing import PublicCorrelation, Tradeoff, TradeoffPoint
 

@@ -132,7 +132,7 @@ class ReleasedHistograms(Table):
         """A table for notebooks."""
         shown = {
             "states": ", ".join(self.states[:8]) + (", ..." if len(self.states) > 8 else ""),
-            "spent at each step, in nats": spread(self.epsilons),
+            "spent at each step, in nats": spread(self.epsilons, up=True),
             "scale of the noise, in counts": spread(self.scales),
             "holds": "not said" if self.alpha is None else f"alpha = {self.alpha:g}",
         }

@@ -7,7 +7,8 @@ import textwrap
 from typing import TYPE_CHECKING
 
 from temporaldp.deployment.explanation import explained
-from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, UNKNOWN_FIT, at_delta, number
+from temporaldp.display import number
+from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, UNKNOWN_FIT, at_delta
 from temporaldp.report.style import BLUE, DARK, GREY, new_figure, styled
 
 if TYPE_CHECKING:

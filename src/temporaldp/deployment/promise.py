@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from temporaldp.display import number
 from temporaldp.errors import InputError
 from temporaldp.mechanisms import PrivacyGuarantee
 from temporaldp.mechanisms.concentrated import LARGEST_RHO, ConcentratedGuarantee
 from temporaldp.mechanisms.protocol import epsilon_of_one
-from temporaldp.report.sentences import number
 from temporaldp.values import real_number
 
 DEFAULT_DELTA = 1e-6

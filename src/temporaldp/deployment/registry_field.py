@@ -6,9 +6,10 @@ import math
 import textwrap
 from typing import TYPE_CHECKING, Any
 
+from temporaldp.display import number
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
-from temporaldp.report.sentences import INFERENCE_ONLY, number
+from temporaldp.report.sentences import INFERENCE_ONLY
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temporaldp.display import bound
 from temporaldp.errors import BudgetError, InputError, StateError
 from temporaldp.values import LARGEST, ROUNDOFF, FloatArray, assign, compared_by_value, read_only, real_number
 
@@ -101,7 +102,7 @@ class LikelihoodBox:
         return float(apart.max())
 
     def __repr__(self) -> str:
-        return f"LikelihoodBox({len(self.low)} values, epsilon {self.epsilon:.6g})"
+        return f"LikelihoodBox({len(self.low)} values, epsilon {bound(self.epsilon)})"
 
 
 def intervals(

@@ -10,6 +10,7 @@ from temporaldp.accounting import accounting_blocks
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.protocol import Accounting
+from temporaldp.display import apart
 from temporaldp.errors import BudgetError
 from temporaldp.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
@@ -71,9 +72,8 @@ class BudgetPlan(Plan):
         granted = float(self.epsilons_for(1, start=step)[0])
         found = budget_measurement(mechanism, granted if epsilon is None else epsilon, step)
         if found.epsilon > granted:
-            raise BudgetError(
-                f"epsilon = {found.epsilon:.10g} is more than the plan grants, epsilons[{step}] = {granted:.10g}"
-            )
+            most, asked = apart(granted, found.epsilon)
+            raise BudgetError(f"epsilon = {asked} is more than the plan grants, epsilons[{step}] = {most}")
         return found
 
     @property

@@ -12,6 +12,7 @@ from temporaldp.accounting import temporal_leakage
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Population
 from temporaldp.correlation.moments import by_the_clock, steps_between
+from temporaldp.display import apart
 from temporaldp.errors import InputError, PlanError, SpentError
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.renewal import leakage_of_epochs
@@ -158,9 +159,10 @@ def require_renewable(
     each = (Population(tuple(one.between(start, horizon) for one in people.users), people.names) for start in starts)
     alone = max(temporal_leakage(one, plan.epsilons, accounting=accounting).worst for one in each)
     if alone > plan.alpha * (1.0 + 1e-9):  # another machine may have rounded otherwise
+        level, leaked = apart(plan.alpha, alone)
         raise PlanError(
-            f"the plan's {plan.horizon} steps leak {alone:.6g} nats by themselves against this correlation, more "
-            f"than its alpha = {plan.alpha:g}: plan with the correlation, and by the bound, that the release is counted by"
+            f"the plan's {plan.horizon} steps leak {leaked} nats by themselves against this correlation, more than its alpha = "
+            f"{level}: plan with the correlation, and by the bound, that the release is counted by"
         )
     promise = leakage_of_epochs(people, repeated_budgets(plan, every), accounting=accounting)
     if math.isinf(promise):

@@ -13,7 +13,7 @@ from temporaldp.accounting import LeakageSeries, LeakageSupremum, leakage_suprem
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries
-from temporaldp.display import draw, spread, summary
+from temporaldp.display import bound, draw, spread, summary
 from temporaldp.errors import BudgetError
 from temporaldp.planning.histogram_noise import Noise, mean_absolute_noise
 from temporaldp.planning.measurement import Measurement
@@ -75,9 +75,7 @@ class Plan(Table):
 
     def __repr__(self) -> str:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
-        return (
-            f"{type(self).__name__}({self.description}, {self.level}, {steps}, worst leakage {self.leakage.worst:.6g})"
-        )
+        return f"{type(self).__name__}({self.description}, {self.level}, {steps}, worst leakage {bound(self.leakage.worst)})"
 
     def plot(self, *, times: Sequence[object] | None = None, ax: Axes | None = None) -> Any:
         """Draw the leakage and the budgets of a plan with a horizon; otherwise as `LeakageSeries.plot`.
@@ -101,8 +99,8 @@ class Plan(Table):
             "holds": self.level,
             "for": "any number of steps" if self.horizon is None else f"{self.horizon} steps",
             "how": self.description,
-            "each release by itself, in nats": spread(self.epsilons),
-            "leaks at worst, in nats": f"{self.leakage.worst:.6g}",
+            "each release by itself, in nats": spread(self.epsilons, down=True),
+            "leaks at worst, in nats": bound(self.leakage.worst),
             "mean absolute noise of a count": f"{self.mean_absolute_noise:.3g}",
         }
         return summary(type(self).__name__, shown, f"accounted: {self.accounting.label}")

@@ -94,7 +94,7 @@ class RenewedGuard(PlanGuard):
         made = super().measurement(mechanism, step, granted if epsilon is None else epsilon, last=last)
         if made.epsilon > granted:
             raise BudgetError(
-                f"epsilon = {made.epsilon:.10g} is more than {granted:.10g}, what is left of this epoch's level after another "
+                f"epsilon = {made.epsilon!r} is more than {granted!r}, what is left of this epoch's level after another "
                 "correlation was adopted within it"
             )
         return made

@@ -9,9 +9,10 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from temporaldp.accounting import accounting_blocks
+from temporaldp.display import bound
 from temporaldp.errors import BudgetError
 from temporaldp.planning import Plan
-from temporaldp.values import FloatArray, compared_by_value, copy_in
+from temporaldp.values import FloatArray, compared_by_value, copy_in, sum_up
 
 Snapshot = TypeVar("Snapshot")
 Output = TypeVar("Output")
@@ -38,7 +39,7 @@ class Release(Generic[Output]):
         copy_in(self, "epsilons")
 
     def __repr__(self) -> str:
-        return f"Release({len(self.outputs)} steps, spent {self.epsilons.sum():.6g} nats in all)"
+        return f"Release({len(self.outputs)} steps, spent {bound(sum_up(self.epsilons))} nats in all)"
 
 
 def release_snapshots(

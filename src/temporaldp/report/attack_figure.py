@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temporaldp.report.sentences import at_delta, number
+from temporaldp.display import number
+from temporaldp.report.sentences import at_delta
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, new_figure, styled
 from temporaldp.studies import ReleaseAttack
 

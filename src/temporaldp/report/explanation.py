@@ -10,6 +10,7 @@ import numpy as np
 from temporaldp.accounting import ExactLeakage, LeakageSeries, Observation, PairwiseLeakage
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import Matrix
+from temporaldp.display import number
 from temporaldp.kernels import Witness
 from temporaldp.report import sentences as s
 from temporaldp.report.content import Evidence
@@ -33,12 +34,10 @@ def uncertainty(found: LeakageUncertainty) -> str:
     level = f"{100.0 * found.confidence:g} %"
     draws = [(found.posterior, "of the posterior"), (found.people, "of resampled people")]
     parts = [
-        f"{s.number(found.estimate)} for the estimate"
-        if math.isfinite(found.estimate)
-        else "no estimate without a prior"
+        f"{number(found.estimate)} for the estimate" if math.isfinite(found.estimate) else "no estimate without a prior"
     ]
     parts += [
-        f"below {s.number(drawn.quantile(found.confidence), up=True)} with {level} {of}"
+        f"below {number(drawn.quantile(found.confidence), up=True)} with {level} {of}"
         for drawn, of in draws
         if drawn is not None
     ]
@@ -46,9 +45,9 @@ def uncertainty(found: LeakageUncertainty) -> str:
         "a stationary Markov chain" if found.is_stationary else "a Markov chain whose forward matrix does not change"
     )
     return (
-        f"Given the traces, the largest leakage is {', '.join(parts)}, and at most {s.number(found.guaranteed, up=True)} at "
+        f"Given the traces, the largest leakage is {', '.join(parts)}, and at most {number(found.guaranteed, up=True)} at "
         f"{level} confidence if states form {chain}; the worst matrices found within the intervals reach "
-        f"{s.number(found.attained)}."
+        f"{number(found.attained, down=True)}."
     )
 
 
@@ -58,7 +57,7 @@ def paper(evidence: Evidence) -> str | None:
         return None
     limit = evidence.paper_supremum
     more = "" if limit is None else f"; {s.INFINITE_HORIZON} {s.supremum(limit)}"
-    return s.number(evidence.paper.worst, up=True) + more
+    return number(evidence.paper.worst, up=True) + more
 
 
 def reasons(evidence: Evidence) -> list[str]:
@@ -119,8 +118,8 @@ def _by_profile(series: LeakageSeries, step: int, neighbour: int, direction: str
         share = s.probability(event.probability - event.other_probability)
         most = f"No two states differ by more, so at most {share} of a delta passes from one step to the next."
         return f"{_likelier(event, direction, matrix)} {most}"
-    total = s.number(float(series.temporal[step]), up=True)
-    return _likelier(event, direction, matrix, f", {s.number(profile.loss(incoming))} of the {total} nats")
+    total = number(float(series.temporal[step]), up=True)
+    return _likelier(event, direction, matrix, f", {number(profile.loss(incoming), up=True)} of the {total} nats")
 
 
 def witness(evidence: Evidence) -> str | None:
@@ -138,7 +137,7 @@ def witness(evidence: Evidence) -> str | None:
         f"{_named(seen.counts_high(run[0]), seen.states, 'and', 'every state but')} at {_steps_from_to(run)}"
         for run in shown
     )
-    leakage, state, other = s.number(seen.leakage, up=True), _state(seen.state), _state(seen.other_state)
+    leakage, state, other = number(seen.leakage, up=True), _state(seen.state), _state(seen.other_state)
     return (
         f"The most revealing observation about step {seen.time + 1}, in favour of {evidence.who or 'a person'} in {state} "
         f"rather than {other}: these counts are high, and all others low: {counts}"

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from temporaldp.accounting import LeakageSeries, Observation
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.counts import ReleasedHistograms, SmoothedHistograms
-from temporaldp.display import figure_of
+from temporaldp.display import figure_of, number
 from temporaldp.errors import InputError
 from temporaldp.planning import BudgetPlan, NoisePlan, PlanComparison
 from temporaldp.planning.histogram_noise import noise_quantile
-from temporaldp.report.sentences import PAPER_BOUND, number
+from temporaldp.report.sentences import PAPER_BOUND
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, label_lines, legend_above, new_figure, one_plot, styled
 from temporaldp.values import FloatArray
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temporaldp.display import figure_of
-from temporaldp.report.sentences import number
+from temporaldp.display import figure_of, number
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, one_plot, styled
 from temporaldp.studies import LeakageDistribution
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from temporaldp.display import number
 from temporaldp.values import plural
 
 if TYPE_CHECKING:
@@ -61,21 +62,6 @@ UNKNOWN_FIT = (
     "The record does not show whether a chain of this kind fits the people in these data: the range of chains and the secret "
     "are assumptions."
 )
-
-
-def number(value: float, *, up: bool = False, down: bool = False, digits: int = 4) -> str:
-    """So many digits: rounded up for an upper bound, down for what may be spent, to the nearest otherwise.
-
-    An upper bound between 1 and 10 has four decimals, so that it has as many as one below 1.
-    """
-    if not math.isfinite(value) or value == 0.0:
-        return f"{value:g}"
-    digits += up and digits == 4 and 1.0 <= value < 10.0
-    decimals = digits - 1 - math.floor(math.log10(abs(value)))
-    scaled = value * 10.0**decimals
-    # A value that is a decimal of so many digits but for rounding stays what it is.
-    rounded = math.ceil(scaled - 1e-9) if up else math.floor(scaled + 1e-9) if down else round(scaled)
-    return f"{rounded / 10.0**decimals:.{digits}g}"
 
 
 def upper(leakage: float) -> str:

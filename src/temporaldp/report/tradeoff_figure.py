@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from temporaldp.display import figure_of
+from temporaldp.display import figure_of, number
 from temporaldp.extras import needing
-from temporaldp.report.sentences import at_delta, number
+from temporaldp.report.sentences import at_delta
 from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, legend_above, one_plot, styled
 from temporaldp.smoothing import Tradeoff
 

@@ -21,6 +21,7 @@ from temporaldp.correlation import (
 )
 from temporaldp.correlation.periodic_estimation import estimate_periodic
 from temporaldp.correlation.traces import Traces, codes_of
+from temporaldp.display import number
 from temporaldp.errors import EstimationError, MatrixError
 from temporaldp.progress import part
 from temporaldp.studies.lifted_leakage import lifted_leakage
@@ -255,8 +256,9 @@ def _prior(models: tuple[ModelLeakage, ...]) -> list[str]:
     if np.isnan(plain.proved):
         return ["Without a prior the traces determine no matrix."]
     if abs(plain.proved - smoothed.proved) > CLEAR * plain.proved:
+        without, with_one = (number(one.proved, up=True) for one in (plain, smoothed))
         return [
-            f"A prior decides: {plain.proved:.4g} nats without, {smoothed.proved:.4g} with a prior of 1. Zeros in short traces "
+            f"A prior decides: {without} nats without, {with_one} with a prior of 1. Zeros in short traces "
             "are a statement about the adversary; --set correlation.confidence=0.95 replaces it by intervals."
         ]
     return []

@@ -17,7 +17,7 @@ from temporaldp.accounting.supremum import leakage_supremum
 from temporaldp.arrow import Table
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
-from temporaldp.display import draw, summary
+from temporaldp.display import bound, draw, number, summary
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.progress import progressed
 from temporaldp.values import FloatArray, IntArray, assign, compared_by_value, positive, read_only, real_number
@@ -132,17 +132,17 @@ class LeakageDistribution(Table):
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         shown = {
-            "half of the people": f"up to {self.quantile(0.5):.6g}",
-            "95 % of the people": f"up to {self.quantile(0.95):.6g}",
-            "worst": f"{self.worst:.6g} ({self.names[0]})",
+            "half of the people": f"up to {bound(self.quantile(0.5))}",
+            "95 % of the people": f"up to {bound(self.quantile(0.95))}",
+            "worst": f"{bound(self.worst)} ({self.names[0]})",
         }
         return summary(
             f"Leakage about each of {self.n_people} people, in nats", shown, f"accounted: {self.accounting.label}"
         )
 
     def __repr__(self) -> str:
-        middle, most = self.quantile(0.5), self.quantile(0.95)
-        shown = f"half up to {middle:.4g}, 95 % up to {most:.4g}, worst {self.worst:.4g}"
+        half, most, worst = (number(one, up=True) for one in (self.quantile(0.5), self.quantile(0.95), self.worst))
+        shown = f"half up to {half}, 95 % up to {most}, worst {worst}"
         return f"LeakageDistribution({self.n_people} people: {shown})"
 
 

@@ -15,6 +15,7 @@ from temporaldp.correlation.estimation import all_transitions
 from temporaldp.correlation.states import listed as named
 from temporaldp.correlation.traces import Traces, as_traces, transitions_of
 from temporaldp.correlation.transition import in_proportion
+from temporaldp.display import bound
 from temporaldp.errors import EstimationError
 from temporaldp.progress import part, progressed
 from temporaldp.values import FloatArray, compared_by_value, copy_in, real_number, whole_number
@@ -51,7 +52,9 @@ class LeakageDraws:
         return float(np.quantile(self.worst, share, method="inverted_cdf"))
 
     def __repr__(self) -> str:
-        return f"LeakageDraws({len(self)} draws, median {self.quantile(0.5):.6g}, 95 % below {self.quantile(0.95):.6g})"
+        return (
+            f"LeakageDraws({len(self)} draws, median {self.quantile(0.5):.6g}, 95 % below {bound(self.quantile(0.95))})"
+        )
 
 
 def leakage_posterior(

@@ -26,6 +26,7 @@ from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.protocol import SIDES, budgets
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.lifted_chain import LiftedChain
+from temporaldp.display import bound, number
 from temporaldp.kernels.lifting import lifted, no_trees
 from temporaldp.progress import progressed
 from temporaldp.values import BoolArray, FloatArray, IntArray, compared_by_value
@@ -71,7 +72,8 @@ class LiftedLeakage:
         return self.worst - self.attained
 
     def __repr__(self) -> str:
-        return f"LiftedLeakage({len(self.temporal)} steps, from {self.attained:.6g} to {self.worst:.6g} nats)"
+        low = number(self.attained, down=True, digits=6)
+        return f"LiftedLeakage({len(self.temporal)} steps, from {low} to {bound(self.worst)} nats)"
 
 
 def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:

@@ -27,6 +27,7 @@ from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.correlation.adversary import Matrix, exactly_known
 from temporaldp.correlation.protocol import Correlation, PerStep
+from temporaldp.display import bound
 from temporaldp.errors import InputError
 from temporaldp.progress import progressed
 from temporaldp.values import FloatArray, compared_by_value, whole_number
@@ -49,7 +50,7 @@ class WorstMember:
     leakage: LeakageSeries
 
     def __repr__(self) -> str:
-        return f"WorstMember({self.leakage.worst:.6g} nats at step {self.leakage.worst_time})"
+        return f"WorstMember({bound(self.leakage.worst)} nats at step {self.leakage.worst_time})"
 
 
 def worst_member(

@@ -15,6 +15,7 @@ from temporaldp.accounting.curve.evidence import LeakageCurves
 from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.series import temporal_leakage
 from temporaldp.correlation import Adversary
+from temporaldp.display import number
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.events import releases_of
 from temporaldp.mechanisms.simulation import require_simulated
@@ -82,7 +83,9 @@ class VerifiedLeakage:
     def verdict(self) -> str:
         """The result as a sentence."""
         level = f"{self.epsilon:g} nats at delta {self.delta:g}"
-        between = f"the release's own delta is between {self.lower.max():.3g} and {self.upper.max():.3g}"
+        low = number(float(self.lower.max()), down=True, digits=3)
+        high, certified = (number(float(one.max()), up=True, digits=3) for one in (self.upper, self.certified))
+        between = f"the release's own delta is between {low} and {high}"
         but = f", but with a probability of at most {self.failure:g}"
         if self.is_certified:
             return f"at most {level}, certified by the curves of all pairs; {between}{but}"
@@ -92,7 +95,7 @@ class VerifiedLeakage:
             return f"more than {level}{but}: {between}"
         return (
             f"not verified to be at most {level}: {between}{but}. The certified bound of delta is "
-            f"{self.certified.max():.3g}; give more draws, more time, a larger epsilon or more noise"
+            f"{certified}; give more draws, more time, a larger epsilon or more noise"
         )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from temporaldp.accounting.exact.arrivals import Releases, pair_values, rollouts
 from temporaldp.accounting.protocol import Attained, Direction, Evidence
 from temporaldp.correlation import Adversary
+from temporaldp.display import number
 from temporaldp.kernels import exact
 from temporaldp.kernels.exact import SPREAD_ROOM, Chain
 from temporaldp.values import ROUNDOFF as U
@@ -45,8 +46,8 @@ class Observation:
 
     def __repr__(self) -> str:
         return (
-            f"Observation({self.state!r} rather than {self.other_state!r} at step {self.time}, {self.leakage:.6g} nats from "
-            f"{len(self)} steps)"
+            f"Observation({self.state!r} rather than {self.other_state!r} at step {self.time}, "
+            f"{number(self.leakage, down=True, digits=6)} nats from {len(self)} steps)"
         )
 
     def counts_high(self, step: int) -> tuple[str, ...]:

@@ -174,9 +174,10 @@ def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> 
     if kept.epsilon < epsilon <= most.epsilon:
         kept = most
     if kept.epsilon < epsilon:
+        largest, asked = apart(most.epsilon / users[0].distance, epsilon / users[0].distance)
         raise BudgetError(
-            f"expected a reserve of at most {most.epsilon / users[0].distance:.10g} nats per step, which alpha = {alpha:g} "
-            f"allows over an infinite horizon, got {epsilon / users[0].distance!r}"
+            f"expected a reserve of at most {largest} nats per step, which alpha = {alpha:g} allows over an infinite horizon, "
+            f"got {asked}"
         )
     return PaperReserve(epsilon, kept.arriving)
 
