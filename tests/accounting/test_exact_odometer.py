@@ -83,7 +83,8 @@ def test_leakage_of_huge_budgets_is_never_too_low():
     for epsilon in (0.1, 250.0, 100.0, 1e4, 0.1):
         odometer.extend([epsilon])
         spent.append(epsilon)
-        assert odometer.worst()[0] >= temporal_leakage(adversary, spent).attained.temporal.max()
+        found = temporal_leakage(adversary, spent)
+        assert odometer.worst()[0] >= (found.attained.temporal.max() if found.accounting.is_exact else max(spent))
 
 
 @pytest.mark.parametrize("directions", [(True, True), (True, False), (False, True)])

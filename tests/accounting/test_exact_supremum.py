@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -222,6 +223,17 @@ def test_effort_limit_falls_back_to_the_papers_bound(budgets, monkeypatch):
     assert not bounded_limit.certified
 
 
+@pytest.mark.parametrize("bound", ["exact", "paper"])
+def test_an_infinite_supremum_is_certified_where_rounding_does_not_decide(bound):
+    """State 0 is kept with probability 0.8: there is a supremum below -log 0.8."""
+    adversary, border = Adversary(TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])), -math.log(0.8)
+    for away in (-1e-15, 0.0, 1e-15):
+        found = leakage_supremum(adversary, border * (1.0 + away), accounting=method_of(bound))
+        assert math.isfinite(found.temporal) or not found.certified
+    assert leakage_supremum(adversary, border * (1.0 + 1e-9), accounting=method_of(bound)).certified
+    assert math.isfinite(leakage_supremum(adversary, border * (1.0 - 1e-9), accounting=method_of(bound)).temporal)
+
+
 # Tiny and huge budgets
 
 
@@ -268,11 +280,18 @@ def test_bounds_of_huge_budgets_are_ordered(epsilon):
                 temporal_leakage(adversary, epsilons, accounting=method_of(one)) for one in ("exact", "paper")
             )
             for direction in DIRECTIONS:
-                attained, proved, above = (getattr(one, direction) for one in (found.attained, found, paper))
-                assert np.isfinite(attained).all()
-                assert (attained <= proved).all()
+                proved, above = (getattr(one, direction) for one in (found, paper))
                 assert (proved <= above * (1.0 + 1e-12)).all()
                 assert (proved >= np.array(epsilons)).all()
+            if not found.accounting.is_exact:
+                assert found.backward.max() > 300.0 or found.forward.max() > 300.0
+                assert found.attained is None
+                assert "upper bound" in found._repr_html_()
+                continue
+            for direction in DIRECTIONS:
+                attained, proved = (getattr(one, direction) for one in (found.attained, found))
+                assert (attained <= proved).all()
+                assert (proved <= attained * (1.0 + 1e-9)).all()
             witness = found.witness()
             assert 0.0 < witness.leakage <= found.worst
             assert (found.evidence.metric(0) >= 0.0).all()
@@ -280,6 +299,24 @@ def test_bounds_of_huge_budgets_are_ordered(epsilon):
         limit = leakage_supremum(adversary, epsilon)
         for direction in DIRECTIONS:
             assert getattr(limit.evidence, direction) <= getattr(limit, direction)
+        assert limit.certified or "upper bound" in limit._repr_html_()
+
+
+@pytest.mark.parametrize("tiny", [1e-100, 1e-240, 1e-280])
+@pytest.mark.parametrize(("n_steps", "epsilon"), [(1, 250.0), (2, 149.0), (3, 290.0), (10, 70.0), (12, 100.0)])
+def test_leakage_through_tiny_probabilities_is_never_too_low(tiny, n_steps, epsilon):
+    """States never move until one of them is reached with a tiny probability: coefficients leave the range of doubles."""
+    stays, tiny_step = TransitionMatrix(np.eye(2)), TransitionMatrix([[1.0, 0.0], [1.0 - tiny, tiny]])
+    matrices = [*[stays] * (n_steps - 1), tiny_step]
+    with localcontext(prec=400):
+        spread = (Decimal(epsilon) * n_steps).exp() - 1
+        true = float((1 + Decimal(tiny) * spread).ln())
+    found = temporal_leakage(Adversary(backward=matrices), [epsilon] * n_steps + [0.0])
+    assert found.backward[-1] >= true * (1.0 - 1e-15)
+    assert found.backward[-1] <= true * (1.0 + 1e-12)
+    assert found.accounting.is_exact == (n_steps * epsilon <= 300.0)
+    if found.accounting.is_exact:
+        assert found.attained.backward[-1] <= true * (1.0 + 1e-15)
 
 
 @pytest.mark.parametrize("epsilon", [150.0, 299.0, 400.0, 700.0])
@@ -289,7 +326,9 @@ def test_leakage_of_huge_budgets_is_never_too_low(epsilon):
         rows = random_rows(n, rng)
         found = temporal_leakage(Adversary(TransitionMatrix(rows)), [epsilon] * 4)
         true = np.max(defined_by_sign_rule([rows] * 3, *boxes_of([epsilon] * 3, n)) - 1e6 * np.eye(n)) + epsilon
-        assert found.attained.backward[3] * (1.0 - 1e-13) <= true <= found.backward[3] * (1.0 + 1e-13)
+        assert true <= found.backward[3] * (1.0 + 1e-13)
+        if found.accounting.is_exact:
+            assert found.attained.backward[3] * (1.0 - 1e-13) <= true
 
 
 def test_leakage_of_huge_boxes_is_never_too_low():
@@ -297,12 +336,15 @@ def test_leakage_of_huge_boxes_is_never_too_low():
     for _ in range(10):
         n = int(rng.integers(2, 4))
         rows = random_rows(n, rng)
-        low, high = -rng.uniform(0.0, 500.0, (4, n)), rng.uniform(0.0, 500.0, (4, n))
+        widest = float(rng.choice([50.0, 500.0]))
+        low, high = -rng.uniform(0.0, widest, (4, n)), rng.uniform(0.0, widest, (4, n))
         boxes = [LikelihoodBox(*one) for one in zip(low, high, strict=True)]
         found = temporal_leakage(Adversary(TransitionMatrix(rows)), boxes)
         own = high[3][:, None] - low[3][None, :]
         true = np.max(defined_by_sign_rule([rows] * 3, low[:3], high[:3]) + own - 1e6 * np.eye(n))
-        assert found.attained.backward[3] * (1.0 - 1e-13) <= true <= found.backward[3] * (1.0 + 1e-13)
+        assert true <= found.backward[3] * (1.0 + 1e-13)
+        if found.accounting.is_exact:
+            assert found.attained.backward[3] * (1.0 - 1e-13) <= true
 
 
 # Many users

@@ -92,7 +92,7 @@ def test_metric_bound_lies_between_the_definition_and_the_paper(kind, n, longest
         for direction, true in zip(DIRECTIONS, truth, strict=True):
             value = getattr(found, direction)
             assert (value >= true - ROUNDING * (1.0 + true)).all(), (backward.dense(), forward.dense(), epsilons)
-            assert (value <= getattr(paper, direction)).all()
+            assert (value <= getattr(paper, direction) * (1.0 + 1e-15)).all()  # a series is capped by the sum, too
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "tied", "nearly deterministic"])
@@ -435,8 +435,7 @@ def test_tiny_probabilities_and_large_distances_do_not_vanish():
     found = pair_by_pair(adversary, [1.0, 1.0, 0.0], metric)
     assert found.backward[2] == pytest.approx(1000.0 + true, abs=0.01)
     exact = temporal_leakage(adversary, [1.0, 1.0, 0.0], accounting=MetricPrivacy(metric))  # a box of two values
-    assert exact.accounting.name == "exact"
-    assert exact.attained.backward[2] <= exact.backward[2]
+    assert exact.accounting.label == "upper bound"  # above 300 nats
     assert exact.backward[2] >= 1000.0 + true - 0.01
 
 

@@ -23,6 +23,7 @@ from temporaldp import (
     MetricPrivacy,
     PaperBound,
     PlanError,
+    TemporalAccountant,
     TransitionMatrix,
     compare_plans,
     estimate_adversaries,
@@ -120,7 +121,8 @@ def test_alpha_is_satisfied_and_no_plan_by_the_papers_bound_is_better(matrix, al
     for method, plan in exact.items():
         assert temporal_leakage(adversary, plan.epsilons).worst <= alpha
         if method in paper:
-            assert error(plan.epsilons) <= error(paper[method].epsilons) * (1 + 1e-9)
+            # At tiny levels a filter stays a billionth below alpha, and so does a plan that it admits.
+            assert error(plan.epsilons) <= error(paper[method].epsilons) * (1 + 2e-9)
         assert exact["optimal"].optimality.error <= error(plan.epsilons) * (1 + 1e-6)
     assert exact["optimal"].optimality.error_bound is None
 
@@ -263,3 +265,12 @@ def test_sum_of_budgets_may_exceed_the_range_of_exponents():
     plan = plan_budget(Adversary(rows, rows), alpha=4.0, horizon=365)
     assert plan.epsilons.sum() > 709.0
     assert temporal_leakage(Adversary(rows, rows), plan.epsilons).worst <= 4.0
+
+
+def test_an_accountant_admits_a_long_plan_of_a_chain_that_hardly_forgets():
+    """Its rollouts take 120 steps, whose rounding is more than a hundred billionth of so small a level."""
+    walk = TransitionMatrix([[0.999, 0.001], [0.002, 0.998]])
+    adversary = Adversary(walk, walk)
+    plan = plan_budget(adversary, alpha=0.02, horizon=120, method="quantified")
+    accountant = TemporalAccountant(adversary, alpha=0.02, horizon=120)
+    assert accountant.spend(plan.epsilons).total() <= 0.02

@@ -124,12 +124,13 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leakage:
-    """BPL, FPL and TPL about one user, arrays of shape (T,) in nats, and the evidence of the accounting method, if any."""
+    """BPL, FPL and TPL, arrays of shape (T,) in nats, with evidence; and the `method`, where another one had to answer."""
 
     backward: FloatArray
     forward: FloatArray
     temporal: FloatArray
     evidence: Evidence | None = None
+    method: Accounting[Any, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,14 +359,13 @@ class Accounting(ABC, Generic[R, A]):
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """The largest sustainable epsilon at a level alpha, to 1e-8; 0 if not even a billionth of alpha is sustainable."""
+        return largest_sustainable(
+            lambda epsilon: self.limits(users, self.of_epsilons(np.array([epsilon]))).temporal,
+            alpha / float(self.promised(self.of_epsilons(np.ones(1)))[0]),
+            alpha * (1.0 - SPARED),
+        )
 
-        def worst(epsilon: float) -> float:
-            return self.limits(users, self.of_epsilons(np.array([epsilon]))).temporal
-
-        most = alpha / float(self.promised(self.of_epsilons(np.ones(1)))[0])
-        return largest_sustainable(worst, most, alpha * (1.0 - SPARED))
-
-    def unspent(self, horizon: int) -> float:
+    def unspent(self, alpha: float, horizon: int, n_states: int) -> float:
         """Share of alpha that a plan for this number of steps leaves unused, so that the filters, which round, admit it."""
         return SPARED
 

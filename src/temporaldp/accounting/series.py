@@ -29,7 +29,7 @@ from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries, Adversary, Population
 from temporaldp.display import bound, draw, spread, summary
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.values import LARGEST, FloatArray, assign, compared_by_value, read_only
+from temporaldp.values import LARGEST, FloatArray, assign, compared_by_value, read_only, sum_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -257,6 +257,19 @@ class LeakageSeries(Table):
         return summary(f"Leakage of {len(self)} steps, in nats", shown, f"accounted: {self.accounting.label}")
 
 
+def _series_of_user(
+    epsilons: FloatArray,
+    most: float,
+    leakage: Leakage,
+    name: str | None,
+    accounting: Accounting[Any, Any],
+    details: Any,
+) -> LeakageSeries:
+    """The series of one user. No step leaks more than all epsilons together (Corollary 1), `most`."""
+    past, future, both = (np.minimum(getattr(leakage, direction), most) for direction in DIRECTIONS)
+    return LeakageSeries(epsilons, past, future, both, name, accounting=leakage.method or accounting, details=details)
+
+
 def _frozen(values: FloatArray) -> FloatArray:
     """Return a read-only copy; an array that is read-only already is kept, so that users share theirs."""
     is_frozen = isinstance(values, np.ndarray) and values.base is None and not values.flags.writeable
@@ -337,11 +350,9 @@ def temporal_leakage(
         promised = _frozen(method.promised(kept))
         if not method.delta and not promised.max() <= LARGEST:
             raise BudgetError(f"expected epsilons times distances up to {LARGEST:g}, got {promised.max():g}")
+        most = math.inf if method.delta else sum_up(promised)
         for k, leakage in zip(numbers, method.series(users, kept), strict=True):
-            past, future, both = (getattr(leakage, direction) for direction in DIRECTIONS)
-            members[k] = LeakageSeries(
-                promised, past, future, both, population.names[k], accounting=method, details=leakage.evidence
-            )
+            members[k] = _series_of_user(promised, most, leakage, population.names[k], method, leakage.evidence)
     return _largest([members[k] for k in range(len(population))])
 
 
@@ -367,11 +378,10 @@ def series_of(
     population: Population, epsilons: FloatArray, leakages: Sequence[Leakage], accounting: Accounting[Any, Any]
 ) -> LeakageSeries:
     """The series of known leakages, one for each user; missing evidence is computed on request."""
-    members = []
+    members, most = [], math.inf if accounting.delta else sum_up(epsilons)
     for (name, user), leakage in zip(population, leakages, strict=True):
-        past, future, both = (getattr(leakage, direction) for direction in DIRECTIONS)
         known = leakage.evidence or partial(_evidence, user, epsilons, accounting)
-        members.append(LeakageSeries(epsilons, past, future, both, name, accounting=accounting, details=known))
+        members.append(_series_of_user(epsilons, most, leakage, name, accounting, known))
     return _largest(members)
 
 

@@ -70,7 +70,8 @@ class LeakageSupremum:
         }
         if self.delta:
             shown["at delta"] = f"{self.delta:g}"
-        note = f"accounted: {self.accounting.label}; inf: it grows without bound"
+        label = self.accounting.label if self.certified else "upper bound"
+        note = f"accounted: {label}; inf: it grows without bound"
         return summary("Leakage over an infinite horizon, in nats", shown, note)
 
     @property

@@ -114,7 +114,10 @@ class Request:
     @property
     def unspent(self) -> float:
         """Share of alpha that a plan leaves unused, so that an accountant, which rounds at every step, admits it."""
-        return 0.0 if self.horizon is None else max(method.unspent(self.horizon) for method, _ in self.methods())
+        if self.horizon is None:
+            return 0.0
+        n_states = len(self.users[0].states or ())
+        return max(method.unspent(self.alpha, self.horizon, n_states) for method, _ in self.methods())
 
     def series(self, epsilons: FloatArray) -> LeakageSeries:
         """Leakage of budgets, one per step."""

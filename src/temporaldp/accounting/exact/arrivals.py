@@ -20,6 +20,7 @@ from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels import exact, signs
 from temporaldp.kernels.exact import Chain
+from temporaldp.kernels.signs import LARGEST_LEVEL
 from temporaldp.kernels.threads import spread
 from temporaldp.mechanisms.likelihood_box import widths
 from temporaldp.progress import progressed
@@ -28,9 +29,6 @@ from temporaldp.values import FloatArray, IntArray, compared_by_value
 
 BLOCK = 64
 """Steps between two reports of progress, and steps that a thread takes at once."""
-
-LARGEST_FACTOR = 300.0
-"""Nats that one output may say about a state in rollouts, so that coefficients stay within the range of doubles."""
 
 EFFORT = 2.5e12
 """Products that may be spent on comparing all pairs once, some minutes: 1,200 states. Beyond, the paper's bound is the answer
@@ -95,14 +93,9 @@ class Releases:
         return up, down
 
     @property
-    def narrowed(self) -> tuple[Releases, float]:
-        """Releases whose factors rollouts can represent, and an upper bound of the leakage that they omit, in nats."""
-        middle = self.drop.max(axis=1, keepdims=True)  # a point that all intervals have in common
-        down = np.minimum(middle - self.drop.min(axis=1, keepdims=True), 0.5 * LARGEST_FACTOR)
-        lift = np.minimum(self.lift, middle + (LARGEST_FACTOR - down))
-        drop = np.maximum(self.drop, middle - down)
-        beyond = float(((self.lift - lift).max(axis=1) + (drop - self.drop).max(axis=1)).sum())
-        return (Releases(lift, drop), beyond * (1.0 + 1e-12)) if beyond > 0.0 else (self, 0.0)
+    def is_countable(self) -> bool:
+        """Whether rollouts can represent all factors."""
+        return float(self.width.max(initial=0.0)) <= LARGEST_LEVEL
 
     @property
     def sides(self) -> tuple[FloatArray, FloatArray]:
@@ -164,7 +157,7 @@ def arrivals(correlation: Correlation, releases: Releases, ceiling: FloatArray, 
     n_steps = len(releases)
     chain = rollouts(correlation, releases, np.zeros(n_steps), turned=turned)
     order = slice(None, None, -1 if turned else 1)
-    ceiling = ceiling[order] * (1.0 + 16.0 * U * (2.0 + np.arange(n_steps)))  # each step of it has a dozen roundings
+    ceiling = ceiling[order].copy()
     lift, drop = releases[order].sides
     runs = _runs(chain)[None]
     found, likely = (
@@ -317,7 +310,6 @@ def population_series(
         np.maximum.accumulate(np.where(one, np.arange(n_steps), 0)) for one in (changed, np.roll(changed[::-1], 1))
     ])  # fmt: skip
     attained, proved, pairs = np.empty(ceilings.shape), np.empty(ceilings.shape), np.empty(ceilings.shape, np.int64)
-    ceilings = ceilings * (1.0 + 16.0 * U * (2.0 + n_steps))
     data, worst = matrices.ravel(), factors[:1].max(axis=1)
 
     def fill(start: int, first: int, last: int) -> None:

@@ -70,8 +70,6 @@ class ExactLeakage(Evidence):
         BPL and FPL, which bound the likelihoods in which rollouts end.
     codes : int array, shape (3, T)
         The pair ``i n + j`` of states that BPL, FPL and TPL are about.
-    beyond : float
-        Nats by which what is proved of these releases may be less than what others leak that were too loud for rollouts.
     """
 
     states: tuple[str, ...]
@@ -80,7 +78,6 @@ class ExactLeakage(Evidence):
     attained: Attained = field()  # without it, the property of the base class would be taken for a default
     spreads: FloatArray = field(compare=False)
     codes: IntArray
-    beyond: float = 0.0
 
     def __len__(self) -> int:
         return len(self.releases)
@@ -112,7 +109,6 @@ class ExactLeakage(Evidence):
         found[i, j] = self.releases.lift[at, i if wide else 0] - self.releases.drop[at, j if wide else 0]
         for chain, t, _ in self._chains(at, direction):
             found[i, j] += pair_values(chain, np.full(len(i), t), i, j)[1]
-        found[i, j] += self.beyond
         return found * (1.0 + 4.0 * U)
 
     def witness(self, step: int) -> Observation:

@@ -47,6 +47,11 @@ MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
 
 
+def not_admitted(alpha: float, n_states: int, n_steps: float) -> float:
+    """Nats by which a filter stays below its level where rollouts take up to so many steps."""
+    return min(max(SLACK * alpha, 8.0 * float(backward(n_states, np.array(n_steps)))), LARGEST_SLACK * alpha)
+
+
 @dataclass(frozen=True, eq=False)
 class Transitions:
     """The matrices of one direction, dense.
@@ -158,8 +163,7 @@ class OnlineProblem:
         n = known[0].matrices.shape[1]
 
         def apart(memory: float) -> float:
-            steps = np.array(min(memory, LONGEST_MEMORY if n_steps is None else n_steps))
-            return min(max(SLACK * alpha, 8.0 * float(backward(n, steps))), LARGEST_SLACK * alpha)
+            return not_admitted(alpha, n, min(memory, LONGEST_MEMORY if n_steps is None else n_steps))
 
         level = alpha - apart(max(side.memory for side in known))
         first = apart(max(side.memories[0] if side.starts else side.memory for side in known))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from temporaldp.accounting.exact.arrivals import (
     population_series,
 )
 from temporaldp.accounting.exact.evidence import ExactLeakage
-from temporaldp.accounting.exact.incoming import SLACK
+from temporaldp.accounting.exact.incoming import SLACK, not_admitted
 from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
 from temporaldp.accounting.exact.supremum import (
     Limit,
@@ -34,6 +34,7 @@ from temporaldp.accounting.exact.supremum import (
     leakage_within,
 )
 from temporaldp.accounting.monotone_search import CLOSE, largest_sustainable
+from temporaldp.accounting.paper.arrivals import added
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import (
     DIRECTIONS,
@@ -52,14 +53,17 @@ from temporaldp.accounting.protocol import (
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.errors import BudgetError, InputError
+from temporaldp.kernels.signs import LARGEST_LEVEL
 from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals
 from temporaldp.progress import part
-from temporaldp.values import ROUNDOFF as U
-from temporaldp.values import FloatArray, compared_by_value
+from temporaldp.values import FloatArray, IntArray, compared_by_value
 
 PAPER = PaperBound()
 """Its bound is never exceeded."""
+
+SAME_SIDES = 1e-9
+"""Distance of both sides, in nats, or as a share of more than one, up to which they count as one number."""
 
 GIVEN_UP_FASTER = 8.0
 """By how much the share of a budget that is given up grows from try to try. If doubled, more is given up."""
@@ -156,10 +160,10 @@ class Exact(Accounting[Releases, Any]):
     def arrivals(self, user: Adversary, side: Side, releases: Releases) -> ExactArrivals | None:
         """The largest incoming leakage with each step's own part, and the rollouts that prove it."""
         correlation = getattr(user, side)
-        if not correlation:
+        if not correlation or not releases.is_countable:
             return None
-        ceiling = PAPER.arrivals(user, side, releases.width) + releases.width
-        return arrivals(correlation, releases.narrowed[0], ceiling, turned=side == "forward")
+        ceiling = added(PAPER.arrivals(user, side, releases.width), releases.width)
+        return arrivals(correlation, releases, ceiling, turned=side == "forward")
 
     def leakage(
         self,
@@ -172,29 +176,22 @@ class Exact(Accounting[Releases, Any]):
         (paper,) = PAPER.series([user], releases.width)
         if user.states is None:  # nothing is known of how states follow one another: each release stands alone
             return paper
-        roundings = 1.0 + 16.0 * U * (len(releases) + 2)  # of the paper's bound: a dozen a step
-        narrowed, beyond = releases.narrowed
-        alone = Largest(narrowed.attained, narrowed.width, narrowed.widest)
+        if not releases.is_countable or _exceeds_range([one.largest.proved for one in (past, future) if one]):
+            return replace(paper, method=PAPER)
+        alone = Largest(releases.attained, releases.width, releases.widest)
         before = past.largest if past else alone
         after = future.largest.reversed if future else alone
         both = before if past else after
         if past and future:
-            both = both_directions(past, future, narrowed, paper.temporal * roundings)
-        each = (before, after, both)
-        proved = [one.proved for one in each]
-        if beyond:
-            proved = [
-                np.minimum(one + beyond, getattr(paper, direction) * roundings)
-                for one, direction in zip(proved, DIRECTIONS, strict=True)
-            ]
-        attained = Attained(*(one.attained for one in each))
-        spreads, codes = np.stack((before.proved, after.proved)), np.stack([one.pairs for one in each])
-        evidence = ExactLeakage(user.states, user, narrowed, attained, spreads, codes, beyond)
-        return Leakage(proved[0], proved[1], proved[2], evidence)
+            both = both_directions(past, future, releases, paper.temporal)
+        attained, proved, codes = (
+            np.stack([getattr(one, name) for one in (before, after, both)]) for name in ("attained", "proved", "pairs")
+        )
+        return _leakage(user, releases, attained, proved, codes)
 
     def series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
         """User by user, or all in one kernel where each has constant dense matrices."""
-        matrices = dense_matrices(users) if releases.is_plain and len(users) > 1 and not releases.narrowed[1] else None
+        matrices = dense_matrices(users) if releases.is_plain and len(users) > 1 and releases.is_countable else None
         if matrices is None:
             return super().series(users, releases)
         papers = PAPER.series(users, releases.width)
@@ -204,10 +201,10 @@ class Exact(Accounting[Releases, Any]):
         for k, (user, paper) in enumerate(zip(users, papers, strict=True)):
             if user.states is None:
                 found.append(paper)
-                continue
-            evidence = ExactLeakage(user.states, user, releases, Attained(*attained[k]), proved[k, :2], codes[k])
-            past, future, both = proved[k]
-            found.append(Leakage(past, future, both, evidence))
+            elif _exceeds_range(proved[k, :2]):
+                found.append(replace(paper, method=PAPER))
+            else:
+                found.append(_leakage(user, releases, attained[k], proved[k], codes[k]))
         return found
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: Releases) -> Limit | None:
@@ -215,7 +212,7 @@ class Exact(Accounting[Releases, Any]):
         matrix = _known_matrix(user, side)
         if matrix is None:
             return None
-        ceiling = float((PAPER.supremum_arrivals(user, side, release.width) + release.width)[0])
+        ceiling = added(float(PAPER.supremum_arrivals(user, side, release.width)[0]), float(release.width[0]))
         return exact_limit(matrix, release, ceiling)
 
     def supremum_leakage(
@@ -234,8 +231,7 @@ class Exact(Accounting[Releases, Any]):
             worst = max(known, key=lambda one: (one.rollouts is None, one.attained))
             both = Limit(worst.attained, paper.temporal, worst.pair)
         else:
-            ceiling = paper.temporal * (1.0 + 1e-12)
-            both = both_limits(known[0], known[1], release, ceiling) if len(known) == 2 else known[0]
+            both = both_limits(known[0], known[1], release, paper.temporal) if len(known) == 2 else known[0]
         alone = Limit(float(release.attained[0]), float(release.width[0]), 1)
         before, after = past or alone, future or alone
         i, j = divmod(both.pair, len(user.states))
@@ -245,7 +241,8 @@ class Exact(Accounting[Releases, Any]):
             both.proved,
             # So close to what some horizon attains, an exact supremum counts as certified.
             certified=all(
-                one.attained == one.proved or one.attained >= (1.0 - 1e-9) * one.proved for one in (before, after, both)
+                one.attained == one.proved or one.attained >= (1.0 - SAME_SIDES) * one.proved
+                for one in (before, after, both)
             ),
             evidence=ExactLimits(before.attained, after.attained, both.attained, (user.states[i], user.states[j])),
         )
@@ -254,9 +251,8 @@ class Exact(Accounting[Releases, Any]):
         """The largest suprema. Users whose paper's bound is at most the largest so far are not computed."""
         if len(users) == 1 or not release.is_plain:
             return super().limits(users, release)
-        # The paper's suprema, raised by their rounding.
         each = [PAPER.limits([user], release.width) for user in users]
-        papers = np.array([[getattr(paper, direction) for direction in DIRECTIONS] for paper in each]) * (1.0 + 1e-12)
+        papers = np.array([[getattr(paper, direction) for direction in DIRECTIONS] for paper in each])
         found: dict[int, Limits] = {}
         largest = np.full(3, float(release.width[0]))
         for k in np.argsort(-papers[:, 2], kind="stable").tolist():
@@ -269,9 +265,9 @@ class Exact(Accounting[Releases, Any]):
         past, future, both = (float(level) for level in largest)
         return Limits(past, future, both, list(found)[worst.worst], worst.certified)
 
-    def unspent(self, horizon: int) -> float:
-        """Share of alpha that plans leave unspent: twice what a filter leaves."""
-        return 2.0 * SLACK
+    def unspent(self, alpha: float, horizon: int, n_states: int) -> float:
+        """Share of alpha that plans leave unspent: a little more than a filter leaves at most."""
+        return not_admitted(alpha, n_states, horizon) / alpha + SLACK
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Largest budget for which rollouts prove, by induction on the horizon, that no horizon exceeds the level."""
@@ -323,6 +319,23 @@ class Exact(Accounting[Releases, Any]):
                 if share == shares[-1]:
                     raise
         return found, min(one.reserve for one in found)
+
+
+def _leakage(user: Adversary, releases: Releases, attained: FloatArray, proved: FloatArray, codes: IntArray) -> Leakage:
+    """What rollouts found of one user, arrays of shape (3, T): exact where both sides agree, else an upper bound."""
+    assert user.states is not None
+    evidence = ExactLeakage(user.states, user, releases, Attained(*attained), proved[:2], codes)
+    agree = (proved - attained <= SAME_SIDES * np.maximum(proved, 1.0)).all()
+    past, future, both = proved
+    return Leakage(past, future, both, evidence, None if agree else PAPER)
+
+
+def _exceeds_range(proved: Sequence[FloatArray] | FloatArray) -> bool:
+    """Whether some BPL or FPL may be more than rollouts can represent: an entry of a later step may then have underflowed.
+
+    The first step of which that is true is proved by rollouts that end within the range, so that it is noticed.
+    """
+    return any(not float(one.max()) <= LARGEST_LEVEL for one in proved)
 
 
 def _known_matrix(user: Adversary, side: Side) -> TransitionMatrix | None:

@@ -21,6 +21,7 @@ from temporaldp.accounting.exact.arrivals import Releases, likely_pairs, rows_of
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.kernels import exact
 from temporaldp.kernels.exact import Chain
+from temporaldp.kernels.signs import LARGEST_LEVEL
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import FloatArray, IntArray
@@ -50,16 +51,20 @@ class Limit:
 def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> Limit:
     """The supremum of incoming leakage through one direction with a step's own part; `ceiling` is the paper's."""
     likely = np.append(likely_pairs(matrix), release.widest)
-    if release.narrowed[1] > 0.0:  # too loud for rollouts
+    if not release.is_countable:
         return Limit(float(release.attained[0]), ceiling, int(likely[-1]))
     # Where the paper's supremum is finite, which the exact one does not exceed, existence needs no proof.
-    if release.is_plain and ceiling == math.inf and not has_supremum(matrix.probabilities, float(release.width[0])):
-        return Limit(math.inf, math.inf, int(likely[0]))
+    is_open = release.is_plain and ceiling == math.inf
+    exists = has_supremum(matrix.probabilities, float(release.width[0])) if is_open else True
+    if not exists:
+        return Limit(float(release.attained[0]) if exists is None else math.inf, math.inf, int(likely[0]))
     # Levels are supposed, unless the paper's is finite: each above what the last one led to.
     # Nats. A supremum of the paper's up to this needs no supposition that would be tighter: depths grow with its logarithm
     supposed = ceiling if ceiling < 30.0 else min(ceiling, FIRST_LEVEL * float(release.width[0]))
-    attained, proved, pair, unfinished = 0.0, math.inf, int(likely[0]), 0
+    attained, proved, pair, unfinished = float(release.attained[0]), math.inf, int(likely[0]), 0
     for attempt in range(MOST_LEVELS):
+        if supposed > LARGEST_LEVEL:
+            break
         progressed("leakage over an infinite horizon", attempt / MOST_LEVELS)
         chain = infinite(matrix, release, supposed)
         limit = supposed if supposed < ceiling else math.inf
@@ -72,7 +77,7 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
             supposed = ceiling  # rollouts that end in a smaller spread are shorter, and lose fewer digits
         else:
             unfinished += depth >= exact.LONGEST
-            if supposed > exact.LARGEST_EXPONENT or unfinished >= exact.MOST_UNFINISHED:
+            if unfinished >= exact.MOST_UNFINISHED:
                 break
             supposed = min(ceiling, LEVEL_RAISED * max(attained, supposed))
         likely = np.array([pair])
@@ -100,7 +105,7 @@ def leakage_within(
 
     Suppose that no horizon's leakage exceeds the level. If what follows is at most the level, the supposition holds.
     """
-    if release.narrowed[1] > 0.0:
+    if level > LARGEST_LEVEL:
         return math.inf
     known = [matrix for matrix in (past, future) if matrix is not None]
     if not known:
@@ -128,13 +133,13 @@ def _largest(
     return float(attained), float(proved), int(pair), int(depths.max())
 
 
-def has_supremum(matrix: Any, epsilon: float) -> bool:
-    """Whether the exact leakage of releases that spend epsilon each is proved to have a supremum over all horizons.
+def has_supremum(matrix: Any, epsilon: float) -> bool | None:
+    """Whether the exact leakage of releases that spend epsilon each has a supremum over all horizons; None where that is open.
 
     It has one if and only if there is one closed class of states, it is aperiodic, and ``epsilon < -log lambda``, lambda the
     spectral radius of the matrix on its other states (Theory, section 21). Otherwise two states exist that no later
-    observation confuses, and leakage grows without bound. Classes and periods depend on which entries are 0 alone; the
-    inequality is proved, rounding included, and counts as false where rounding leaves it open.
+    observation confuses, and leakage grows without bound. Classes and periods depend on which entries are 0 alone; of the
+    inequality one side is proved, rounding included, unless rounding leaves it open.
 
     Parameters
     ----------
@@ -157,16 +162,17 @@ def has_supremum(matrix: Any, epsilon: float) -> bool:
         return False
     # The block of the transient values is triangular by classes.
     blocks = (graph[members][:, members].toarray() for members in (label == one for one in leaves))
-    return all(_stays_below_one(block, epsilon) for block in blocks)
+    found = [_stays_below_one(block, epsilon) for block in blocks]
+    return False if False in found else None if None in found else True
 
 
-def _stays_below_one(block: FloatArray, epsilon: float) -> bool:
-    """Whether ``e^epsilon`` times the spectral radius of a block is proved to be below 1.
+def _stays_below_one(block: FloatArray, epsilon: float) -> bool | None:
+    """Whether ``e^epsilon`` times the spectral radius of a block is below 1, as far as that is proved.
 
     By Collatz and Wielandt it is if some v > 0 is above ``e^epsilon block v`` everywhere. The solution of
     ``v - e^epsilon block v = 1`` is one, if there is one, and so is that with v in place of 1, where entries are of different
     sizes; they are tried as they were computed. Eigenvalues would not do: of a class that hardly holds together they are known
-    to half of their digits.
+    to half of their digits. It is above 1 if some v > 0 is below ``e^epsilon block v`` everywhere, as an eigenvector may be.
     """
     n = len(block)
     if not block.any():
@@ -182,15 +188,18 @@ def _stays_below_one(block: FloatArray, epsilon: float) -> bool:
             try:
                 v[:] = np.linalg.solve(np.eye(n) - raised, v)
             except np.linalg.LinAlgError:
-                return False
+                break
             if not (v > 0.0).all():
-                return False
+                break
             v /= v.max()
             passed_on = raised @ v
             # n products and sums; what e^epsilon is known to, and rows are divided by: a few roundings more.
             if (v - passed_on > U * (2.0 * n + 16.0) * (v + passed_on)).all():
                 return True
-    return False
+        values, vectors = np.linalg.eig(block)
+        v = np.abs(vectors[:, int(np.argmax(values.real))])
+        passed_on = raised @ v
+    return False if (passed_on - v > U * (2.0 * n + 16.0) * (v + passed_on)).all() and v.all() else None
 
 
 def _period(graph: Any) -> int:

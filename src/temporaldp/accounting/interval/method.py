@@ -131,7 +131,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
             found = lower
         return (_with_room(matrix, epsilon, found),)
 
-    def unspent(self, horizon: int) -> float:
+    def unspent(self, alpha: float, horizon: int, n_states: int) -> float:
         """Half of what a sustainable budget leaves."""
         return 0.5 * UNSPENT
 

@@ -13,27 +13,52 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from temporaldp.accounting.protocol import numbered
 from temporaldp.correlation.protocol import Correlation
-from temporaldp.kernels.compilation import kernel
+from temporaldp.kernels.compilation import inner_kernel, kernel
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.kernels.threads import spread
 from temporaldp.kernels.vertex import DIRECT_LIMIT, loss_of
 from temporaldp.values import ROUNDOFF, FloatArray
 
+RAISED_LOSS = 64.0 * ROUNDOFF
+"""Share by which a loss is raised. Vertices are known to 8 ulps and a tie of the search for them (4e-15), the logarithm of
+rounded operations to 4 ulps more. If doubled, so is what the bound of a step gives away."""
+
+
+def added(a: Any, b: Any) -> Any:
+    """A sum of two numbers or arrays, rounded up."""
+    total = a + b
+    back = total - a
+    omitted = (a - (total - back)) + (b - back)
+    return total * (1.0 + (omitted > 0.0) * (2.0 * ROUNDOFF))
+
+
+added_in_kernel = inner_kernel(added)
+
+
+@kernel
+def loss_above(d, x, a):
+    """An upper bound of L(a), rounding included; never above a."""
+    loss = loss_of(d, x, a) * (1.0 + RAISED_LOSS)
+    if a > DIRECT_LIMIT and d.size > 0 and d[0] == 0.0:  # there it is a difference of two large numbers
+        loss += 8.0 * ROUNDOFF * a
+    return min(loss, a)
+
 
 class TransitionLoss:
-    """L and its inverse for one profile; None stands for an unknown correlation, with L = 0."""
+    """L, rounded up, and its inverse for one profile; None stands for an unknown correlation, with L = 0."""
 
     def __init__(self, profile: LeakageProfile | None) -> None:
         self.d, self.x = (np.zeros(0), np.zeros(0)) if profile is None else profile.curve
 
-    def __call__(self, a: float) -> float:
-        """Loss at the incoming leakage a."""
-        return float(loss_of(self.d, self.x, a))
+    def __call__(self, arrived: float, spent: float = 0.0) -> float:
+        """Loss at the sum of incoming leakage and a budget, rounded up."""
+        return float(loss_above(self.d, self.x, added(arrived, spent)))
 
     def inverse(self, level: float) -> float:
         """A lower bound on the largest a with L(a) <= level; inf where L stays below it, 0 for a level of 0.
@@ -52,18 +77,18 @@ def inverse_of(d, x, level):
         return 0.0
     # Relative. A loss is a logarithm of a few rounded operations, wrong by 4 u or so each way; this is twice both
     goal = level * (1.0 - 16.0 * ROUNDOFF)
-    a = inverse_formula(d, x, goal)
+    a = inverse_formula(d, x, goal * (1.0 - RAISED_LOSS - 16.0 * ROUNDOFF))
     # The largest double
-    if a == math.inf and loss_of(d, x, math.inf if d[0] > 0.0 else 1.7976931348623157e308) <= goal:
+    if a == math.inf and loss_above(d, x, math.inf if d[0] > 0.0 else 1.7976931348623157e308) <= goal:
         return math.inf
     # A loss with d > 0 (at least 1e-290) no longer changes 1,500 nats above its own values
     high = min(a, level + 1500.0) * (1.0 - 32.0 * ROUNDOFF)
-    if loss_of(d, x, high * (1.0 + 8.0 * ROUNDOFF)) <= goal:
+    if loss_above(d, x, high * (1.0 + 8.0 * ROUNDOFF)) <= goal:
         return high
     low = min(high, goal) * (1.0 - 8.0 * ROUNDOFF)  # L(a) <= a
     while high - low > 8.0 * ROUNDOFF * high:  # rare: the formula promised too much
         middle = 0.5 * (low + high)
-        if loss_of(d, x, middle * (1.0 + 8.0 * ROUNDOFF)) <= goal:
+        if loss_above(d, x, middle * (1.0 + 8.0 * ROUNDOFF)) <= goal:
             low = middle
         else:
             high = middle
@@ -94,19 +119,19 @@ def inverse_formula(d, x, level):
 
 @kernel
 def carry(d, x, starts, which, spent, first, last, arrived):
-    """Fill ``arrived[u, t] = L(arrived[u, t - 1] + spent[t - 1])`` for users first .. last - 1."""
+    """Fill ``arrived[u, t] = L(arrived[u, t - 1] + spent[t - 1])``, rounded up, for users first .. last - 1."""
     for u in range(first, last):
         before, level, of_d, of_x = -1, -1.0, d[:0], x[:0]
         for t in range(1, spent.size):
             profile = which[u, t - 1 if which.shape[1] > 1 else 0]
-            incoming = arrived[u, t - 1] + spent[t - 1]
+            incoming = added_in_kernel(arrived[u, t - 1], spent[t - 1])
             if profile == before and incoming == level:  # the series has reached its fixed point
                 arrived[u, t] = arrived[u, t - 1]
                 continue
             if profile != before:
                 low, high = (starts[profile], starts[profile + 1]) if profile >= 0 else (0, 0)
                 of_d, of_x = d[low:high], x[low:high]
-            arrived[u, t] = loss_of(of_d, of_x, incoming)
+            arrived[u, t] = loss_above(of_d, of_x, incoming)
             before, level = profile, incoming
 
 

@@ -6,13 +6,14 @@ Cao, Yoshikawa, Xiao and Xiong, ICDE 2017); over an infinite horizon, their Theo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temporaldp.accounting.paper.arrivals import arrivals_of_users
+from temporaldp.accounting.paper.arrivals import RAISED_LOSS, added, arrivals_of_users
 from temporaldp.accounting.paper.online import (
     SPARE,
     PaperFilter,
@@ -21,12 +22,12 @@ from temporaldp.accounting.paper.online import (
     asked_reserve,
     largest_reserve,
 )
-from temporaldp.accounting.protocol import Accounting, Leakage, Limits, Side, budgets, constant_matrix
+from temporaldp.accounting.protocol import SIDES, Accounting, Leakage, Limits, Side, budgets, constant_matrix
 from temporaldp.accounting.stepwise import StepwiseOdometer
 from temporaldp.correlation import Adversary
 from temporaldp.mechanisms.distances import checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals, widths
-from temporaldp.values import ULP, FloatArray
+from temporaldp.values import LARGEST, SMALLEST, ULP, FloatArray
 
 
 class PaperBound(Accounting[FloatArray, FloatArray]):
@@ -88,21 +89,31 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
 
     def leakage(self, user: Adversary, past: FloatArray, releases: FloatArray, future: FloatArray) -> Leakage:
         """Sums of incoming leakage and epsilons."""
-        return Leakage(past + releases, future + releases, past + future + releases)
+        return Leakage(added(past, releases), added(future, releases), added(added(past, releases), future))
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> FloatArray:
         """The fixed point of the recursion, by a closed form over the profile; inf where there is none."""
         matrix = constant_matrix(user, side)
         if matrix is None:
             return np.zeros(1)
-        return np.array([matrix.leakage_profile().supremum(epsilon=float(release[0]))]) - release
+        # Steps of the recursion round up, by a share of what they pass on: as if each of them had spent so much more.
+        epsilon, profile = float(release[0]), matrix.leakage_profile()
+        level = profile.supremum(epsilon=epsilon)
+        above = profile.supremum(epsilon=min(epsilon + 4.0 * RAISED_LOSS * level, LARGEST))
+        return np.array([added(above, -epsilon) if above <= 3.0 * level < math.inf else math.inf])
 
     def supremum_leakage(self, user: Adversary, past: FloatArray, release: FloatArray, future: FloatArray) -> Limits:
-        """Sums of incoming leakage and the epsilon."""
+        """Sums of incoming leakage and the epsilon. There is certainly none where a smaller epsilon has none either."""
         before, own, after = (float(one[0]) for one in (past, release, future))
-        return Limits(before + own, after + own, before + own + after)
+        both = added(added(before, own), after)
+        certified = math.isfinite(both) or any(
+            matrix is not None
+            and matrix.leakage_profile().supremum(epsilon=max(own * (1.0 - 1e-12), SMALLEST)) == math.inf
+            for matrix in (constant_matrix(user, side) for side in SIDES)
+        )
+        return Limits(added(before, own), added(after, own), both, certified=certified)
 
-    def unspent(self, horizon: int) -> float:
+    def unspent(self, alpha: float, horizon: int, n_states: int) -> float:
         """A share for each step."""
         return horizon * SPARE
 

@@ -23,11 +23,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
-from temporaldp.accounting.paper.arrivals import TransitionLoss
+from temporaldp.accounting.paper.arrivals import TransitionLoss, added
 from temporaldp.accounting.paper.supremum import constant_budget, merged_profile
 from temporaldp.accounting.protocol import Filter, Side
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.protocol import Correlation
+from temporaldp.display import apart
 from temporaldp.errors import BudgetError
 from temporaldp.kernels.profile import LeakageProfile
 from temporaldp.values import ROUNDOFF, SMALLEST
@@ -38,7 +39,7 @@ SUM_ROUNDING = 8.0 * ROUNDOFF
 RAISED = 1.0 + 1e-12
 """What is kept for later is kept with this much to spare, so that roundings, step after step, do not eat it up."""
 
-SPARE = 64.0 * ROUNDOFF
+SPARE = 256.0 * ROUNDOFF
 """Share of alpha by which more is kept, and less promised, for the same reason."""
 
 
@@ -65,11 +66,11 @@ class PaperSteps:
 
     def arriving(self, side: Side, transition: int, release: float, before: float) -> float:
         """The loss of the sum of incoming leakage and epsilon."""
-        return self.loss(side, transition)(before + release * self.distance)
+        return self.loss(side, transition)(before, release * self.distance)
 
     def leakage(self, past: float, release: float, future: float) -> float:
         """Sum of incoming leakage and the epsilon."""
-        return past + release * self.distance + future
+        return float(added(added(past, release * self.distance), future))
 
     def never_more(self, one: float, other: float) -> bool:
         """Whether one incoming leakage is at most the other, so that it leads to no more later on."""
@@ -136,7 +137,7 @@ class PaperFilter(Filter):
         if spent > self.room * (1.0 + SUM_ROUNDING):
             return replace(self, n_steps=steps, arrived=0.0, room=-math.inf)
         headroom = (self.room - spent) * (1.0 - SUM_ROUNDING)
-        arrived = self.steps.loss("backward", transition)(self.arrived + spent)
+        arrived = self.steps.loss("backward", transition)(self.arrived, spent)
         ceiling = self.steps.loss("forward", transition).inverse(headroom)
         room = min(self.alpha * (1.0 - SUM_ROUNDING) - arrived, ceiling)
         return replace(self, n_steps=steps, arrived=arrived, room=room)
@@ -201,7 +202,7 @@ def reserve_for(
         if not kept < alpha:
             return nothing
         # The state that leaves least: all that may have arrived did, and headroom is what is kept, or some roundings less.
-        behind = 0.0 if backward is None else backward.loss(alpha - kept)
+        behind = TransitionLoss(backward)(alpha - kept)
         ahead = TransitionLoss(forward).inverse(kept - 0.25 * SPARE * alpha)
         sustained.append(min(alpha * (1.0 - SUM_ROUNDING) - behind, ahead) - kept - SPARE * alpha)
         arriving.append(kept)
