@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 import pickle
+import re
 import sys
 import threading
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
@@ -31,6 +34,7 @@ from temporaldp import (
     plan_budget,
     temporal_leakage,
 )
+from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.paper.arrivals import TransitionLoss
 from temporaldp.accounting.paper.online import PaperSteps
 
@@ -185,6 +189,68 @@ def test_odometer_agrees_with_the_series_after_every_step(epsilons, population, 
                 temporal_leakage(population, [*accountant.spent, 0.7], accounting=PaperBound()).worst, rel=1e-13
             )
     assert accountant.remaining() == math.inf if accountant.horizon is None else True
+
+
+@pytest.mark.parametrize("bound", ["exact", "paper"])
+@pytest.mark.parametrize("known", ["horizon", "last", "neither"])
+@pytest.mark.parametrize("n_steps", [1, 2, 4, 8])
+def test_budgets_that_sum_to_the_level_are_admitted(bound, known, n_steps):
+    adversary, method = Adversary(CERTAIN, CERTAIN), method_of(bound)
+    horizon = n_steps if known == "horizon" else None
+    accountant = TemporalAccountant(adversary, alpha=1.0, accounting=method, horizon=horizon)
+    for step in range(n_steps):
+        accountant.spend(1.0 / n_steps, last=known == "last" and step == n_steps - 1)
+    assert accountant.total() == accountant.leakage().worst == 1.0
+    if known == "neither":
+        assert accountant.remaining() == accountant.remaining(last=True) == 0.0
+        assert not accountant.admits(1e-300)
+        accountant.spend(0.0)
+        with pytest.raises(LeakageBudgetError, match="above alpha"):
+            accountant.spend(0.5)
+
+
+@pytest.mark.parametrize("bound", ["exact", "paper"])
+def test_a_chain_that_never_moves_admits_what_fractions_admit(bound):
+    """Leakage is the sum of all budgets there: the last of them is admitted if and only if the exact sum is at most alpha."""
+    rng, method = np.random.default_rng(5), method_of(bound)
+    for _ in range(40):
+        alpha, n_steps = float(rng.choice([0.1, 1.0, math.pi, 40.0])), int(rng.integers(2, 12))
+        shares = rng.dirichlet(np.ones(n_steps)) * alpha
+        spent, rest = shares[:-1].tolist(), Fraction(alpha) - sum(map(Fraction, shares[:-1].tolist()))
+        largest = float(rest)
+        largest = largest if Fraction(largest) <= rest else math.nextafter(largest, 0.0)
+        start = TemporalAccountant(Adversary(CERTAIN, CERTAIN), alpha=alpha, accounting=method, horizon=n_steps)
+        start.spend(spent)
+        assert start.remaining() == largest
+        above = math.nextafter(largest, math.inf)
+        assert start.admits(largest)
+        assert not start.admits(above)
+        with pytest.raises(LeakageBudgetError) as refused:
+            start.spend(above)
+        leaks, level = map(float, re.findall(r"leak ([\d.e-]+) nats .* alpha = ([\d.e-]+[\de])", str(refused.value))[0])
+        assert leaks > level
+        asked, most = map(float, re.findall(r"= ([\d.e-]+) at .* is ([\d.e-]+\d)", str(refused.value))[0])
+        assert asked > most
+        assert start.spend(largest).leakage().worst <= alpha
+
+
+def test_levels_are_used_up_after_a_kept_state():
+    """The exact sum is part of the state from which a ledger resumes."""
+    adversary = Adversary(CERTAIN, CERTAIN)
+    first = temporaldp.TemporalAccountant(adversary, alpha=1.0).spend([0.1, 0.2])
+    resumed = temporaldp.TemporalAccountant(adversary, alpha=1.0)
+    account_of(resumed).resume(json.loads(json.dumps(account_of(first).kept_state())), (), lambda: [0.1, 0.2])
+    rest = 1.0 - 0.1 - 0.2
+    assert resumed.remaining(last=True) == first.remaining(last=True) == pytest.approx(rest, rel=1e-15)
+    assert resumed.spend(first.remaining(last=True)).total() <= 1.0
+
+
+def test_a_metric_does_not_add_up_epsilons():
+    """Two states at a distance of 2 leak twice the epsilon."""
+    method = PaperBound([[0.0, 2.0], [2.0, 0.0]])
+    accountant = TemporalAccountant(Adversary(CERTAIN, CERTAIN), alpha=1.0, accounting=method, horizon=2)
+    assert not accountant.admits([0.5, 0.5])
+    assert not accountant.admits(0.6)
 
 
 def test_a_spend_raises_the_leakage_of_earlier_steps():
@@ -449,7 +515,7 @@ def test_cost_of_a_spend_does_not_grow_with_the_number_of_steps(monkeypatch):
     looked = []
     for name in ("__call__", "inverse"):
         original = getattr(TransitionLoss, name)
-        monkeypatch.setattr(TransitionLoss, name, lambda self, a, f=original: (looked.append(a), f(self, a))[1])
+        monkeypatch.setattr(TransitionLoss, name, lambda self, *a, f=original: (looked.append(a), f(self, *a))[1])
     accountant = TemporalAccountant({"one": ADVERSARY, "two": Adversary(STRONG, STRONG)}, alpha=1.0)
     counts = []
     for steps in (10, 10_000):

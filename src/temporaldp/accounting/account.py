@@ -7,6 +7,7 @@ one.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -22,7 +23,7 @@ from temporaldp.correlation import Population
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms.distances import require_no_nearer
 from temporaldp.mechanisms.events import epsilon_of, release_from
-from temporaldp.values import LARGEST, real_number, whole_number
+from temporaldp.values import LARGEST, exact_sum, is_at_most, real_number, sum_up, whole_number
 
 ReadBudgets: TypeAlias = Callable[[], Sequence[float]]
 """Returns what the steps before a saved state spent."""
@@ -59,6 +60,7 @@ class Account:
         self.accounting, self.delta = accounting, accounting.delta
         self.alpha, self.horizon, self.asked_reserve = alpha, horizon, asked_reserve
         self._spent: list[Any] = []
+        self._total: tuple[float, ...] = ()  # of all budgets, without rounding
         self._n_unread = 0
         self._read: ReadBudgets = tuple
         self.expected_reserve: float | None = None
@@ -134,7 +136,12 @@ class Account:
         if not self._spent:
             return 0.0, 0, None
         each = zip(self.odometers(), self.population.names, strict=True)
-        return max(((*odometer.worst(), name) for odometer, name in each), key=operator.itemgetter(0))
+        level, step, name = max(((*odometer.worst(), name) for odometer, name in each), key=operator.itemgetter(0))
+        return min(level, self._most()), step, name
+
+    def worst_with(self, release: Any) -> float:
+        """The largest leakage if a release, as it is counted, were spent next; changes nothing."""
+        return min(max(one.worst_with(release)[0] for one in self.odometers(release)), self._most(release))
 
     @property
     def last_allowed(self) -> Filters | None:
@@ -199,24 +206,31 @@ class Account:
     def require(self, releases: list[Any], last: bool) -> None:
         """Raise `LeakageBudgetError` or `BudgetError` unless these releases are admitted at the next steps."""
         self.require_steps(len(releases))
-        allowed = None if self._are_reserved(releases) else self.allowed
-        if allowed is None:
+        refused = self._refused(releases, last)
+        if refused is None:
             return
-        for step, (epsilon, before) in enumerate(zip(releases, allowed.before_each(releases), strict=True)):
-            final = last and step == len(releases) - 1
-            number = None if self._are_reserved(releases[: step + 1]) else before.refusing(epsilon, final)
-            if number is not None:
-                method = next(method for method, numbers, _ in self.methods() if number in numbers)
-                user, name = self.population.users[number], self.population.names[number]
-                if self._adoptions:
-                    user = self._timelines[number].between(0, len(self) + step + MOST_SHOWN)
-                raise refusal(before, method, user, name, [*self.spent, *releases[:step]], epsilon, last=final)
+        step, number, before = refused
+        method = next(method for method, numbers, _ in self.methods() if number in numbers)
+        user, name = self.population.users[number], self.population.names[number]
+        if self._adoptions:
+            user = self._timelines[number].between(0, len(self) + step + MOST_SHOWN)
+        spent, final = [*self.spent, *releases[:step]], last and step == len(releases) - 1
+        left = self._left(exact_sum([*self._total, *releases[:step]]), 1)
+        raise refusal(before, method, user, name, spent, releases[step], last=final, left=left)
 
     def admits(self, releases: Sequence[Any], last: bool = False) -> bool:
         """Whether these releases are admitted at the next steps, one each."""
         if self.is_over or (self.horizon is not None and len(self) + len(releases) > self.horizon):
             return False
-        return self._are_reserved(releases) or self.allowed is None or self.allowed.admits(releases, last)
+        return self._refused(list(releases), last) is None
+
+    def remaining(self, steps: int, last: bool) -> float:
+        """The largest epsilon for each of the next steps, in nats; a lower bound, inf for an odometer."""
+        allowed = self.allowed
+        if allowed is None:
+            return math.inf
+        adds_up = (last or self.horizon == len(self) + steps) and (steps == 1 or not self.reserve)
+        return max(allowed.constant(steps, last), self._left(self._total, steps) if adds_up else 0.0)
 
     def known_leakage(self) -> list[Leakage] | None:
         """The leakage of every step so far for each user, where odometers keep it; None elsewhere."""
@@ -227,6 +241,8 @@ class Account:
         """Record the budgets of the next steps, atomically; filters and odometers are updated on request."""
         self._end = len(self) + len(budgets) if last else None
         self._spent += budgets
+        if not self.delta:
+            self._total = exact_sum([*self._total, *budgets])
         # Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they lag
         # further, as after a ledger was read, they wait until they are needed
         if self._last_allowed is not None and len(self) - self._last_allowed.n_steps <= 64:
@@ -274,6 +290,7 @@ class Account:
             return None
         return {
             "n_steps": len(self),
+            "total": list(self._total),
             "horizon": self.horizon,
             "n_adopted": self.n_adopted,
             "reserved": self._are_reserved([]),
@@ -315,6 +332,7 @@ class Account:
         self._n_unread = whole_number(state["n_steps"], "n_steps", least=0)
         self._spent = [None] * self._n_unread
         self._n_reserved = len(self) if state["reserved"] else None
+        self._total = tuple(map(float, state["total"]))
         at = len(self), len(adopted)
         odometers = zip(state["odometers"], self._timelines, strict=True)
         self._counted = OnlineStates(tuple(ExactOdometer.restored(*one) for one in odometers), *at)
@@ -336,6 +354,39 @@ class Account:
         for method, _, users in self.methods(release):
             method.require_countable(users, release)
         return release
+
+    def _refused(self, releases: list[Any], last: bool) -> tuple[int, int, Filters] | None:
+        """The first of these releases that is not admitted, the user whose filter refuses it, and the filters before it."""
+        allowed, total = None if self._are_reserved(releases) else self.allowed, self._total
+        if allowed is None:
+            return None
+        for step, (epsilon, before) in enumerate(zip(releases, allowed.before_each(releases), strict=True)):
+            final, total = last and step == len(releases) - 1, exact_sum([*total, epsilon])
+            adds_up = (before.is_final(final) or not self.reserve) and self._adds_up and is_at_most(total, before.alpha)
+            is_admitted = adds_up or self._are_reserved(releases[: step + 1])
+            if not is_admitted and (number := before.refusing(epsilon, final)) is not None:
+                return step, number, before
+        return None
+
+    @property
+    def _adds_up(self) -> bool:
+        """Whether a step leaks no more than all budgets together, whatever the correlation: nats, not multiples of a metric."""
+        one = np.ones(1)
+        return not self.delta and all(
+            method.promised(method.of_epsilons(one))[0] == 1.0 for method, *_ in self.methods()
+        )
+
+    def _most(self, *following: Any) -> float:
+        """The sum of all budgets, rounded up, which no step's leakage exceeds; inf where they do not add up."""
+        return sum_up([*self._total, *following]) if self._adds_up else math.inf
+
+    def _left(self, total: Sequence[float], steps: int) -> float:
+        """What the level leaves of the sum of all budgets for each of so many steps, rounded down; 0 for nothing."""
+        level = (self.alpha or 0.0) * self._adds_up
+        share = max(math.fsum([level, *(-part for part in total)]) / steps, 0.0)
+        while share > 0.0 and not is_at_most([*total, *[share] * steps], level):
+            share = math.nextafter(share, 0.0)
+        return share
 
     def _are_reserved(self, epsilons: Sequence[float]) -> bool:
         """Whether no step so far spent more than the reserve, nor do these: every step may spend it, and no filter is asked.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from contextlib import AbstractContextManager
 from copy import copy
@@ -176,7 +175,7 @@ class TemporalAccountant:
                 return self._account.worst()[0]
             self._account.require_steps(1)
             release = self._account.counted(following)
-            return max(odometer.worst_with(release)[0] for odometer in self._account.odometers(release))
+            return self._account.worst_with(release)
 
     def leakage(self, releases: Any = None) -> LeakageSeries:
         """Backward, forward and temporal leakage of every step so far, for every user.
@@ -286,8 +285,7 @@ class TemporalAccountant:
                 raise BudgetError(
                     f"expected k <= {self.horizon - len(self)}, the steps that the horizon leaves, got {k}"
                 )
-            allowed = self._account.allowed
-            return math.inf if allowed is None else allowed.constant(steps, last)
+            return self._account.remaining(steps, last)
 
     def adopt(self, adversary: Adversaries, *, both: bool = False, reserve: float | None = None) -> Self:
         """Account exactly with other matrices from the next step on; the steps so far keep theirs (Theory, section 17).

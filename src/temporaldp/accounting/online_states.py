@@ -18,8 +18,9 @@ import numpy as np
 from temporaldp.accounting.monotone_search import bisected
 from temporaldp.accounting.protocol import Accounting, Filter, Group, OnlineState
 from temporaldp.correlation import Adversary
+from temporaldp.display import apart, number
 from temporaldp.errors import BudgetError, LeakageBudgetError
-from temporaldp.values import ROUNDOFF
+from temporaldp.values import ROUNDOFF, sum_up
 
 if TYPE_CHECKING:
     from temporaldp.accounting.adoption import Adoption
@@ -189,6 +190,7 @@ def refusal(
     epsilon: float,
     *,
     last: bool,
+    left: float,
 ) -> LeakageBudgetError:
     """Return the error that explains why `epsilon` cannot be spent next.
 
@@ -206,22 +208,33 @@ def refusal(
         Requested budget, in nats.
     last : bool
         Whether no step follows.
+    left : float
+        What the level leaves of the sum of all budgets, for a step that no other follows.
     """
     kept = 0.0 if allowed.is_final(last) else allowed.reserve
-    largest = allowed.largest(last)
+    at_last = max(allowed.largest(last=True), left)
+    largest = at_last if allowed.is_final(last) else allowed.largest()
     leakage, time = _leakage_around(method, user, spent, epsilon, kept, allowed.alpha)
-    advice = f"the largest epsilon admitted at that step is {largest:.10g}"
+    admitted, asked = apart(largest, epsilon)
+    advice = f"the largest epsilon admitted at that step is {admitted}"
     if kept > 0.0:
-        advice += f" ({allowed.largest(last=True):.10g} with last=True, if no step follows)"
+        advice += f" ({number(at_last, down=True, digits=10)} with last=True, if no step follows)"
     about = "" if name is None else f" about {name!r}"
     later = f", with {kept:.6g} per step kept for later" if kept > 0.0 else ""
+    if leakage > allowed.alpha:
+        level, leaked = apart(allowed.alpha, leakage)
+        reason = f"would leak {leaked} nats{about} at step {time}{later}, above alpha = {level}"
+    else:
+        reason = (
+            f"could leak more than alpha = {allowed.alpha!r}{about} at step {time}{later}: the leakage is less, but within the "
+            "billionth of alpha by which a filter stays below it"
+        )
     return LeakageBudgetError(
-        f"epsilon = {epsilon:.10g} at step {len(spent)} would leak {leakage:.10g} nats{about} at step {time}{later}, above "
-        f"alpha = {allowed.alpha:g}; {advice}. Nothing was spent (steps count from 0)",
+        f"epsilon = {asked} at step {len(spent)} {reason}; {advice}. Nothing was spent (steps count from 0)",
         requested=epsilon,
         largest=largest,
         worst_time=time,
-        leakage=leakage,
+        leakage=max(leakage, allowed.alpha),
         alpha=allowed.alpha,
         user=name,
     )
@@ -237,9 +250,10 @@ def _leakage_around(
         steps = [*spent[first:], epsilon, *[kept] * following]
         if user.n_steps is not None:
             steps = steps[: user.n_steps - first]
-        (found,) = method.series([user.between(first, len(steps))], method.of_epsilons(np.array(steps)))
+        releases = method.of_epsilons(np.array(steps))
+        (found,) = method.series([user.between(first, len(steps))], releases)
         step = int(np.argmax(found.temporal))
-        leakage, time = float(found.temporal[step]), first + step
+        leakage, time = min(float(found.temporal[step]), sum_up(method.promised(releases))), first + step
         if leakage > alpha:
             break
-    return max(leakage, alpha), time  # what is refused exceeds the level in the end
+    return leakage, time
