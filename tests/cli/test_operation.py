@@ -368,7 +368,7 @@ def test_an_output_keeps_the_steps_of_its_ledger_that_a_run_has_no_data_of(days,
             assert [(row["time"], row["state"]) for row in csv.DictReader(file)] == list(both)
     (days / "out.csv").write_text("a file of something else\n")
     said = refused("release", "noon.csv", *(one for one in asked if one != "--overwrite"), cwd=days)
-    assert "not all of it is from this ledger" in words_of(said)
+    assert "not all of it is released again" in words_of(said)
 
 
 def test_folders_of_traces_are_private_and_not_links(days):

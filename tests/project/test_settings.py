@@ -43,9 +43,9 @@ def test_project_in_python_agrees_with_the_functions(tmp_path):
 
 
 def release_of(rows, folder, settings):
-    """A project that releases `rows`, with the same rows as its history."""
-    for name in ("past", "now"):
-        (folder / f"{name}.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    """A project that releases `rows`; its history has the same states of other people."""
+    for name, others in (("past", "other "), ("now", "")):
+        (folder / f"{name}.csv").write_text("\n".join(["user,time,state", *(others + row for row in rows)]) + "\n")
     sections = """
 [traces]
 path = "now.csv"
