@@ -113,10 +113,10 @@ def plan_budget(
     if weights is not None and chosen != "optimal":
         raise BudgetError(f"weights are for the method 'optimal'; {chosen!r} treats all steps alike")
     by = measure(objective, weights, request.horizon) if chosen == "optimal" and request.horizon is not None else None
-    return _planned(request, chosen, by)
+    return plan_of(request, chosen, by)
 
 
-def _planned(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
+def plan_of(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan, by the planner for the methods that account for the users."""
     methods = [one for one, _ in request.methods()]
     if all(isinstance(one, PaperBound) and one.distances is None for one in methods):

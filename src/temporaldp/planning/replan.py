@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TypeAlias
 
 import numpy as np
@@ -15,6 +16,7 @@ from temporaldp.accounting.exact.online import ExactFilter
 from temporaldp.accounting.monotone_search import bisected
 from temporaldp.accounting.paper.online import SPARE, PaperFilter
 from temporaldp.errors import BudgetError, InputError, PlanError
+from temporaldp.planning.budget import plan_of
 from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.exact_program import least_noise
 from temporaldp.planning.optimal import Measure, measure, optimise
@@ -23,6 +25,7 @@ from temporaldp.planning.request import Request
 from temporaldp.values import FloatArray
 
 Whole: TypeAlias = Callable[[FloatArray], LeakageSeries]
+Holds: TypeAlias = Callable[[FloatArray], bool]
 Admitted: TypeAlias = Callable[[FloatArray], FloatArray]
 
 
@@ -35,7 +38,9 @@ def replan(
     """Plan the remaining steps of a release, given the budgets that an accountant has counted.
 
     Where less was spent than planned, the rest gets more. The plan covers the whole horizon: the budgets spent, then those
-    of the future steps, by the accountant's own method. The accountant admits them one after the other.
+    of the future steps, by the accountant's own method. The accountant admits them one after the other. By the exact leakage
+    it is a local optimum, by the paper's bound an optimum; by any other method, the plan for the whole horizon with its future
+    steps raised as far as the level allows. If the future steps of `plan_budget` are still admitted, the new ones are no worse.
 
     Parameters
     ----------
@@ -80,25 +85,31 @@ def replan(
     alpha, rest = _checked(accountant)
     by = measure(objective, weights, rest)
     spent = accountant.spent
-    request = Request(account_of(accountant).population, alpha, accountant.horizon)
+    account = account_of(accountant)
+    request = Request(account.population, alpha, accountant.horizon, account.accounting)
 
     def whole(epsilons: FloatArray) -> LeakageSeries:
         return accountant.leakage(np.concatenate((spent, epsilons)))
 
+    def holds(epsilons: FloatArray) -> bool:
+        return accountant.admits(epsilons, last=True) and whole(epsilons).worst <= alpha * (1.0 - rest * SPARE)
+
     def admitted(epsilons: FloatArray) -> FloatArray:
         for halving in range(53):
             tail = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
-            if accountant.admits(tail, last=True) and whole(tail).worst <= alpha * (1.0 - rest * SPARE):
+            if holds(tail):
                 return tail
         raise _nothing_left(alpha, rest)
 
-    filters = account_of(accountant).filters
+    filters = account.filters
     by_paper = [one for one in filters if isinstance(one, PaperFilter)]
     tail = _constant(accountant, by, admitted)
     if rest > 1 and all(isinstance(one, ExactFilter) for one in filters):
         tail = _exactly(request, by, spent, tail, admitted, whole)
-    elif rest > 1 and by_paper:
+    elif rest > 1 and len(by_paper) == len(filters):
         tail = _by_paper(request, by, len(spent), tail, admitted, by_paper)
+    elif rest > 1:
+        tail = _as_planned(request, by, tail, admitted, holds)
     return BudgetPlan(
         leakage=whole(tail),
         alpha=alpha,
@@ -159,6 +170,25 @@ def _by_paper(
         after, request.alpha, by, [start * distance], lambda each: admitted(each / distance) * distance, filters
     )
     return epsilons / distance
+
+
+def _as_planned(request: Request, by: Measure, start: FloatArray, admitted: Admitted, holds: Holds) -> FloatArray:
+    """The steps to come by the plan for all steps, raised as far as the level allows; no worse than it and than `start`."""
+    assert request.horizon is not None
+    rest, high = len(start), request.alpha / request.most_promised
+    weights = np.concatenate((np.full(request.horizon - rest, by.weights.mean()), by.weights))
+    found = [start]
+    with suppress(PlanError):  # there is none, or what was spent leaves less than half of it
+        whole = plan_of(request, "optimal", measure(by.objective, weights, request.horizon)).epsilons
+        found.append(admitted(np.where(by.weights > 0.0, whole[-rest:], 0.0)))
+    best = min(found, key=by.error)
+    # Relative precision of the factor and of the level
+    best = best * bisected(lambda factor: holds(factor * best), 1.0, max(high / float(best.max()), 1.0), 1e-4)
+
+    def levelled(level: float) -> FloatArray:
+        return np.where(by.weights > 0.0, np.maximum(best, level), 0.0)
+
+    return levelled(bisected(lambda level: holds(levelled(level)), 0.0, high, 1e-4))
 
 
 def _checked(accountant: TemporalAccountant) -> tuple[float, int]:
