@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
 from accounting_contract import FilterContract, TestedMethod, adversaries
+from methods import SumAccounting, TotalVariationAccounting
 from oracles import hockey_stick, told_by_all, worst_mechanism
 from temporaldp import (
     Adversary,
     ApproximateDP,
     Exact,
+    LaplaceNoise,
     PaperBound,
     PlanError,
     TemporalAccountant,
@@ -22,7 +25,6 @@ from temporaldp import (
     plan_budget,
     temporal_leakage,
 )
-from temporaldp.accounting import StepwiseAccounting
 from temporaldp.correlation import strongest_correlation
 from temporaldp.errors import InputError
 
@@ -91,35 +93,87 @@ def test_incomplete_mechanism_is_refused():
         temporal_leakage(WALK, [Half()], accounting=ApproximateDP(1e-2))
 
 
+@dataclass(frozen=True)
+class Described:
+    """A mechanism by its profile and its pure epsilon, which may contradict each other; its calls are recorded."""
+
+    profile: Callable[[np.ndarray], np.ndarray]
+    pure_epsilon: float = math.inf
+    coordinates: int = 1
+    limit: float = 0.0
+    calls: tuple[list[float]] = field(default=([],), compare=False)
+
+    def bounds(self, losses):
+        self.calls[0].extend(losses)
+        delta = self.profile(losses)
+        return np.clip(delta - 1e-15, 0.0, 1.0), np.clip(delta + 1e-15, 0.0, 1.0)
+
+
+def laplace(losses):
+    """The profile of Laplace noise of epsilon 1."""
+    return np.maximum(-np.expm1(0.5 * (losses - 1.0)), 0.0)
+
+
+def told(mechanism, delta=1e-5):
+    return temporal_leakage(WALK, [mechanism] * 5, accounting=ApproximateDP(delta))
+
+
+@pytest.mark.parametrize(
+    "count", [told, lambda one: TemporalAccountant(WALK, accounting=ApproximateDP(1e-5)).spend(one)]
+)
+def test_a_pure_epsilon_that_contradicts_the_profile_is_refused(count):
+    with pytest.raises(InputError, match=r"delta of 0 at the pure_epsilon of Described, 0\.01, .* at least 0\.39"):
+        count(Described(laplace, pure_epsilon=0.01))
+
+
+def test_a_sound_profile_gives_what_the_same_noise_of_the_package_does():
+    mine = told(Described(laplace, pure_epsilon=1.0))
+    assert mine.temporal == pytest.approx(told(LaplaceNoise(1.0, sensitivity=1.0)).temporal, rel=1e-6)
+    assert told(Described(laplace)).worst == pytest.approx(mine.worst, rel=1e-2)
+
+
+@pytest.mark.parametrize("rising", [lambda x: np.minimum(0.1 + x, 1.0), lambda x: 0.5 * np.abs(np.cos(3.0 * x))])
+def test_a_delta_that_increases_is_refused(rising):
+    with pytest.raises(InputError, match="delta of Described that falls as epsilon grows"):
+        told(Described(rising, limit=0.1))
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "message"),
+    [
+        (Described(laplace, pure_epsilon=-1.0), "pure_epsilon of Described"),
+        (Described(laplace, pure_epsilon=math.nan), "pure_epsilon of Described"),
+        (Described(laplace, coordinates=0), "coordinates of Described"),
+        (Described(lambda x: laplace(x)[:1]), "two arrays"),
+        (Described(lambda x: x + math.nan), "between 0 and 1"),
+    ],
+)
+def test_parts_that_are_impossible_are_refused(mechanism, message):
+    with pytest.raises(InputError, match=message):
+        told(mechanism)
+
+
+@pytest.mark.parametrize("pure", [1.0, math.inf])
+def test_a_profile_is_never_evaluated_beyond_its_range(pure):
+    mechanism = Described(laplace, pure, calls=([],))
+    with np.errstate(all="raise"):
+        told(mechanism)
+        TemporalAccountant(WALK, accounting=ApproximateDP(1e-4, grid=0.1)).spend(mechanism)
+        with pytest.raises(InputError, match="more accurate bound"):
+            told(Described(lambda x: 1.0 / (2.0 + x)))
+    assert min(mechanism.calls[0]) >= 0.0
+    assert max(mechanism.calls[0]) <= min(pure, 700.0)
+
+
+def test_an_unhashable_mechanism_is_refused_by_the_name_of_its_class():
+    class Unhashable(LeakyCoin):
+        __hash__ = None
+
+    with pytest.raises(InputError, match=r"one of the class 'Unhashable'.*frozen=True"):
+        told(Unhashable(0.6, 1e-4))
+
+
 # An accounting method: nothing is ever forgotten where somebody knows a correlation
-
-
-class EverythingAddsUp:
-    """One user, step by step: all that was known arrives."""
-
-    nothing = 0.0
-
-    def __init__(self, user):
-        self.user = user
-
-    def arriving(self, side, transition, release, before):
-        return before + release if getattr(self.user, side) else 0.0
-
-    def leakage(self, past, release, future):
-        return past + release + future
-
-    def never_more(self, one, other):
-        return one <= other
-
-    def raised(self, arrived):
-        return arrived * (1.0 + 1e-14)
-
-
-class SumAccounting(StepwiseAccounting):
-    name = "sum"
-
-    def steps(self, user):
-        return EverythingAddsUp(user)
 
 
 SUM = SumAccounting()
@@ -157,33 +211,6 @@ def test_a_plan_by_the_sum_spends_alpha_in_all(method):
 def test_sum_has_no_sustainable_budget():
     with pytest.raises(PlanError, match="by the accounting method 'sum'"):
         plan_budget(WALK, alpha=1.0, accounting=SUM)
-
-
-# Another one: total variation. ``E_g`` of two rows is at most their total variation theta, so that what arrives is at most
-# ``log(1 + theta (e^a - 1))``, above the paper's loss and below a.
-
-
-class TotalVariation(EverythingAddsUp):
-    def __init__(self, user):
-        super().__init__(user)
-        self._thetas: dict[int, float] = {}
-
-    def arriving(self, side, transition, release, before):
-        matrix = getattr(self.user, side).at(transition)
-        if matrix is None:
-            return 0.0
-        if id(matrix) not in self._thetas:
-            rows = matrix.dense()
-            self._thetas[id(matrix)] = max(float(np.maximum(a - b, 0.0).sum()) for a in rows for b in rows)
-        known_so_far = before + release
-        return max(known_so_far + math.log1p((1.0 - self._thetas[id(matrix)]) * math.expm1(-known_so_far)), 0.0)
-
-
-class TotalVariationAccounting(StepwiseAccounting):
-    name = "total variation"
-
-    def steps(self, user):
-        return TotalVariation(user)
 
 
 class TestTotalVariation(FilterContract):

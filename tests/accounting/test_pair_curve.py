@@ -244,6 +244,38 @@ def test_two_exchangeable_states_have_one_curve():
         assert pairs.temporal == pytest.approx(one.temporal, abs=1e-4)
 
 
+def least_epsilon(rows, delta):
+    """The epsilon at a delta of what is told about two values, by halving."""
+    low, high = 0.0, 50.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        told = max(divergence(rows[i], rows[1 - i], math.exp(middle)) for i in (0, 1))
+        low, high = (low, middle) if told <= delta else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize(
+    ("table", "rows"),
+    [
+        ([[0.99, 0.01], [0.5, 0.5]], [[1.0, 0.0], [0.5, 0.5]]),
+        ([[0.999, 0.001], [0.3, 0.7]], [[0.9, 0.1], [0.1, 0.9]]),
+    ],
+)
+def test_two_states_that_differ_have_a_curve_for_each_pair_by_default(table, rows):
+    n_steps, delta = 6, 1e-3
+    adversary, releases = Adversary(*[TransitionMatrix(rows)] * 2), [OutputTable(table)] * n_steps
+    series = temporal_leakage(adversary, releases, accounting=ApproximateDP(delta))
+    assert series.accounting.pairwise is True
+    one = temporal_leakage(adversary, releases, accounting=ApproximateDP(delta, pairwise=False))
+    truth = [
+        least_epsilon(told_by_all(np.array(table), [np.array(rows)] * 5, [np.array(rows)] * 5, step, n_steps), delta)
+        for step in range(n_steps)
+    ]
+    assert (truth <= series.temporal * (1.0 + 1e-9)).all()
+    assert (series.temporal <= one.temporal).all()
+    assert series.worst - max(truth) < 0.5 * (one.worst - max(truth))
+
+
 def test_values_of_the_theory_chapter(sample):
     """The common curve gives 0.643; the release, simulated with 60,000 draws, leaks 0.465."""
     adversary, noise = Adversary(backward=sample[0]), GaussianNoise(10.0, sensitivity=math.sqrt(2.0))

@@ -34,9 +34,10 @@ KINDS = {"gaussian": DiscreteGaussianNoise, "laplace": DiscreteLaplaceNoise}
 
 
 def leaks(plan, adversary, factor=1.0):
-    """The worst leakage of the plan's noise times a factor, on the plan's grid."""
+    """The worst leakage of the plan's noise times a factor, by the plan's kind of curves and on its grid."""
     noise = [KINDS[plan.noise](factor * scale) for scale in plan.scales]
-    accounting = ApproximateDP(plan.delta, grid=planned_grid(plan.alpha))
+    by_pairs = plan.accounting.pairwise
+    accounting = ApproximateDP(plan.delta, pairwise=by_pairs, grid=planned_grid(plan.alpha, pairwise=by_pairs))
     if plan.horizon is None:
         return leakage_supremum(adversary, noise[0], accounting=accounting).temporal
     return temporal_leakage(adversary, noise, accounting=accounting).worst

@@ -15,7 +15,7 @@ from temporaldp.extras import needing
 from temporaldp.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.mechanisms.noise import GaussianNoise
 from temporaldp.mechanisms.output_table import RandomizedResponse
-from temporaldp.mechanisms.protocol import Mechanism, Mechanisms
+from temporaldp.mechanisms.protocol import Mechanism, Mechanisms, checked_mechanism
 from temporaldp.values import FloatArray
 
 
@@ -96,7 +96,7 @@ def release_of(mechanism: Any) -> Mechanisms:
     if isinstance(mechanism, type):
         raise InputError(f"expected a mechanism, got the class {mechanism.__name__} itself; make one with its noise")
     if all(hasattr(mechanism, name) for name in ("bounds", "coordinates", "limit", "pure_epsilon")):
-        return (mechanism,)
+        return (checked_mechanism(mechanism),)
     if not type(mechanism).__module__.startswith("dp_accounting."):
         raise InputError(
             "expected a mechanism (GaussianNoise, PrivacyGuarantee, ...), an event of dp_accounting, or None, got "

@@ -2,21 +2,29 @@
 
 A profile is the largest hockey-stick divergence between the outputs for any two states, in both orders; it is equivalent to a
 dominating pair of distributions, and to a privacy loss distribution (Zhu, Dong, Wang, AISTATS 2022). Exact to rounding;
-`bounds` gives both sides.
+`bounds` gives both sides. What another program defines is checked once, by `checked_mechanism`, because a curve that is too
+low would be taken for the truth.
 """
 
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
 from temporaldp.errors import InputError
-from temporaldp.values import ULP, FloatArray
+from temporaldp.values import ULP, FloatArray, real_number, whole_number
 
 ROUNDED = 16.0 * ULP
 """Relative error of a handful of operations on doubles."""
+
+INACCURACY = 1e-11
+"""By how much a profile of another program may rise, and its lower bound at the pure epsilon exceed 0: rounding of its sums."""
+
+LARGEST_EXPONENT = 700.0
+"""In nats: e^epsilon is a double."""
 
 
 class Mechanism(Protocol):
@@ -40,7 +48,12 @@ class Mechanism(Protocol):
         return 0.0
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Delta of one coordinate at each epsilon >= 0, from below and from above."""
+        """Delta of one coordinate at each epsilon >= 0, from below and from above.
+
+        Both sides fall, and the true delta lies between them. The upper one comes within a billionth of the accounting's delta
+        of `limit`; elsewhere an error raises the result, hardly where it is below a thousandth of that delta. One that is not
+        of this package is called with increasing epsilons up to its `pure_epsilon`, and at most 700.
+        """
 
 
 Mechanisms: TypeAlias = tuple[Mechanism, ...]
@@ -68,7 +81,79 @@ def epsilon_of_one(mechanism: Mechanism, *, delta: float) -> float:
 
 def holds_at(mechanism: Mechanism, epsilon: float, delta: float) -> bool:
     """Whether one coordinate is (epsilon, delta)-differentially private."""
-    return bool(mechanism.bounds(np.array([epsilon]))[1][0] <= delta)
+    return bool(bounds_of(mechanism, np.array([epsilon]))[1][0] <= delta)
+
+
+def bounds_of(mechanism: Mechanism, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """`Mechanism.bounds` at increasing epsilons, without calling another program's beyond its range.
+
+    From the pure epsilon on, delta is at most its limit; beyond `LARGEST_EXPONENT`, at most what it is there.
+    """
+    pure = mechanism.pure_epsilon
+    reach = min(pure, LARGEST_EXPONENT)
+    if _is_ours(mechanism) or losses[-1] < reach:
+        return mechanism.bounds(losses)
+    inside = losses[losses < reach]
+    low, high = (np.asarray(side, dtype=np.float64) for side in mechanism.bounds(np.append(inside, reach)))
+    beyond = np.zeros(losses.size - inside.size)
+    return np.append(low[:-1], beyond), np.append(high[:-1], beyond + (mechanism.limit if pure == reach else high[-1]))
+
+
+def _is_ours(mechanism: Mechanism) -> bool:
+    return type(mechanism).__module__.partition(".")[0] == __name__.partition(".")[0]
+
+
+def checked_mechanism(mechanism: Any) -> Mechanism:
+    """A mechanism, after its parts were compared with each other unless it is one of this package; `InputError` otherwise."""
+    name = type(mechanism).__name__
+    try:
+        hash(mechanism)
+    except TypeError:
+        raise InputError(
+            f"expected a mechanism that is hashable, because equal ones are computed once, got one of the class {name!r} that "
+            "is not; write @dataclass(frozen=True) above the class, with fields that are numbers, texts or tuples"
+        ) from None
+    if not _is_ours(mechanism):
+        _check(mechanism)
+    return mechanism  # type: ignore[no-any-return]
+
+
+@lru_cache(maxsize=1024)
+def _check(mechanism: Mechanism) -> None:
+    """Raise `InputError` unless coordinates, pure epsilon and both sides of the profile are possible together."""
+    name = type(mechanism).__name__
+    whole_number(mechanism.coordinates, f"coordinates of {name}", least=1)
+    pure = mechanism.pure_epsilon
+    if not (isinstance(pure, int | float | np.number) and pure >= 0.0):
+        raise InputError(f"expected pure_epsilon of {name} to be a number >= 0, or inf, got {pure!r}")
+    real_number(mechanism.limit, f"limit of {name}", ge=0.0, le=1.0)
+    reach = min(float(pure), LARGEST_EXPONENT)
+    # Epsilons of every size at which a profile is looked at
+    losses = np.unique(np.concatenate((np.linspace(0.0, reach, 257), reach * np.geomspace(1e-9, 1.0, 128))))
+    sides = tuple(np.asarray(side, dtype=np.float64) for side in mechanism.bounds(losses))
+    if len(sides) != 2 or any(side.shape != losses.shape for side in sides):
+        raise InputError(
+            f"expected bounds of {name} to return two arrays, delta from below and from above, each with a number for each of "
+            f"the {losses.size} epsilons, got shapes {', '.join(str(side.shape) for side in sides)}"
+        )
+    low, high = sides
+    if not ((high >= 0.0) & (high <= 1.0) & (low <= high)).all():
+        raise InputError(
+            f"expected a profile of {name} between 0 and 1, the first side below the second, got other numbers"
+        )
+    for side in sides:
+        rises = np.flatnonzero(side[1:] > np.minimum.accumulate(side)[:-1] + INACCURACY)
+        if rises.size:
+            at = losses[int(rises[0]) + 1]
+            raise InputError(
+                f"expected a delta of {name} that falls as epsilon grows, but bounds returns a larger one at epsilon = {at:g} "
+                "than before it"
+            )
+    if pure <= reach and low[-1] > INACCURACY:
+        raise InputError(
+            f"expected a delta of 0 at the pure_epsilon of {name}, {pure:g}, but bounds returns at least {low[-1]:g} there: a "
+            "pure_epsilon that is too small would report too little leakage. Correct it; inf claims nothing"
+        )
 
 
 def probabilities_of(values: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Matrix
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, epsilon_of_one
+from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, bounds_of, epsilon_of_one
 from temporaldp.progress import progressed
 from temporaldp.values import LARGEST, FloatArray, real_number
 
@@ -101,7 +101,7 @@ class SingleCurve:
         tail = TAIL * self.delta + 4.0 * ROUNDED * mechanism.limit
         size = POINTS
         while True:
-            low, high = mechanism.bounds(self.h * np.arange(size + 1, dtype=np.float64))
+            low, high = bounds_of(mechanism, self.h * np.arange(size + 1, dtype=np.float64))
             if not ((high >= 0.0) & (high <= 1.0) & (low <= high)).all():
                 raise InputError(f"expected a profile of {mechanism} between 0 and 1, got other numbers")
             if high[-1] - mechanism.limit <= tail or size >= grid.MOST_POINTS:
@@ -110,7 +110,9 @@ class SingleCurve:
         if high[-1] - mechanism.limit > tail:
             raise InputError(
                 f"expected a grid of at most {grid.MOST_POINTS} points, but {mechanism} reaches beyond "
-                f"{self.h * size:g} nats at a distance of {self.h:g}; give a larger grid"
+                f"{self.h * size:g} nats at a distance of {self.h:g}, where its upper bound of delta is "
+                f"{high[-1] - mechanism.limit:g} above its limit, more than {tail:g}; give a larger grid, or a more "
+                "accurate bound"
             )
         if self.up:
             return grid.trimmed(np.maximum.accumulate(high[::-1])[::-1], tail, up=True)

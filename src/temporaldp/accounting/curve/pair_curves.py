@@ -193,8 +193,8 @@ def affordable(
 ) -> bool:
     """Whether pairwise curves take minutes at most (about 5 to 8 states), so that they are the default.
 
-    `steps` is the number of steps, or, for constant releases and matrices, `settling`. False for two states, where one curve is
-    nearly the same.
+    `steps` is the number of steps, or, for constant releases and matrices, `settling`. False where all users have two states
+    that can be exchanged: one curve is then the same.
     """
     if delta < SMALLEST_DELTA:
         return False
@@ -209,7 +209,15 @@ def affordable(
         work += sum(bool(known) for known in user.directions) * n_states**4 * points * looked_at
     # States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
     # three minutes on two cores. Doubled, a call may take twice as long.
-    return work <= 4e9 and any(goes_by_pairs(user) and len(user.states or ()) > 2 for user in users)
+    return work <= 4e9 and any(goes_by_pairs(user) and not _are_exchangeable(user, releases) for user in users)
+
+
+def _are_exchangeable(user: Adversary, releases: Sequence[Mechanisms]) -> bool:
+    """Whether there are two states, and nothing changes if each takes the other's place."""
+    rows = [exactly_known(matrix).dense() for matrix in user.matrices]
+    return all(np.array_equal(one, one[::-1, ::-1]) and len(one) == 2 for one in rows) and not any(
+        isinstance(mechanism, OutputTable) for release in set(releases) for mechanism in release
+    )
 
 
 def checked_pairs(delta: float) -> None:
