@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import CancelledError
 
 import numpy as np
 import pytest
 
 from temporaldp.kernels import compilation
 from temporaldp.kernels.compilation import Kernel, kernel
-from temporaldp.kernels.threads import spread
+from temporaldp.kernels.threads import spread, together
+from temporaldp.progress import progressed
 
 PROGRAM = """
 import sys
@@ -147,3 +151,60 @@ def test_a_kernel_that_shares_arrays_with_other_threads_is_not_interpreted(monke
 def fill_with_one(written, first, last):
     for k in range(first, last):
         written[k] = 1.0
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_much_work_is_done_in_blocks_between_which_signals_are_handled(monkeypatch, threads):
+    monkeypatch.setenv("TEMPORALDP_THREADS", threads)
+    blocks = spread(lambda first, last: (first, last), 1_000, step=4, work=1 << 30)
+    assert len(blocks) > 100 and all((last - first) % 4 == 0 for first, last in blocks)
+    assert [k for block in blocks for k in range(*block)] == list(range(1_000))
+    assert spread(lambda first, last: (first, last), 1_000, step=4, work=1) == [(0, 1_000)]
+
+
+def test_what_an_interrupt_leaves_behind_ends_at_its_next_report(monkeypatch):
+    monkeypatch.setenv("TEMPORALDP_THREADS", "2")
+    begun, ended = threading.Event(), threading.Event()
+
+    def computed(item):
+        if item == "interrupted":
+            begun.wait()
+            raise KeyboardInterrupt
+        try:
+            while True:
+                begun.set()
+                progressed("computing", 0.5)
+        except CancelledError:
+            ended.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        together(computed, ["interrupted", "other"])
+    assert ended.wait(60.0)
+
+
+SIGNALLED = """
+import signal, time
+import numpy as np
+import temporaldp as tdp
+
+rng = np.random.default_rng(0)
+matrix = tdp.TransitionMatrix(rng.dirichlet(np.full(60, 0.2), 60) * 0.9 + 0.1 / 60)
+tdp.temporal_leakage(tdp.Adversary(matrix), [0.1, 0.2])
+handled = [time.monotonic()]
+signal.signal(signal.SIGALRM, lambda *_: handled.append(time.monotonic()))
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+tdp.temporal_leakage(tdp.Adversary(matrix), np.linspace(0.01, 0.3, 60))
+signal.setitimer(signal.ITIMER_REAL, 0.0)
+handled.append(time.monotonic())
+print(max(np.diff(handled)) / (handled[-1] - handled[0]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no interval timers")
+def test_signals_are_handled_while_a_long_series_is_computed():
+    run = [sys.executable, "-c", SIGNALLED]
+    found = subprocess.run(
+        run, capture_output=True, text=True, check=True, env=os.environ | {"TEMPORALDP_THREADS": "1"}
+    )
+    assert float(found.stdout) < 0.5

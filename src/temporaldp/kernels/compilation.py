@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from types import FunctionType
 from typing import Any, TypeAlias
@@ -52,6 +53,7 @@ class Kernel:
 
     def __init__(self, function: Any, **options: Any) -> None:
         self.function, self.options = function, options
+        self._is_compiled = False
 
     @cached_property
     def compiled(self) -> Any:
@@ -77,7 +79,7 @@ class Kernel:
             return self.function(*arguments)
         compiles = "compiled" in self.__dict__ or _running.shares_arrays or _spent >= INTERPRETED_SECONDS
         if compiles or any(one.size > LARGEST_INTERPRETED for one in _arrays(arguments)):
-            return self.compiled(*arguments)
+            return self.called(*arguments)
         before = [(one, one.copy()) for one in _arrays(arguments) if one.flags.writeable]
         try:
             return self.interpreted(*arguments)
@@ -85,7 +87,19 @@ class Kernel:
         except (_OutOfTime, ArithmeticError, ValueError):
             for one, content in before:  # digits must not depend on when the interpretation ended
                 one[...] = content
+            return self.called(*arguments)
+
+    def called(self, *arguments: Any) -> Any:
+        """Call the compiled function. In another thread the first time: LLVM would lose an interrupt while it compiles."""
+        if self._is_compiled or threading.current_thread() is not threading.main_thread():
             return self.compiled(*arguments)
+        pool = ThreadPoolExecutor(1)
+        try:
+            found = pool.submit(lambda: self.compiled(*arguments)).result()
+        finally:
+            pool.shutdown(wait=False)
+        self._is_compiled = True
+        return found
 
     def interpreted(self, *arguments: Any) -> Any:
         """Call the function in Python, within what is left of the time for it."""

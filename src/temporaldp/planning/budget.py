@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +14,7 @@ from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError, PlanError
-from temporaldp.kernels.threads import n_threads
+from temporaldp.kernels.threads import together
 from temporaldp.planning.budget_plan import METHODS, BudgetPlan
 from temporaldp.planning.enlarged_plan import enlarged_plan
 from temporaldp.planning.exact_plan import exact_plan
@@ -24,6 +23,7 @@ from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method, Objective
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level, sustainable_plan
+from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -165,6 +165,7 @@ def sustainable_budget(adversary: Adversaries, alpha: float, *, accounting: Acco
     return Request.checked(adversary, alpha, None, accounting).sustainable_epsilon()
 
 
+@compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanComparison:
     """The plans of all methods for one level and horizon; from `compare_plans`.
@@ -221,7 +222,6 @@ def compare_plans(
         except PlanError as error:
             return error
 
-    with ThreadPoolExecutor(n_threads()) as pool:  # kernels release the interpreter lock
-        found = dict(zip(METHODS, pool.map(planned, METHODS), strict=True))
+    found = dict(zip(METHODS, together(planned, METHODS), strict=True))  # kernels release the interpreter lock
     plans = {method: one for method, one in found.items() if isinstance(one, BudgetPlan)}
     return PlanComparison(plans, {method: one for method, one in found.items() if isinstance(one, PlanError)})

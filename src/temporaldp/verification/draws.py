@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +13,7 @@ from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
 from temporaldp.kernels.compilation import kernel
-from temporaldp.kernels.threads import n_threads
+from temporaldp.kernels.threads import n_threads, workers
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.mechanisms.simulation import arriving_likelihoods, drawn_likelihoods, drawn_paths
 from temporaldp.progress import progressed
@@ -48,7 +47,7 @@ def simulated(
     n, T = len(user.states or ()), len(releases)
     total, drawn = np.zeros((len(epsilons), ABOVE + BELOW, T, n, n)), np.zeros((T, n), np.int64)
     threads = n_threads()
-    with ThreadPoolExecutor(threads) as pool:
+    with workers(threads) as pool:
         for first in range(0, n_batches, threads):
             some = range(first, min(first + threads, n_batches))
             for sums, counted in pool.map(lambda k: batch(user, releases, steps, epsilons, counts[k], seeds[k]), some):

@@ -30,6 +30,9 @@ from temporaldp.values import FloatArray, IntArray, compared_by_value
 BLOCK = 64
 """Steps between two reports of progress, and steps that a thread takes at once."""
 
+CALL_WORK = 1_000_000
+"""Cube of the states times steps of one call, about a third of a second: an interrupt waits for its end."""
+
 EFFORT = 2.5e12
 """Products that may be spent on comparing all pairs once, some minutes: 1,200 states. Beyond, the paper's bound is the answer
 from above, and only candidates are computed."""
@@ -192,10 +195,13 @@ def _fill(
     if static.size and len(chains) > 1:
         most = np.array([chain.spreads[:, 0].max() for chain in chains])[:, None, None]
         np.divide(np.minimum(static, most), most, out=shares, where=most > 0.0)
-    return int(exact.series(
-        (chains[0], chains[-1]), (worst[0], worst[-1]), scratch[0], *sides, ceiling, runs, static, shares, candidates,
-        np.empty((4, n)), scratch[1], found.attained, found.proved, found.pairs, first, last,
-    ))  # fmt: skip
+    work, several = np.empty((4, n)), max(1, CALL_WORK // n**3)
+    while first < last:
+        first = int(exact.series(
+            (chains[0], chains[-1]), (worst[0], worst[-1]), scratch[0], *sides, ceiling, runs, static, shares, candidates,
+            work, scratch[1], found.attained, found.proved, found.pairs, first, min(last, first + several),
+        ))  # fmt: skip
+    return first
 
 
 def worst_step(chain: Chain, a: float) -> Chain:
