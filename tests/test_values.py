@@ -37,6 +37,7 @@ from temporaldp import (
     RandomizedResponse,
     Trajectories,
     TransitionMatrix,
+    compare_plans,
     leakage_supremum,
     plan_budget,
     plan_noise,
@@ -48,7 +49,7 @@ from temporaldp.correlation import random_correlation
 from temporaldp.counts import ClampedMean, ClampedSum, NoisyHistogram, SharedBudget, SyntheticTraces
 from temporaldp.deployment import Deployment
 from temporaldp.mechanisms import ConcentratedGuarantee
-from temporaldp.planning import PlanComparison, plan_for_share
+from temporaldp.planning import plan_for_share
 from temporaldp.release import Release
 from temporaldp.smoothing import CountEstimate
 from temporaldp.values import (
@@ -82,6 +83,7 @@ def values(budget):
     verified = temporaldp.studies.verify_leakage(somebody, noise, delta=1e-3, epsilon=budget, draws=200)
     own = temporaldp.studies.own_leakage(somebody, noise, delta=1e-3, draws=200)
     walks = Trajectories.from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
+    still = Adversary(TransitionMatrix(np.eye(3)))
     plan = plan_budget(somebody, alpha=budget, horizon=3, accounting=PaperBound())
     noisy = plan_noise(somebody, alpha=budget, horizon=3, accounting=ApproximateDP(1e-2))
     pure, held, at_delta = (
@@ -95,6 +97,7 @@ def values(budget):
         exact, exact.attained, exact.evidence, exact.witness(), paper, *paper.members, metric, metric.evidence,
         curves, curves.evidence, curves.evidence.curve(2), plan, noisy,
         pairs, pairs.evidence, verified, own, attacked(budget), verification(budget),
+        compare_plans(somebody, budget, 3), compare_plans(still, budget, 3),
         plan.optimality, dataclasses.replace(plan.source, step=f"{budget} hours"),
         pure, held, at_delta, pure.evidence, held.evidence, at_delta.evidence,
         temporaldp.planning.renewal_leakage(somebody, epsilons),
@@ -180,9 +183,9 @@ def test_all_public_value_types_are_covered(kinds):
         for thing in map(vars(folder).get, folder.__all__)
         if inspect.isclass(thing) and (dataclasses.is_dataclass(thing) or hasattr(thing, "_fields"))
     }
-    # What was converted from another mechanism is reached through these; states of a computation are no values. A comparison of
-    # plans holds errors, which have no equals; synthetic traces are drawn once, and are never compared.
-    assert public - {type(value) for value in kinds[0]} - {PlanComparison, SyntheticTraces} == {Project}
+    # What was converted from another mechanism is reached through these; states of a computation are no values. Synthetic
+    # traces are drawn once, and are never compared.
+    assert public - {type(value) for value in kinds[0]} - {SyntheticTraces} == {Project}
 
 
 def test_values_equal_only_their_copies(kinds):

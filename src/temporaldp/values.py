@@ -213,6 +213,8 @@ def _comparable(value: Any) -> Any:
         return value.shape, value.dtype.kind, value.tobytes()
     if type(value) in {tuple, list}:
         return tuple(_comparable(one) for one in value)
+    if isinstance(value, Exception):
+        return type(value), _comparable(value.args)
     if isinstance(value, dict):
         return frozenset((key, _comparable(one)) for key, one in value.items())
     return value

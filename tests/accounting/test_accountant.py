@@ -562,3 +562,46 @@ def test_no_release_follows_the_last_step_in_a_total(bound, varies):
     accountant = TemporalAccountant(Adversary(known, known), accounting=accounting, horizon=3).spend([0.1, 0.2, 0.1])
     with pytest.raises(BudgetError, match="all 3 steps of the horizon are over"):
         accountant.total(0.1)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        lambda: TemporalAccountant(ADVERSARY),
+        lambda: TemporalAccountant(ADVERSARY, alpha=1.0),
+        lambda: TemporalAccountant({"a": ADVERSARY, "b": Adversary(MATRIX)}, alpha=1.0, horizon=5),
+        lambda: TemporalAccountant(ADVERSARY, accounting=temporaldp.ApproximateDP(1e-3)),
+    ],
+)
+def test_an_accountant_equals_its_copies_until_one_of_them_spends(start):
+    accountant = start().spend(0.1)
+    for same in (pickle.loads(pickle.dumps(accountant)), copy.deepcopy(accountant), start().spend(0.1)):
+        assert same == accountant and not same != accountant  # noqa: SIM202  both operators are asked
+        same.spend(0.05)
+        assert same != accountant
+    assert accountant != start() and accountant != 1
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(accountant)
+
+
+def test_an_adopted_correlation_makes_another_accountant():
+    one, other = (temporaldp.TemporalAccountant(ADVERSARY).spend(0.1) for _ in range(2))
+    one.adopt(Adversary(MATRIX, MATRIX))
+    assert one != other
+    assert pickle.loads(pickle.dumps(one)) == one
+    assert other.adopt(Adversary(MATRIX, MATRIX)) == one
+
+
+def test_budgets_may_come_one_after_the_other():
+    for count in (iter, lambda each: (one for one in each), lambda each: map(float, each)):
+        spent = TemporalAccountant(ADVERSARY, alpha=1.0).spend(count([0.1, 0.2])).spent
+        assert spent.tolist() == [0.1, 0.2]
+        series = temporaldp.temporal_leakage(ADVERSARY, count([0.1, 0.2]))
+        assert series == temporaldp.temporal_leakage(ADVERSARY, [0.1, 0.2])
+
+
+@pytest.mark.parametrize("given", [{0.1, 0.2}, {"a": 0.1}])
+def test_budgets_without_an_order_are_refused(given):
+    for count in (TemporalAccountant(ADVERSARY).spend, partial(temporaldp.temporal_leakage, ADVERSARY)):
+        with pytest.raises(BudgetError, match="numbers or mechanisms, one per step"):
+            count(given)

@@ -160,3 +160,14 @@ def test_estimates_of_a_stationary_process_do_not_contradict_each_other():
     found = estimate_adversary(Trajectories(codes, states=CYCLE.states))
     assert found.contradiction is None
     assert Adversary(found.forward, found.forward).contradiction is not None
+
+
+def test_an_array_of_matrices_has_one_for_each_transition():
+    each = np.array([[[0.8, 0.2], [0.2, 0.8]], [[0.6, 0.4], [0.1, 0.9]]])
+    expected = Adversary([TransitionMatrix(one) for one in each], None)
+    assert Adversary(each) == expected and expected.n_steps == 3
+    assert Adversary(TransitionMatrix(one) for one in each) == expected
+    with pytest.raises(
+        MatrixError, match=r"square matrix, got shape \(2, 2, 2\); Adversary takes one matrix per transition"
+    ):
+        TransitionMatrix(each)

@@ -81,3 +81,10 @@ def test_invalid_arguments_are_refused():
         estimate_transition_matrix(data, direction="forward", prior=-1.0)
     with pytest.raises(InputError, match="unknown user 'eve'"):
         estimate_transition_matrix(data, direction="forward", user="eve")
+
+
+@pytest.mark.parametrize("directions", ["forward", "both", (), ("f",)])
+def test_directions_that_are_no_tuple_of_directions_are_refused(directions):
+    walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    with pytest.raises(InputError, match=r"expected directions to be a tuple .*, got .*directions=\('forward',\)"):
+        next(estimate_adversaries(walks, directions=directions))

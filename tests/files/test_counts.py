@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -186,3 +188,26 @@ def test_audit_of_events_with_few_transitions_warns_and_gives_no_verdict(tmp_pat
     refused = run(*asked[:4], "--epsilon", "0.1", code=2)
     assert "traces.every=1h" in str(refused.exception)
     assert "correlation.prior" not in str(refused.exception)
+
+
+def test_pickled_traces_need_no_file(tmp_path):
+    file = tmp_path / "traces.csv"
+    file.write_text("user,time,state,region\nAnn,1,a,n\nAnn,2,b,n\nBo,1,b,s\nBo,2,b,s\nBo,3,a,s\n")
+    stored = pickle.dumps(read_traces(file, by="region"))
+    file.unlink()
+    traces = pickle.loads(pickle.dumps(pickle.loads(stored)))
+    assert (traces.users, traces.times, traces.groups) == (("Ann", "Bo"), ("1", "2", "3"), {"n": 1, "s": 1})
+    assert traces.codes.tolist() == [[0, 1, -1], [1, 1, 0]]
+    assert traces.histogram().tolist() == [[1, 1], [0, 2], [1, 0]]
+    assert {name: counts.tolist() for name, counts in traces.group_transitions()} == {
+        "n": [[0, 1], [0, 0]], "s": [[0, 0], [1, 1]],
+    }  # fmt: skip
+
+
+def test_copies_of_the_sample_are_the_same():
+    sample = load_sample()
+    for same in (pickle.loads(pickle.dumps(sample)), copy.deepcopy(sample), copy.copy(sample)):
+        assert (repr(same), same.users) == (repr(sample), sample.users)
+        np.testing.assert_array_equal(same.codes, sample.codes)
+        for (name, counts), (own, known) in zip(same.user_transitions(), sample.user_transitions(), strict=True):
+            assert name == own and (counts == known).all()

@@ -274,3 +274,10 @@ def test_an_accountant_admits_a_long_plan_of_a_chain_that_hardly_forgets():
     plan = plan_budget(adversary, alpha=0.02, horizon=120, method="quantified")
     accountant = TemporalAccountant(adversary, alpha=0.02, horizon=120)
     assert accountant.spend(plan.epsilons).total() <= 0.02
+
+
+@pytest.mark.parametrize("alpha", [650.0, 800.0, 1e6])
+def test_levels_beyond_the_range_of_exponentials_have_a_plan_without_a_warning(alpha):
+    walk = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    plan = plan_budget(Adversary(walk, walk), alpha=alpha, horizon=3)  # warnings are errors
+    assert alpha * (1.0 - 1e-6) < plan.leakage.worst <= alpha

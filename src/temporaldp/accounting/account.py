@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from typing import Any, TypeAlias
 
@@ -86,6 +86,13 @@ class Account:
     def __getstate__(self) -> dict[str, Any]:
         """Whole: a copy in another process cannot read the budgets before a saved state."""
         return self.__dict__ | {"_spent": self.spent, "_n_unread": 0, "_read": tuple}
+
+    @property
+    def content(self) -> tuple[Any, ...]:
+        """All that determines the account, for comparisons."""
+        adoptions = tuple((one.step, tuple(one.lines), one.reserve) for one in self._adoptions)
+        asked = self.accounting, self.alpha, self.horizon, self.asked_reserve, self._first
+        return (*asked, adoptions, tuple(self.spent), self._end)
 
     @property
     def spent(self) -> list[Any]:
@@ -199,7 +206,8 @@ class Account:
 
     def listed(self, releases: Any) -> list[Any]:
         """Releases of the next steps, one each, in the form that is counted: a number, or mechanisms under approximate DP."""
-        several = isinstance(releases, list | np.ndarray) or (isinstance(releases, tuple) and not self.delta)
+        several = isinstance(releases, list | np.ndarray | Iterator | Set | Mapping)
+        several = several or (isinstance(releases, tuple) and not self.delta)
         each = list(listed(releases, None)) if several else [releases]
         return [self.counted(one) for one in each]
 

@@ -148,6 +148,18 @@ class TemporalAccountant:
     def __len__(self) -> int:
         return len(self._account)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same adversaries, level and method, and have spent the same."""
+        if not isinstance(other, TemporalAccountant):
+            return NotImplemented
+        return self is other or self._content() == other._content()
+
+    __hash__ = None  # type: ignore[assignment]  # what was spent changes
+
+    def _content(self) -> tuple[Any, ...]:
+        with self._lock:
+            return self._account.content
+
     def __repr__(self) -> str:
         kind = "odometer" if self.alpha is None else f"alpha = {self.alpha:g}"
         kind += f", delta = {self._account.delta:g}" if self._account.delta else ""

@@ -25,7 +25,7 @@ method             a release                                   incoming leakage
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
@@ -443,9 +443,9 @@ def listed(releases: Any, n_steps: int | None) -> Sequence[Any]:
     BudgetError
         The number of steps is not known, or there are none.
     """
-    if isinstance(releases, str | bytes | type):
+    if isinstance(releases, str | bytes | type | Set | Mapping):
         raise BudgetError(f"expected numbers or mechanisms, one per step, got {releases!r}")
-    each = releases if isinstance(releases, Sequence) else np.asarray(releases)
+    each = list(releases) if isinstance(releases, Sequence | Iterator) else np.asarray(releases)
     if isinstance(each, np.ndarray) and each.ndim == 0:
         if n_steps is None:
             raise BudgetError(

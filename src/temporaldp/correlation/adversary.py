@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,12 +36,12 @@ class Adversary:
 
     Parameters
     ----------
-    backward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
+    backward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n) or (T - 1, n, n), Periodic, None
         ``Pr(l[t-1] | l[t])``: row = the state now, column = the state before. A sequence has one matrix per
         transition: element k (from 0) relates time k + 1 (rows) to time k (columns), so T - 1 of them serve T steps.
         With `Periodic` it depends on the clock, for any number of steps. With an `IntervalMatrix` leakage is an
         upper bound for every matrix of the set. None: past releases add no leakage.
-    forward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n), Periodic, or None
+    forward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n) or (T - 1, n, n), Periodic, None
         ``Pr(l[t+1] | l[t])``: row = the state now, column = the state after. Element k relates time k (rows) to
         time k + 1 (columns). None: later releases add no leakage.
     name : str, optional
@@ -327,7 +327,8 @@ def _correlation(value: Known, which: str) -> Correlation:
         return value
     if _is_table(value):
         return TransitionMatrix(value)
-    given = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+    several = isinstance(value, np.ndarray | Sequence | Iterator) and not isinstance(value, str)
+    given: tuple[Any, ...] = tuple(value) if several and getattr(value, "ndim", 1) else (value,)  # type: ignore[arg-type]
     matrices = tuple(TransitionMatrix(one) if _is_table(one) else one for one in given)
     for position, matrix in enumerate(matrices):
         if not isinstance(matrix, Constant):

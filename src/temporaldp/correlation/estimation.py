@@ -145,6 +145,11 @@ def estimate_adversaries(
     """
     table = as_traces(traces)
     people: Iterable[tuple[str | None, IntArray]]
+    if isinstance(directions, str) or not directions or not set(directions) <= set(BOTH):
+        raise InputError(
+            f"expected directions to be a tuple with 'backward', 'forward' or both, got {directions!r}; one is written "
+            "directions=('forward',)"
+        )
     for direction in directions:
         _checked(direction, prior)
     if confidence is not None and prior:

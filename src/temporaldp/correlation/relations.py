@@ -112,6 +112,11 @@ class Rows:
         view = f"temporaldp_{id(self.origin)}"  # another relation's query may be going on
         return self.origin.query(view, self.text.format(origin=view, times="times", states="states", moments="moments"))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in another process has its rows in memory: neither the connection nor the file goes with it."""
+        table = self.asked("SELECT * FROM rows")
+        return _in_memory, (table, self.has_order, self.kind, self.user, self.time, self.state, self.group)
+
     @property
     def kinds(self) -> dict[str, str]:
         """Types of the columns, in words."""
@@ -161,9 +166,20 @@ class Rows:
         return f"epoch_us(timezone('{zone}', make_timestamptz({moment})))"
 
 
+def _in_memory(table: Arrow, has_order: bool, kind: str, user: str, time: str, state: str, group: str | None) -> Rows:
+    """The rows of an Arrow table."""
+    return Rows(
+        duckdb.connect().from_arrow(table), has_order, kind=kind, user=user, time=time, state=state, group=group
+    )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SparkRows(Rows):
     """Rows of a PySpark DataFrame, or of a query about it, which the cluster answers."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse: a DataFrame belongs to its session."""
+        raise TypeError("cannot pickle traces on Spark; pickle what is estimated from them")
 
     def asked(self, query: str) -> Arrow:
         """The result of a query about these rows, as an Arrow table in memory."""

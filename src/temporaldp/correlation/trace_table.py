@@ -31,7 +31,7 @@ class TraceTable(Traces):
     """States of users over time, in a table that is queried rather than loaded; from `read_traces`.
 
     The table is validated when the object is made, by queries. It stays where it is (a file, a frame, a cluster), and must not
-    change while the object is used.
+    change while the object is used. A pickled one has its rows in memory; from Spark it cannot be pickled.
 
     Parameters
     ----------
@@ -98,6 +98,10 @@ class TraceTable(Traces):
             raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")
         if traces.group is not None:
             self._refuse_two_groups()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """All but what is read on request."""
+        return {name: value for name, value in vars(self).items() if name not in {"users", "groups", "_people"}}
 
     @property
     def holder(self) -> str:

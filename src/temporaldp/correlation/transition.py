@@ -277,7 +277,10 @@ def checked_square(entries: Any, what: str = "matrix") -> FloatArray | scipy.spa
     if given.dtype.kind not in "biuf":
         raise MatrixError(f"expected a {what} of real numbers, got entries of type {given.dtype}")
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
-        raise MatrixError(f"expected a square {what}, got shape {given.shape}")
+        raise MatrixError(
+            f"expected a square {what}, got shape {given.shape}"
+            + "; Adversary takes one matrix per transition, shape (T - 1, n, n)" * (given.ndim == 3)
+        )
     if given.shape[0] < 2:
         raise MatrixError(f"expected at least 2 states, got {given.shape[0]}: a single state reveals nothing")
     if not scipy.sparse.issparse(given):

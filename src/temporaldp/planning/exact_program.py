@@ -20,7 +20,7 @@ import numpy as np
 from temporaldp.accounting import ExactLeakage, LeakageSeries
 from temporaldp.accounting.exact.arrivals import ordered_matrices, pair_values
 from temporaldp.correlation import Adversary
-from temporaldp.kernels.exact import Chain, derivatives
+from temporaldp.kernels.exact import LARGEST_EXPONENT, Chain, derivatives
 from temporaldp.kernels.threads import spread
 from temporaldp.planning.interior_point import Point, minimise
 from temporaldp.planning.optimal import POWERS, Measure
@@ -171,7 +171,8 @@ def least_noise(
 ) -> FloatArray:
     """Return budgets of less noise than `start`, a local optimum without a certificate.
 
-    Their exact leakage exceeds alpha by at most `CLOSE`.
+    Their exact leakage exceeds alpha by at most `CLOSE`. Above `LARGEST_EXPONENT` nats, where e^epsilon leaves the range of
+    doubles and bounds hardly differ, `start`.
 
     Parameters
     ----------
@@ -186,6 +187,8 @@ def least_noise(
     n_spent : int
         Number of first steps whose budgets are already spent.
     """
+    if alpha > LARGEST_EXPONENT:
+        return start
     free = by.weights > 0.0
     free[:n_spent] = False
     best = start
