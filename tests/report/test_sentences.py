@@ -67,14 +67,16 @@ def test_levels_are_never_understated():
 
 
 @pytest.mark.parametrize(
-    ("every", "words"),
+    ("every", "zone", "words"),
     [
-        ("steps", "every 24 steps; each epoch satisfies 1-DP_T by itself"),
-        ("weekly", "weekly; each epoch satisfies 1-DP_T"),
+        ("steps", None, "every 24 steps; each epoch satisfies 1-DP_T by itself"),
+        ("weekly", "Pacific/Auckland", "weekly, by the clock of Pacific/Auckland; each epoch satisfies 1-DP_T"),
+        ("weekly", None, "weekly, by the clock that the published times are written with; each epoch satisfies 1-DP_T"),
     ],
 )
-def test_a_renewed_level_in_one_line(every, words):
-    line = sentences.renewed_line(SimpleNamespace(every=every, n_steps=24, alpha=1.0, promise=1.23456))
+def test_a_renewed_level_in_one_line(every, zone, words):
+    renewal = SimpleNamespace(every=every, n_steps=24, alpha=1.0, promise=1.23456, timezone=zone)
+    line = sentences.renewed_line(renewal)
     assert line.startswith(words)
     assert line.endswith("all epochs together satisfy 1.2346-DP_T")
 
