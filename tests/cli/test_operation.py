@@ -37,7 +37,7 @@ def days(tmp_path):
     write_sample(
         tmp_path, past=(slice(75), range(46)), later=(slice(37), range(20)), morning=(protected, range(4)),
         fewer=(slice(75, -3), range(4)), noon=(protected, range(2, 7)), early=(protected, range(1, 3)),
-        from_two=(protected, range(2, 4)),
+        from_two=(protected, range(2, 4)), night=(protected, range(4, 7)),
     )  # fmt: skip
     return tmp_path
 
@@ -483,6 +483,8 @@ def test_published_times_are_not_drawn_again_on_another_machine(days, monkeypatc
     (days / "other" / "key").chmod(0o600)
     said = refused(*JOB, cwd=days, code=4)
     assert "has published counts of 4 times" in said and "--begin-anew" in said
+    other = [word if word != "morning.csv" else "night.csv" for word in JOB]  # data of none of these times
+    assert "has published counts of 4 times" in refused(*other, cwd=days, code=4)
     assert (days / "out.csv").read_text() == published
     run(days, *JOB, "--begin-anew")
     run(days, *JOB)

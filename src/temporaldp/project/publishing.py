@@ -94,57 +94,53 @@ def earlier_counts(
 def require_unpublished(
     output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None, *, begin_anew: bool
 ) -> None:
-    """Raise an error if times of the output would be drawn again, unless an owner begins anew, which the ledger records.
+    """Raise an error for an output of a lost ledger, unless an owner begins anew, which the ledger records.
 
     Raises
     ------
     LedgerError
-        The ledger lacks a time that the output contains.
+        The ledger lacks a time that the output contains, also one of which the run has no data: its budget is not counted.
     OutputError
         Without a ledger, the output contains a time of the data.
     InputError
         The owner begins anew, although nothing is missing.
     """
-    again = _drawn_again(output, data, stream)
+    lost = _lost(output, data, stream)
     if begin_anew:
-        if stream is not None and again and not stream.ledger.has_begun_anew:
+        if stream is not None and lost and not stream.ledger.has_begun_anew:
             stream.ledger.begin_anew()
-        if not again and (stream is None or not stream.ledger.has_begun_anew):
-            raise InputError(
-                "--begin-anew draws published times again, and none of these is missing from the ledger: leave it out"
-            )
+        if not lost and (stream is None or not stream.ledger.has_begun_anew):
+            raise InputError("--begin-anew disregards published times, and none is disregarded here: leave it out")
         return
-    if again:
-        named = (
-            f"{plural(len(again), 'time')} of these data ({', '.join(again[:3])}{', ...' if len(again) > 3 else ''})"
-        )
+    if lost:
+        named = f"{plural(len(lost), 'time')} ({', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''})"
         what = f"{output} has published counts of {named}"
         meaning = (
-            "they would be drawn again with new noise, and what is known about people from both releases together may exceed "
-            "the level. Only an owner may decide that: --begin-anew"
+            "what is known about people from both releases together may exceed the level. Only an owner may decide that: "
+            "--begin-anew"
         )
         if stream is None:
-            raise OutputError(f"{what}, and releasing the same data twice spends the budgets twice: {meaning}")
+            raise OutputError(
+                f"{what} of these data, and releasing the same data twice spends the budgets twice: they would be drawn again "
+                f"with new noise, and {meaning}"
+            )
         raise LedgerError(
-            f"{what}, which the ledger {stream.ledger.place} lacks. Use the ledger that they were published from. If it is "
-            f"lost, {meaning}"
+            f"{what}, which the ledger {stream.ledger.place} lacks. Use the ledger that they were published from, or another "
+            f"output for another release. If the ledger is lost, what was spent on them is not counted, and {meaning}"
         )
 
 
-def _drawn_again(output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None) -> list[str]:
-    """The times of the data that a file of published counts contains, and that would be drawn."""
+def _lost(output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None) -> list[str]:
+    """The times of a file of published counts that a ledger lacks; without one, those that would be drawn again."""
     try:
-        known = {moment(time) for time in load_released(output).times} if output.is_file() else set()
+        known = load_released(output).times if output.is_file() else ()
     except InputError:  # another file, which `earlier_counts` refuses
         return []
     if stream is None:
-        return [time for time in data.times if moment(time) in known]
+        drawn = {moment(time) for time in data.times}
+        return [time for time in known if moment(time) in drawn]
     is_table = stream.table is not None
-    return [
-        time
-        for time in data.times
-        if moment(time) in known and (not stream.has(time) or (is_table and stream.published(time) is None))
-    ]
+    return [time for time in known if not stream.has(time) or (is_table and stream.published(time) is None)]
 
 
 def _of_ledger(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> ReleasedHistograms | None:
