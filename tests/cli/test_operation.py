@@ -266,10 +266,13 @@ main()
 
 @pytest.mark.long
 def test_output_that_cannot_be_written_reports_the_stored_steps(days):
-    command = [sys.executable, "-c", UNWRITABLE, "release", "morning.csv", *FAST, "-o", "out.csv"]
+    asked = ("release", "morning.csv", *FAST, "-o", "out.csv", "--set", "release.log=log.jsonl")
+    command = [sys.executable, "-c", UNWRITABLE, *asked]
     done = subprocess.run(command, cwd=days, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 2
     assert "4 steps drawn before are in the ledger, and the same command returns them" in words_of(done.stderr)
+    line = json.loads((days / "log.jsonl").read_text())
+    assert (line["ended"], line["new_steps"], line["ledger_steps"]) == ("OutputError", 4, 4)
     assert json.loads(run(days, "release", "morning.csv", *FAST, "-o", "out.csv", "--json").stdout)["new_steps"] == 0
 
 

@@ -90,9 +90,9 @@ def _publish(
         with working("drawing noise", stored=stream), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDiffersWarning)
             released = publish(setup, stream)
+            line |= {} if run is None else run.facts  # what is stored, also where the output cannot be written
             everything = with_earlier(released, earlier, stream)
             save_released(everything, output, **setup.settings.traces.own_names)
-            line |= {} if run is None else run.facts
             smoothing = smoothed(everything, setup, stream)
         if run is not None:
             warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
