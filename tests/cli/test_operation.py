@@ -360,7 +360,10 @@ def test_an_output_keeps_the_steps_of_its_ledger_that_a_run_has_no_data_of(days,
     first, raw = counts("out.csv"), (days / "out.csv").read_bytes()
     assert json.loads(run(days, "release", "from_two.csv", *asked, "--json").stdout)["steps"] == 2
     assert (days / "out.csv").read_bytes() == raw
+    epsilon = raw.decode().splitlines()[1].split(",")[3]
+    (days / "out.csv").write_text(raw.decode().replace(epsilon, "0.001"))  # an edited file: its budgets are the ledger's
     run(days, "release", "noon.csv", *(one for one in asked if one != "--overwrite"))
+    assert "0.001" not in (days / "out.csv").read_text() and epsilon in (days / "out.csv").read_text()
     both = counts("out.csv")
     assert {key: both[key] for key in first} == first and list(both)[: len(first)] == list(first)
     run(days, "ledger", "export", "release.db", "-o", "steps.csv")

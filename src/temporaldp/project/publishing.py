@@ -174,14 +174,16 @@ def with_earlier(
     others = [k for k, time in enumerate(earlier.times) if stream.row(time).step not in step_of]
     rows = [stream.row(earlier.times[k]) for k in others]
     as_drawn = [stream.published(row.time) for row in rows]
+    spent = np.array([row.epsilon for row in rows])
+    scales = stream.guard.drawn_scales([row.step for row in rows], spent)
     counts = [*released.counts, *(earlier.counts[others] if released.consistent else as_drawn)]
     order = np.argsort([*step_of, *(row.step for row in rows)])
     times = (*released.times, *(row.time for row in rows))
     return replace(
         released,
         counts=np.array(counts)[order],
-        epsilons=np.append(released.epsilons, earlier.epsilons[others])[order],
-        scales=np.append(released.scales, earlier.scales[others])[order],
+        epsilons=np.append(released.epsilons, spent)[order],
+        scales=np.append(released.scales, scales)[order],
         times=tuple(times[k] for k in order),
     )
 
