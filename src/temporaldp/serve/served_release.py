@@ -215,7 +215,10 @@ class ServedRelease:
             return (self._repeated(request, row.step), True) if again else (self._shown(row), False)
 
     def check(self, question: messages.Question) -> messages.Admitted:
-        """Return what the next step may spend if it is asked so; errors as for `take_step`. No step waits for the answer."""
+        """Return what the next step may spend if it is asked so; errors as for `take_step`.
+
+        Of the steps, only one with a budget above the reserve waits for the answer.
+        """
         self._steps.refresh()
         with self._guard.counting:
             self._steps.require_more()
