@@ -90,7 +90,7 @@ def test_learned_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     widths = np.subtract(matrix["upper"], matrix["lower"])
     assert about["widths"]["forward"] == pytest.approx([widths.min(), widths.max()], rel=1e-12)
     refusal = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 1, "--ledger", ledger, "-o", again)
-    assert refusal.returncode == 4
+    assert refusal.returncode == 2
     shown = temporaldp("plan", "--set", f"correlation.file={learnt}", "--alpha", 1, "--horizon", 47)
     assert "with the release, 3 nats in all" in " ".join(shown.stdout.split())
     audit = as_json("audit", "--set", f"correlation.file={learnt}", "--epsilon", 0.1, "--horizon", 47)
@@ -98,6 +98,17 @@ def test_learned_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     told = temporaldp("ledger", "verify", ledger)
     assert told.returncode == 0, told.stderr
     assert "2-differential privacy for all states of a person together" in " ".join(told.stdout.split())
+
+
+def test_a_learned_correlation_is_not_learned_again_without_its_ledger(tmp_path):
+    (tmp_path / "t.csv").write_text("user,time,state\n1,0,a\n1,1,b\n2,0,b\n2,1,a\n")
+    asked = ("learn", "t.csv", "--epsilon", 1, "-o", "c.json", "--set", "traces.states=a,b")
+    assert temporaldp(*asked, cwd=tmp_path).returncode == 0
+    learned = (tmp_path / "c.json").read_bytes()
+    for again in (asked, (*asked, "--ledger", "lost.db")):
+        assert "--begin-anew" in refused(*again, cwd=tmp_path)
+    assert (tmp_path / "c.json").read_bytes() == learned
+    assert temporaldp(*asked, "--begin-anew", cwd=tmp_path).returncode == 0
 
 
 @pytest.mark.long

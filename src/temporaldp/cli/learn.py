@@ -14,9 +14,11 @@ from temporaldp.cli.render import facts, warn, working
 from temporaldp.cli.written import answer
 from temporaldp.correlation import Origin
 from temporaldp.display import number
+from temporaldp.errors import OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import read_data
 from temporaldp.release.learning import CONTRIBUTED
+from temporaldp.release.ledger import configuration_at
 
 
 def learn(
@@ -49,6 +51,13 @@ def learn(
             "expected --epsilon E (what is spent) and --output FILE (.json, where the correlation is written)"
         )
     require_writable(asked.output, reads=(*settings.inputs, asked.ledger))
+    has_ledger = asked.ledger is not None and configuration_at(asked.ledger) is not None
+    if asked.output.exists() and not (has_ledger or begin_anew):
+        raise OutputError(
+            f"{asked.output} exists, and no ledger has it: learning again draws new noise and spends epsilon again, and both "
+            "spends add up. Use its ledger (--ledger FILE), or another output. If the correlation was learned before and the "
+            "ledger is lost, only an owner may decide that: --begin-anew"
+        )
     with working("reading traces"):
         data = read_data(settings.traces)
     with working("learning the correlation", writes=True):
