@@ -361,7 +361,7 @@ def test_an_output_keeps_the_steps_of_its_ledger_that_a_run_has_no_data_of(days,
     assert json.loads(run(days, "release", "from_two.csv", *asked, "--json").stdout)["steps"] == 2
     assert (days / "out.csv").read_bytes() == raw
     epsilon = raw.decode().splitlines()[1].split(",")[3]
-    (days / "out.csv").write_text(raw.decode().replace(epsilon, "0.001"))  # an edited file: its budgets are the ledger's
+    (days / "out.csv").write_text(raw.decode().replace(epsilon, "0.001"))  # edited: the ledger has the budgets
     run(days, "release", "noon.csv", *(one for one in asked if one != "--overwrite"))
     assert "0.001" not in (days / "out.csv").read_text() and epsilon in (days / "out.csv").read_text()
     both = counts("out.csv")
