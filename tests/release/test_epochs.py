@@ -67,8 +67,10 @@ def test_epochs_follow_the_time_zone_of_the_project(tmp_path):
         assert release.ledger.epsilons.tolist() == planned
         assert renewal.epochs_of(release.ledger.times) == [(0, 2), (2, 3)]
         assert renewed_line(renewal).startswith("daily, by the clock of Pacific/Auckland; each epoch satisfies 1-DP_T")
-    with pytest.raises(LedgerMismatchError, match="timezone"):
+    with pytest.raises(LedgerMismatchError, match=r"timezone \(traces.timezone in a project file"):
         zone(timezone="UTC")
+    with pytest.raises(LedgerMismatchError, match=r"renewal \(privacy.renew in a project file"):
+        zone(renewed="weekly")
     for terms, message in (({"timezone": "Mars"}, "name of a time zone"), ({"renewed": "steps"}, "renewal by steps")):
         with pytest.raises(InputError, match=message):
             zone(**terms)

@@ -67,8 +67,9 @@ SETTINGS = {
     "filter": "release.smoothed",
     "horizon": "privacy.horizon",
     "plan": "release.plan",
-    "renewed": "privacy.renew",
+    "renewal": "privacy.renew",
     "states": "traces.states",
+    "timezone": "traces.timezone",
 }
 """Setting of a project file that determines an entry of a configuration."""
 
@@ -538,10 +539,7 @@ class LedgerWriter:
         return self._add(row, self.rows, self.end.n_steps + 1, self.end.n_events)
 
     def note(self, kind: str, *, by: str | None = None, details: dict[str, Any]) -> LedgerEvent:
-        """Add an event after the last step and return it; by default by the user of this process.
-
-        `StateError` for a name with control characters.
-        """
+        """Add an event after the last step and return it, by default by this process's user. `StateError` for a bad name."""
         n_steps, n_events, _ = self.end
         at = datetime.now(UTC).isoformat(timespec="seconds")
         event = LedgerEvent(
