@@ -23,6 +23,7 @@ from temporaldp import (
     InputError,
     TemporalAccountant,
     TransitionMatrix,
+    load_released,
 )
 from temporaldp.cli.operation import logged, nearly_used
 
@@ -375,6 +376,15 @@ def test_an_output_keeps_the_steps_of_its_ledger_that_a_run_has_no_data_of(days,
     (days / "out.csv").write_text("a file of something else\n")
     said = refused("release", "noon.csv", *(one for one in asked if one != "--overwrite"), cwd=days)
     assert "not all of it is released again" in words_of(said)
+
+
+def test_an_output_is_consistent_only_if_all_of_its_steps_are(days):
+    def consistent(table, output, setting="true"):
+        run(days, "release", f"{table}.csv", *FAST, "-o", output, "--set", f"release.consistent={setting}")
+        return load_released(days / output).consistent
+
+    assert not consistent("morning", "out.parquet", "false") and not consistent("night", "out.parquet")
+    assert consistent("morning", "other.parquet") and consistent("night", "other.parquet")
 
 
 def test_folders_of_traces_are_private_and_not_links(days):

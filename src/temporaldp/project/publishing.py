@@ -185,6 +185,7 @@ def with_earlier(
         epsilons=np.append(released.epsilons, spent)[order],
         scales=np.append(released.scales, scales)[order],
         times=tuple(times[k] for k in order),
+        consistent=released.consistent and (earlier.consistent or not others),
     )
 
 
