@@ -64,7 +64,7 @@ def test_invalid_names_are_refused(names, message):
 )
 def test_names_that_look_alike_are_refused_wherever_they_come_from(one, other):
     for names in ([one, "work", other], [other, one]):
-        with pytest.raises(StateError, match="differ only in what is not seen") as refusal:
+        with pytest.raises(StateError, match="look the same, and differ only in blanks") as refusal:
             state_names(names)
         assert str(refusal.value).isascii()  # which shows the difference
     frame = pd.DataFrame({"user": [1, 1, 1, 1], "time": [0, 1, 2, 3], "state": [one, "work", other, one]})
@@ -72,7 +72,7 @@ def test_names_that_look_alike_are_refused_wherever_they_come_from(one, other):
         assert read_traces(frame).n_states == 2
         return
     for states in (None, [one, "work"]):
-        with pytest.raises(StateError, match="differ only in what is not seen"):
+        with pytest.raises(StateError, match="look the same, and differ only in blanks"):
             read_traces(frame, states=states)
 
 

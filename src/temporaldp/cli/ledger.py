@@ -277,7 +277,7 @@ def _decided(ledger: Ledger) -> list[tuple[str, str]]:
     for event in ledger.events:
         after = f"after {steps(event.step)}, by {event.by}, {event.at}"
         if event.kind == SIGN:
-            found.append(("signed", f"{after}: whatever is before this is authentic by that person's word"))
+            found.append(("signed", f"{after}: this person vouches for the entries before"))
         elif event.kind == BEGIN:
             lost = event.details["steps"]
             which = "steps of an output" if lost is None else f"{steps(lost)} of a ledger or of later days"

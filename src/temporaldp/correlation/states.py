@@ -104,8 +104,8 @@ def require_unlike(name: str, shown: Mapping[str, str]) -> None:
     other = shown.get(appearance(name), name)
     if other != name:
         raise StateError(
-            f"state names {other!a} and {name!a} differ only in what is not seen: blanks, characters of no width, or "
-            "composed and decomposed letters; write them alike"
+            f"state names {other!a} and {name!a} look the same, and differ only in blanks, characters of no width, or "
+            "composed and decomposed letters; write them in one way"
         )
 
 

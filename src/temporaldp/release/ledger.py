@@ -440,7 +440,7 @@ class Ledger(Closing):
     def sign(self, *, by: str | None = None) -> LedgerEvent | None:
         """Authenticate the chain with the key of this machine, after `verify`; None if it is authentic already.
 
-        An event records who did this and the head, so that the entries before it are authentic by that person's word.
+        An event records who authenticated the entries before it, and their head.
 
         Raises
         ------
