@@ -156,7 +156,7 @@ def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: 
     assert history.path is not None
     past = read(history, states)
     data = _optional(traces, past.states)
-    protected = read(traces.with_data()) if data is None and traces.protected is not None else data
+    protected = _optional(traces.with_data(), past.states) if data is None else data
     shared = None if protected is None else shared_people(past, protected)
     if data is not None and None not in (past.step, data.step) and past.step != data.step:
         raise InputError(
