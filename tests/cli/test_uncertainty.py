@@ -86,14 +86,14 @@ def test_learned_correlation_is_drawn_once_and_its_cost_is_added(tmp_path):
     about = as_json("learn", SAMPLE, *STATES, "--epsilon", 2, "--ledger", ledger, "-o", again)
     assert (about["correlation"], about["epsilon"]) == (str(again), 2.0)
     with learnt.open() as file:
-        matrix = json.load(file)["forward"]
+        matrix = json.load(file)["backward"]
     widths = np.subtract(matrix["upper"], matrix["lower"])
-    assert about["widths"]["forward"] == pytest.approx([widths.min(), widths.max()], rel=1e-12)
+    assert about["widths"]["backward"] == pytest.approx([widths.min(), widths.max()], rel=1e-12)
     refusal = temporaldp("learn", SAMPLE, *STATES, "--epsilon", 1, "--ledger", ledger, "-o", again)
     assert refusal.returncode == 2
     shown = temporaldp("plan", "--set", f"correlation.file={learnt}", "--alpha", 1, "--horizon", 47)
     assert "with the release, 3 nats in all" in " ".join(shown.stdout.split())
-    audit = as_json("audit", "--set", f"correlation.file={learnt}", "--epsilon", 0.1, "--horizon", 47)
+    audit = as_json("audit", "--set", f"correlation.file={learnt}", "--epsilon", 0.1, "--horizon", 3)
     assert audit["learning_epsilon"] == 2.0
     told = temporaldp("ledger", "verify", ledger)
     assert told.returncode == 0, told.stderr
@@ -109,6 +109,35 @@ def test_a_learned_correlation_is_not_learned_again_without_its_ledger(tmp_path)
         assert "--begin-anew" in refused(*again, cwd=tmp_path)
     assert (tmp_path / "c.json").read_bytes() == learned
     assert temporaldp(*asked, "--begin-anew", cwd=tmp_path).returncode == 0
+
+
+@pytest.mark.long
+def test_learned_correlation_that_contradicts_stationarity_is_warned_about(tmp_path):
+    """Everybody begins in a and stays in b once there; the counts are smoothed by it all the same."""
+    rng = np.random.default_rng(0)
+    places = (rng.random((2000, 4)) < 0.5).cumsum(axis=1) > 0
+    lines = [
+        "user,t0,t1,t2,t3,t4",
+        *(f"p{k},a," + ",".join("ab"[int(one)] for one in row) for k, row in enumerate(places)),
+    ]
+    (tmp_path / "moving.csv").write_text("\n".join(lines) + "\n")
+    learnt, states = tmp_path / "learnt.json", ("--set", "traces.states=a,b")
+    said = temporaldp("learn", tmp_path / "moving.csv", *states, "--epsilon", 2, "-o", learnt, "--json")
+    assert said.returncode == 0, said.stderr
+    assert "for a stationary Markov chain" in json.loads(said.stdout)["how"]
+    known = ("--set", f"correlation.file={learnt}")
+    audit = temporaldp("audit", *known, "--epsilon", 0.1, "--horizon", 20, "--json")
+    for told, warning in ((said, json.loads(said.stdout)["warning"]), (audit, json.loads(audit.stdout)["warning"])):
+        assert "he traces contradict stationarity" in warning
+        assert "warning: " in told.stderr
+        assert "plan with a smaller alpha" in " ".join(told.stderr.split())
+    plan = ("plan", *known, "--alpha", 1, "--horizon", 5, "-o", tmp_path / "plan.json")
+    released = ("release", tmp_path / "moving.csv", *states, "--plan", tmp_path / "plan.json", "-o", tmp_path / "r.csv")
+    smoothed = (*known, "--set", f"release.smoothed={tmp_path / 's.csv'}")
+    for command in (plan, (*released, *smoothed)):
+        result = temporaldp(*command)
+        assert result.returncode == 0, result.stderr
+        assert "contradict stationarity" in " ".join(result.stderr.split())
 
 
 @pytest.mark.long

@@ -77,13 +77,13 @@ PEOPLE = [np.repeat([0, 1], pair) for pair in ((6, 4), (5, 5))]
 COUNTS = [np.bincount(codes, minlength=2) for codes in PEOPLE]
 HOURS = [[3.0, 9.5, 0.0], [3.0, 9.5, 30.0]]
 GROUPS = [[[3, 0], [1, 1]], [[2, 0], [1, 2]]]
-TRACES = [Trajectories(np.repeat([[0], [1], [k]], 9, axis=1), states=range(2)) for k in (0, 1)]
+TRACES = [Trajectories(np.array([[0, 0, 1], [1, 1, 0], [k, k, k]]), states=range(2)) for k in (0, 1)]
 MECHANISMS = {
     "histogram": (DiscreteLaplaceHistogram(2), COUNTS),
     "by group": (DiscreteLaplaceHistogram(2, 2), GROUPS),
     "sum": (ClampedSum(0.0, 24.0, 3), HOURS),
     "mean": (ClampedMean(0.0, 24.0, 3), HOURS),
-    "learnt": (TransitionHistogram(2, contributed=8, rng=0), TRACES),
+    "learnt": (TransitionHistogram(2, contributed=2, rng=0), TRACES),
 }
 
 

@@ -39,7 +39,7 @@ def learn(
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
 ) -> None:
-    """Estimate a correlation from protected traces with differential privacy, as intervals.
+    """Estimate a correlation from protected traces with differential privacy, as intervals for a stationary Markov chain.
 
     Plans made with it (--set correlation.file=FILE) may be published. The leakage of the release and the
     epsilon of learning add up: a release with level alpha leaks at most alpha + epsilon about any step.
@@ -75,12 +75,14 @@ def learn(
             "the list of states was taken from the traces, outside of the guarantee: give the public list "
             "(--set traces.states=A,B,C)"
         )
-    forward = adversary.forward
+    backward, forward = adversary.backward, adversary.forward
+    assert isinstance(backward, IntervalMatrix)
     assert isinstance(forward, IntervalMatrix)
-    widths = {}
-    for side, known in zip(("backward", "forward"), adversary.directions, strict=True):
-        each = [matrix.upper - matrix.lower for matrix in known.matrices if isinstance(matrix, IntervalMatrix)]
-        widths[side] = [min(float(one.min()) for one in each), max(float(one.max()) for one in each)]
+    widths = {
+        side: [float((matrix.upper - matrix.lower).min()), float((matrix.upper - matrix.lower).max())]
+        for side, matrix in (("backward", backward), ("forward", forward))
+    }
+    warn(adversary.contradiction)
     if min(narrowest for narrowest, _ in widths.values()) > 0.5:
         warn(
             "no interval is narrower than 1/2: plans will spend little more than alpha / T per step. More people, a larger "
@@ -89,14 +91,20 @@ def learn(
         )
     answer(
         as_json,
-        document=partial(_document, forward.origin, widths, asked.output),
-        show=partial(_show, forward.origin, widths),
+        document=partial(_document, backward.origin, widths, asked.output),
+        show=partial(_show, backward.origin, widths),
         correlation=asked.output,
     )
 
 
 def _document(origin: Origin, widths: dict[str, list[float]], output: Path) -> dict[str, Any]:
-    return {"correlation": output, "epsilon": origin.epsilon, "widths": widths, "how": origin.sentence}
+    return {
+        "correlation": output,
+        "epsilon": origin.epsilon,
+        "widths": widths,
+        "how": origin.sentence,
+        "warning": origin.warning,
+    }
 
 
 def _show(origin: Origin, widths: dict[str, list[float]]) -> None:

@@ -91,24 +91,3 @@ def backward_intervals(
         high[(many == 0.0) & (few_others > 0.0)] = 0.0
         found.append((low * (1.0 - rounding), np.minimum(high * (1.0 + rounding), 1.0)))
     return found
-
-
-def carried_shares(
-    first: tuple[FloatArray, FloatArray], forward: tuple[FloatArray, FloatArray], n_times: int
-) -> tuple[FloatArray, FloatArray]:
-    """Bounds of the shares of states at every time from those at the first one, shape (n_times, n) each."""
-    low, high = forward
-    rounding = 8 * len(low) * np.finfo(np.float64).eps
-    each = [first]
-    for _ in range(n_times - 1):
-        least, most = -_largest_mean(-low, *each[-1]), _largest_mean(high, *each[-1])
-        each.append((np.maximum(least * (1.0 - rounding), 0.0), np.minimum(most * (1.0 + rounding), 1.0)))
-    return np.stack([one for one, _ in each]), np.stack([other for _, other in each])
-
-
-def _largest_mean(values: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """Largest mean of each column of `values` over the distributions of rows between bounds: the best rows first."""
-    order = np.argsort(-values, axis=0, kind="stable")
-    reach = (high - low)[order]
-    taken = np.clip(1.0 - low.sum() - (np.cumsum(reach, axis=0) - reach), 0.0, reach)
-    return np.asarray(((low[order] + taken) * np.take_along_axis(values, order, axis=0)).sum(axis=0))

@@ -71,6 +71,6 @@ def together(origins: Iterable[Origin]) -> Origin | None:
     if not learnt:
         return each[0] if each else None
     sentence = " ".join(dict.fromkeys(one.sentence for one in learnt.values()))
-    return Origin(
-        "learnt", sentence, math.fsum(epsilon for _, epsilon in learnt), "+".join(spend for spend, _ in learnt)
-    )
+    warning = " ".join(dict.fromkeys(one.warning for one in each if one.warning)) or None
+    spent, spend = math.fsum(epsilon for _, epsilon in learnt), "+".join(spend for spend, _ in learnt)
+    return Origin("learnt", sentence, spent, spend, warning)

@@ -1,11 +1,11 @@
-"""Noisy counts of transitions and first states, of which each person contributes a few, and intervals from them alone.
+"""Noisy counts of transitions, to which each person contributes a few, and intervals of the correlation from them alone.
 
 Notation
 --------
 l        transitions that each person contributes at most, drawn at random
-n        number of states; N the table of those transitions, and below them the first states, shape (n + 1, n)
-E        epsilon, for all states of a person together; scale 2 (l + 1) / E: a person who is replaced takes away up to l
-         transitions and a first state, and adds as much, an L1 distance of 2 (l + 1)
+n        number of states; N the table of those transitions, shape (n, n)
+E        epsilon, for all states of a person together; scale 2 l / E: a person who is replaced takes away up to l
+         transitions and adds up to l, an L1 distance of 2 l
 Z        discrete Laplace noise on every cell of N
 """
 
@@ -14,23 +14,17 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.correlation import Adversary, IntervalMatrix, Origin
-from temporaldp.correlation.confidence import (
-    backward_intervals,
-    carried_shares,
-    clopper_pearson,
-    contradicted,
-    require_few_entries,
-)
-from temporaldp.correlation.estimation import ONE_MATRIX
-from temporaldp.correlation.traces import Traces, codes_of, transitions_of
+from temporaldp.correlation.confidence import clopper_pearson
+from temporaldp.correlation.traces import Traces, transitions_of
 from temporaldp.counts.histogram import granted_scale, with_noise
+from temporaldp.display import number
 from temporaldp.values import REPLACE_PERSON, FloatArray, IntArray, positive
 
 SHARES_OF_NOISE = 0.5
@@ -39,10 +33,9 @@ SHARES_OF_NOISE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class TransitionHistogram:
-    """Mechanism: exact discrete Laplace noise on a table of transitions, at most l of each person, and of first states.
+    """Mechanism: exact discrete Laplace noise on a table of transitions, to which each person contributes at most l.
 
-    epsilon-DP for all states of a person together (user level), under replacement of the person. The first states determine
-    whether the chain is stationary, and the shares of states at every step if it is not.
+    epsilon-DP for all states of a person together (user level), under replacement of the person.
 
     Parameters
     ----------
@@ -59,14 +52,12 @@ class TransitionHistogram:
     ledger_terms: ClassVar[dict[str, str]] = {"neighboring_relation": REPLACE_PERSON}
 
     def scale(self, epsilon: float) -> float:
-        """Scale of the noise: 2 (l + 1) / epsilon, raised by ulps until OpenDP's own map grants at most epsilon."""
-        return granted_scale(2 * (self.contributed + 1), positive(epsilon, "epsilon"))
+        """Scale of the noise: 2 l / epsilon, raised by ulps until OpenDP's own map grants at most epsilon."""
+        return granted_scale(2 * self.contributed, positive(epsilon, "epsilon"))
 
     def __call__(self, trajectories: Traces, epsilon: float) -> IntArray:
-        """Noisy counts, shape (n + 1, n), integers that may be negative; OpenDP draws the noise."""
-        require_few_entries(trajectories.n_times, self.n_states)  # before anything is spent
-        counts = limited_transitions(trajectories, self.contributed, self.rng)
-        return with_noise(np.vstack([counts, first_states(trajectories)]), self.scale(epsilon))
+        """Noisy counts, shape (n, n), integers that may be negative; OpenDP draws the noise."""
+        return with_noise(limited_transitions(trajectories, self.contributed, self.rng), self.scale(epsilon))
 
 
 def limited_transitions(
@@ -86,13 +77,6 @@ def limited_transitions(
     kept = order[np.arange(len(ranked)) - first < contributed]
     n = trajectories.n_states
     return np.bincount(before[kept] * n + after[kept], minlength=n * n).reshape(n, n)
-
-
-def first_states(trajectories: Traces) -> IntArray:
-    """Number of people by the first state in which they are observed, shape (n,). Private."""
-    codes = codes_of(trajectories)
-    first = np.take_along_axis(codes, (codes >= 0).argmax(axis=1)[:, None], axis=1)[:, 0]
-    return np.bincount(first[first >= 0], minlength=trajectories.n_states)
 
 
 def _hashed(names: Sequence[str], key: bytes) -> NDArray[np.uint64]:
@@ -116,24 +100,15 @@ def adversary_of(
     confidence: float,
 ) -> Adversary:
     """Intervals from a noisy table: post-processing, at no further cost."""
-    scale, n_times, states = mechanism.scale(epsilon), trajectories.n_times, trajectories.states
-    risk = (1.0 - confidence) / 3.0  # for each of the two directions, and the first states
-    table, first = np.split(noisy, [-1])
+    scale, states = mechanism.scale(epsilon), trajectories.states
+    risk = (1.0 - confidence) / 2.0  # for each of the two directions
     most = mechanism.contributed * trajectories.n_users
-    backward, forward = (noisy_intervals(counts, scale, most, risk) for counts in (table.T, table))
-    start = noisy_intervals(first, scale, trajectories.n_users, risk)
-    bounds, assumed = [backward], "a stationary Markov chain"
-    changes = n_times > 1 and contradicted(start, table.sum(axis=1))
-    if changes:
-        bounds = backward_intervals(forward, carried_shares((start[0][0], start[1][0]), forward, n_times))
-        assumed = (
-            f"{ONE_MATRIX}; backward intervals of each step, because first states have other shares than later ones"
-        )
+    backward, forward = (noisy_intervals(table, scale, most, risk) for table in (noisy.T, noisy))
     unsure = [states[k] for low, high in (backward, forward) for k in np.flatnonzero((high - low).min(axis=1) > 0.5)]
     sentence = (
         f"Learned from the protected traces with {epsilon:g}-differential privacy for all states of a person together "
-        f"({mechanism.contributed} transitions each, and the first state; discrete Laplace noise of scale {scale:.4g}), "
-        f"all entries at {confidence:.4g} confidence for {assumed}."
+        f"({mechanism.contributed} transitions each, discrete Laplace noise of scale {scale:.4g}), "
+        f"all entries at {confidence:.4g} confidence for a stationary Markov chain."
     )
     note = (
         ""
@@ -142,11 +117,37 @@ def adversary_of(
     )
     spend = hashlib.sha256(noisy.tobytes()).hexdigest()[:16]
     origin = Origin("learnt", f"{sentence}{note} Spend {spend}.", epsilon, spend)  # the sentence is all a plan stores
-    sets = [IntervalMatrix(low, high, states, origin=origin) for low, high in bounds]
-    return Adversary(sets if changes else sets[0], IntervalMatrix(*forward, states, origin=origin))
+    warned = replace(origin, warning=contradiction_of(noisy, scale, most, risk, states))
+    return Adversary(IntervalMatrix(*backward, states, origin=warned), IntervalMatrix(*forward, states, origin=origin))
 
 
-def noisy_intervals(noisy: IntArray, scale: float, most: int, risk: float) -> tuple[FloatArray, FloatArray]:
+def contradiction_of(noisy: IntArray, scale: float, most: int, risk: float, states: tuple[str, ...]) -> str | None:
+    """The warning where the states before and after transitions have different shares, as in no stationary chain.
+
+    Bounds of each of the two distributions fail with a probability of at most `risk`.
+    """
+    n = len(noisy)
+    before, after = (
+        np.concatenate(noisy_intervals(sums[None], scale, most, risk, n)) for sums in (noisy.sum(1), noisy.sum(0))
+    )
+    gaps = np.maximum(before[0] - after[1], after[0] - before[1])
+    state = int(gaps.argmax())
+    if gaps[state] <= 0.0:
+        return None
+    shares = [
+        f"{number(low, down=True)} to {number(high, up=True)}" for low, high in (before[:, state], after[:, state])
+    ]
+    return (
+        f"the traces contradict stationarity, which the backward intervals assume: state {states[state]!r} has a share of "
+        f"{shares[0]} before a transition and of {shares[1]} after it. The backward intervals may not contain the truth. "
+        "Estimate the correlation from public or historical data with correlation.confidence, which has backward intervals of "
+        "each step, or leave room: plan with a smaller alpha"
+    )
+
+
+def noisy_intervals(
+    noisy: IntArray, scale: float, most: int, risk: float, summed: int = 1
+) -> tuple[FloatArray, FloatArray]:
     """Joint bounds of the distribution of each row from noisy counts; any fails with a probability of at most `risk`.
 
     Half of the risk is that some noise is larger than allowed for: two-sided bounds of each cell's noise, and of the sum of the
@@ -158,12 +159,14 @@ def noisy_intervals(noisy: IntArray, scale: float, most: int, risk: float) -> tu
     noisy : array, shape (m, n)
     scale : float
     most : int
-        Largest possible number of transitions, or of people.
+        Largest possible number of transitions.
     risk : float
+    summed : int
+        Cells of the noisy table in each count, each with its own noise.
     """
     n = noisy.shape[1]
     each = SHARES_OF_NOISE * risk / (2 * noisy.size)
-    own, others = sum_of_noise(scale, 1, each), sum_of_noise(scale, n - 1, each)
+    own, others = sum_of_noise(scale, summed, each), sum_of_noise(scale, summed * (n - 1), each)
     rest = noisy.sum(axis=1, keepdims=True) - noisy
     hits = np.clip(noisy - own, 0.0, most), np.clip(noisy + own, 0.0, most)
     misses = np.clip(rest - others, 0.0, most), np.clip(rest + others, 0.0, most)

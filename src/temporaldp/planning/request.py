@@ -96,7 +96,12 @@ class Request:
         origin = together(m.origin for user in self.users for m in user.matrices if isinstance(m, IntervalMatrix))
         if origin is None:
             return Source(self.population.states, has_phases=not self.population.is_constant)
-        return Source(self.population.states, provenance=origin.sentence, learning_epsilon=origin.epsilon)
+        return Source(
+            self.population.states,
+            provenance=origin.sentence,
+            warning=origin.warning,
+            learning_epsilon=origin.epsilon,
+        )
 
     def by(self, accounting: Accounting[Any, Any]) -> Self:
         """Return the request with another accounting method."""

@@ -261,7 +261,8 @@ def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | Non
         names = states
         loaded = Adversary(*(one.mapped(lambda matrix: matrix.reordered(names)) for one in loaded.directions))
     origin = together(matrix.origin for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
-    return Inputs((loaded,), origin or _checked(given_matrices(path.name), loaded), _optional(traces, loaded.states))
+    origin = _checked(origin or given_matrices(path.name), loaded)
+    return Inputs((loaded,), origin, _optional(traces, loaded.states))
 
 
 def given_matrices(name: str) -> Origin:
@@ -270,7 +271,7 @@ def given_matrices(name: str) -> Origin:
 
 
 def _checked(origin: Origin, adversary: Adversary) -> Origin:
-    """The origin of given matrices, with a warning if they cannot be the two directions of one stationary chain."""
+    """The origin of given matrices or sets, with the warning of an adversary whose directions contradict a stationary chain."""
     why = adversary.contradiction
     return replace(origin, warning=f"{why[:1].upper()}{why[1:]}.") if why else origin
 

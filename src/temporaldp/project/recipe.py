@@ -55,7 +55,7 @@ def recipe_of(
 def _origin_of(source: Source) -> Origin:
     """The origin of a plan's correlation."""
     text, epsilon = source.provenance or "Given as transition matrices (of the plan).", source.learning_epsilon
-    return Origin("learnt", text, epsilon, "of the plan") if epsilon else Origin("matrices", text)
+    return Origin("learnt", text, epsilon, "of the plan", source.warning) if epsilon else Origin("matrices", text)
 
 
 def note_recipe(ledger: Ledger, recipe: Recipe) -> None:

@@ -316,8 +316,7 @@ class LearningSettings(Section):
     )
     contributed: Count | None = Field(None, description="Largest number of transitions of each user, drawn at random.")
     confidence: Share = Field(
-        0.95,
-        description="Probability that all entries lie within their intervals (as correlation.confidence).",
+        0.95, description="Probability that all entries lie within their intervals, if the Markov chain is stationary."
     )
 
 

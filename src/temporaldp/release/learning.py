@@ -34,11 +34,10 @@ def learn_correlation(
 ) -> Adversary:
     """Learn a correlation from protected traces with differential privacy, as intervals for sampling error and noise.
 
-    At most `contributed` transitions of each person, drawn at random, are counted, and the person's first state, and exact
-    discrete Laplace noise of scale ``2 (contributed + 1) / epsilon`` (OpenDP) is added to every count: epsilon-DP for all
-    states of a person together, under replacement of the person. So for every correlation that the adversary knows, a release
-    that is alpha-DP_T is (alpha + epsilon)-DP_T together with everything that is published about the correlation (Theory,
-    section 12).
+    At most `contributed` transitions of each person, drawn at random, are counted, and exact discrete Laplace noise of scale
+    ``2 contributed / epsilon`` (OpenDP) is added to every cell of the table: epsilon-DP for all states of a person together,
+    under replacement of the person. So for every correlation that the adversary knows, a release that is alpha-DP_T is
+    (alpha + epsilon)-DP_T together with everything that is published about the correlation (Theory, section 12).
 
     Parameters
     ----------
@@ -50,8 +49,8 @@ def learn_correlation(
         l. The noise is proportional to it; the usual number of transitions per person is a good choice.
     confidence : float
         Probability (0 to 1) that all entries of both matrices are in their intervals, if the states form a stationary Markov
-        chain. Where the first states contradict that, each transition between the times of the traces has backward intervals
-        of its own, which hold for a Markov chain with one forward matrix, if people are observed from the first time on.
+        chain. In such a chain the states before and after a transition have the same distribution: where the noisy counts
+        contradict that, `Adversary.contradiction` is a warning that the backward intervals may not contain the truth.
     ledger : path or str, optional
         A separate ledger for this spend (an SQLite file, made if there is none, or a PostgreSQL URL). A stored result is
         returned and never drawn again.
@@ -64,7 +63,7 @@ def learn_correlation(
     Returns
     -------
     Adversary
-        With a forward `IntervalMatrix`, and a backward one or one for each transition, whose origin records the epsilon spent.
+        With a backward and a forward `IntervalMatrix`, whose origin records the epsilon spent.
 
     Raises
     ------
@@ -73,7 +72,7 @@ def learn_correlation(
     BudgetError
         epsilon is not positive, or so small that noise would not fit.
     InputError, EstimationError
-        contributed or confidence are out of range; more than 2,000 states, or too many of them for the number of times.
+        contributed or confidence are out of range; more than 2,000 states.
 
     Examples
     --------

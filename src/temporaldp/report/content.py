@@ -208,13 +208,11 @@ class Evidence:
     @property
     def warnings(self) -> list[str]:
         """Warnings to read before anything that the report is about is published."""
-        if self.plan is None:
-            return [self.provenance.warning] if self.provenance.warning else []
-        if self.plan.source.warning:
+        if self.plan is not None and self.plan.source.warning:
             return [f"The plan: {self.plan.source.warning}"]
-        if self.provenance.source == "protected":
+        if self.plan is not None and self.provenance.source == "protected":
             return ["The adversary of this report, but not the plan, was estimated from the protected traces."]
-        return []
+        return [self.provenance.warning] if self.provenance.warning else []
 
     @property
     def learning_epsilon(self) -> float:

@@ -43,7 +43,7 @@ class PublicCorrelation:
         then estimated from it too. Default: unknown.
     source : str or Source
         Description of the source. A `Source` with a warning, such as that of a plan made from the protected traces, is
-        refused.
+        refused, unless it was learned with differential privacy.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def _public(source: str | Source, states: tuple[str, ...]) -> Source:
     found = Source(states, None, source) if isinstance(source, str) else source
     if not isinstance(found, Source):
         raise InputError(f"expected a source in words, or a Source, got {type(source).__name__}")
-    if found.warning:
+    if found.warning and not found.learning_epsilon:
         raise InputError(
             "expected a correlation that is public or learned with differential privacy, got one that was learned from the "
             "protected traces: counts "
