@@ -267,6 +267,14 @@ UNCLEAR = [
     "Adjacent datasets are obtained by replacing one user's data with an empty record.",
     "Neighbours: a user's value is replaced by another one, or by nothing.",
     "An irreplaceable record, in neighbouring data sets.",
+    "Replacing one user's data with a special symbol \u22a5",
+    "Neighbouring data sets differ by replacing one user's data with a fixed value.",
+    "Neighbours: replace one user by a ghost",
+    "Modifying one user's data to a constant record",
+    "Data sets are adjacent if one is obtained by replacing a user's records with missing values.",
+    "Replacing one user costs 2 epsilon.",
+    "To convert to replace-one neighbours, multiply the parameters by two.",
+    "Double epsilon for replacement adjacency.",
 ]
 
 
@@ -331,6 +339,7 @@ FREQUENCIES = {
         "more often than daily", "half-hourly", "every few hours", "sub-daily", "twice, weekly", "multiple times daily",
         "never published daily", "90 days", "the last 48 hours", "fortnightly", "two-weekly", "semi-weekly",
         "thrice, daily", "6-hourly", "in 12 monthly parts",
+        "each quarter of an hour", "every quarter hour", "daily, am and pm", "every day and every night", "monthly x2",
         "2x daily", "daily; two releases a day", "2 releases daily", "a pair of daily releases", "multiple daily releases",
         "daily releases, two each", "morning and evening, daily", "daily at 6:00 and 18:00", "12 months",
         "several weekly tables",

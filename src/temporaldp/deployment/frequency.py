@@ -17,6 +17,7 @@ RATE = re.compile(
     rf"""
     \b(?P<times>once|twice|thrice|\w+\ times)\ (?:in\ )?(?:an?|one|per|every|each)\ (?P<within>{UNIT})\b
     | \b(?:every|each)\ (?:(?P<span>\d+|one|two|three|four|six|seven|twelve|other|second|third|few)\ )?(?P<unit>{UNIT})s?\b
+      (?!\ (?:of\ an\ )?hour)
     | \b(?:(?P<count>once|twice|thrice|semi|half|\w+\ times)\ )?
       (?P<adverb>{"|".join(SPELLINGS)})\b
     """,
@@ -45,7 +46,7 @@ RATES: dict[tuple[int, int, str], Period] = {
 
 DOUBT = re.compile(
     r"\b(?:twice|thrice|times|two|three|four|five|six|seven|eight|nine|ten|twelve|pair|both|several|multiple|few|morning"
-    r"|\d{1,3}(?!\d)\w*)\b"
+    r"|am|pm|noon|evening|night|spring|autumn|x?\d{1,3}(?!\d)\w*)\b"
     r"|\b(?:not|no|never|nor|non|longer|than|bi|tri|sub|multi|inter|intra|quarter|alternate|formerly|previously|until)\b"
     r"(?: \w+){0,2} \|"
 )

@@ -16,11 +16,18 @@ ADDING = re.compile(
         | leav(?:e|es|ing) | opts?\ (?:in|out) | symmetric\ (?:distance|difference)
         | (?:one|an)\ (?:more|less|fewer|extra|additional)
         | empty | null | nothing | zero(?:s|ed|ing)? | dummy | default | blank | eras(?:e|es|ed|ing)
+        | constant | neutral | placeholder | sentinel | ghost
     )\b
     """,
     re.VERBOSE,
 )
 """Also replacing by nothing, which is removing."""
+
+BY_SOMETHING = re.compile(
+    r"\b(?:replac|modif|substitut|swap)[^.!?;]*?\b(?:by|with|into)"
+    r" (?!(?:(?:an?|the|any|some) )?(?:other|another|different|arbitrary|new|any)\b|(?:that|those) of\b)"
+)
+"""Replacing by something else than other data: a fixed value, a symbol, a ghost. That is removing in other words."""
 
 REPLACING = re.compile(
     r"""
@@ -47,7 +54,9 @@ NEIGHBOURING = re.compile(r"neighbo|adjacen|differ|distance|relation|data ?set|d
 DENIED = re.compile(
     r"\b(?:not|no|nor|neither|never|none|non|un|cannot|(?<!or )(?<!and )without|except|unlike)\b|n't\b"
     r"|\b(?:rather than|instead of|opposed to|in place of|in contrast)\b"
+    r"|\b(?:costs?|convert(?:s|ed|ing)?|multipl(?:y|ies|ied|ying)|doubl(?:e|es|ed|ing)|twice|half)\b|\b2 ?(?:x|eps)"
 )
+"""Also of a relation for which the parameters are not stated, but are to be converted."""
 
 
 def stated_neighbours(text: str) -> Neighbours | None:
@@ -56,7 +65,7 @@ def stated_neighbours(text: str) -> Neighbours | None:
     sentences = re.split(r"(?<=[.!?;]) ", lowered)
     about = [one for one in sentences if NEIGHBOURING.search(one)] if len(sentences) > 1 else sentences
     replaces = any(REPLACING.search(one) for one in about)
-    if DENIED.search(lowered):
+    if DENIED.search(lowered) or any(BY_SOMETHING.search(f"{one} ") for one in about):
         return None
     if ADDING.search(lowered):
         return None if replaces or REPLACING_MENTIONED.search(lowered) else "adding or removing"
