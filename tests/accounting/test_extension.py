@@ -126,6 +126,23 @@ def test_a_pure_epsilon_that_contradicts_the_profile_is_refused(count):
         count(Described(laplace, pure_epsilon=0.01))
 
 
+@pytest.mark.parametrize("pure", [0.01, 1.0, math.inf])
+def test_a_profile_that_is_cut_off_is_refused(pure):
+    """Another profile than that of any mechanism: it would be taken for the truth, 0.034 nats where 3.31 are right."""
+    with pytest.raises(InputError, match="delta of Described that is convex in e"):
+        told(Described(lambda losses: np.where(losses >= min(0.01, pure), 0.0, laplace(losses)), pure))
+
+
+def test_an_upper_bound_that_contradicts_the_pure_epsilon_is_refused_with_any_lower_one():
+    class Upper(Described):
+        def bounds(self, losses):
+            return np.zeros(len(losses)), laplace(losses)
+
+    with pytest.raises(InputError, match=r"pure_epsilon of Upper, 0\.01, .* at most 0\.39"):
+        told(Upper(laplace, pure_epsilon=0.01))
+    assert told(Upper(laplace, pure_epsilon=1.0)).worst == pytest.approx(told(Described(laplace, 1.0)).worst)
+
+
 def test_a_sound_profile_gives_what_the_same_noise_of_the_package_does():
     mine = told(Described(laplace, pure_epsilon=1.0))
     assert mine.temporal == pytest.approx(told(LaplaceNoise(1.0, sensitivity=1.0)).temporal, rel=1e-6)

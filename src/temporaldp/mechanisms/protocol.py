@@ -23,6 +23,9 @@ ROUNDED = 16.0 * ULP
 INACCURACY = 1e-11
 """By how much a profile of another program may rise, and its lower bound at the pure epsilon exceed 0: rounding of its sums."""
 
+LOOSE = 1e-6
+"""Largest upper bound of delta at the pure epsilon, where delta is 0."""
+
 LARGEST_EXPONENT = 700.0
 """In nats: e^epsilon is a double."""
 
@@ -149,10 +152,22 @@ def _check(mechanism: Mechanism) -> None:
                 f"expected a delta of {name} that falls as epsilon grows, but bounds returns a larger one at epsilon = {at:g} "
                 "than before it"
             )
-    if pure <= reach and low[-1] > INACCURACY:
+    if pure <= reach and (low[-1] > INACCURACY or high[-1] > LOOSE):
         raise InputError(
-            f"expected a delta of 0 at the pure_epsilon of {name}, {pure:g}, but bounds returns at least {low[-1]:g} there: a "
-            "pure_epsilon that is too small would report too little leakage. Correct it; inf claims nothing"
+            f"expected a delta of 0 at the pure_epsilon of {name}, {pure:g}, but bounds returns at least {low[-1]:g}, and at "
+            f"most {high[-1]:g}, there: a pure_epsilon that is too small would report too little leakage. Correct it; inf "
+            "claims nothing"
+        )
+    # A profile is convex in e^epsilon; a share of the chord between the neighbours of each epsilon
+    share = (
+        np.exp(losses[1:-1] - losses[2:]) * np.expm1(losses[:-2] - losses[1:-1]) / np.expm1(losses[:-2] - losses[2:])
+    )
+    above = np.flatnonzero(low[1:-1] > 1.01 * ((1.0 - share) * high[:-2] + share * high[2:]) + INACCURACY)
+    if above.size:
+        raise InputError(
+            f"expected a delta of {name} that is convex in e^epsilon, as that of every mechanism, but bounds returns at least "
+            f"{low[int(above[0]) + 1]:g} at epsilon = {losses[int(above[0]) + 1]:g}, and at most {high[int(above[0]) + 2]:g} "
+            "soon after it: one of them is wrong. A lower bound of 0 claims nothing"
         )
 
 
