@@ -19,6 +19,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.accounting.accountant import account_of
+from temporaldp.errors import BudgetError
 
 
 def mixing(rng, n):
@@ -125,6 +126,21 @@ def test_replaying_the_history_restores_the_accountant():
     assert again.total() == accountant.total()
     assert again.reserve == accountant.reserve
     assert again.remaining() == pytest.approx(accountant.remaining(), rel=1e-9)
+
+
+@pytest.mark.parametrize(("spent", "reserve"), [([0.5, 0.5], 0.1), ([0.9], 0.1), ([], 0.9)])
+def test_a_reserve_that_the_level_does_not_allow_is_refused(spent, reserve):
+    """It would be admitted at every later step, without a look at what was spent."""
+    accountant = TemporalAccountant(two(1.0), alpha=1.0)
+    for epsilon in spent:
+        accountant.spend(epsilon)
+    with pytest.raises(BudgetError, match=rf"expected a reserve that alpha = 1 allows .*, got {reserve}"):
+        accountant.adopt(two(0.9), reserve=reserve)
+    assert account_of(accountant).n_adopted == 0
+    accountant.adopt(two(0.9))
+    for _ in range(4):
+        accountant.spend(max(accountant.reserve, accountant.remaining()))
+    assert accountant.leakage().worst <= 1.0
 
 
 def test_adoption_before_the_first_step_equals_a_new_accountant():

@@ -278,6 +278,15 @@ class Account:
         self.population = Population(tuple(user for _, user in lines), names)
         self._adoptions = (*self._adoptions, Adoption(len(self), lines, kept))
 
+    def require_reserve(self) -> None:
+        """Raise `BudgetError` unless every filter keeps the reserve of the last adoption, or one smaller by some billionths."""
+        least = min((one.reserve for one in self.filters if isinstance(one, ExactFilter)), default=0.0)
+        if least < self.reserve * (1.0 - 1e-6):
+            raise BudgetError(
+                f"expected a reserve that alpha = {self.alpha:g} allows at every later step after what was spent, got "
+                f"{self.reserve!r}; leave it out for the largest one, or give 0"
+            )
+
     def adversaries_until(self, n_steps: int) -> Population:
         """All users, with their matrices of this number of steps, including those before an adoption."""
         return Population(tuple(one.between(0, n_steps) for one in self._timelines), self.population.names)

@@ -315,9 +315,16 @@ class TemporalAccountant:
         ------
         InputError
             The accounting method is not exact, there is a horizon, or the matrices do not fit. Nothing is changed.
+        BudgetError
+            The level does not allow the reserve. Nothing is changed.
         """
+        kept, now = checked_reserve(reserve, self.alpha), Population.of(adversary)
         with self._lock:
-            self._account.adopt(Population.of(adversary), both=both, reserve=checked_reserve(reserve, self.alpha))
+            if kept:
+                trial = copy(self._account)
+                trial.adopt(now, both=both, reserve=kept)
+                trial.require_reserve()
+            self._account.adopt(now, both=both, reserve=kept)
         return self
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from copy import copy
 
 from temporaldp.accounting import TemporalAccountant
-from temporaldp.accounting.accountant import account_of
+from temporaldp.accounting.accountant import account_of, lock_of
 from temporaldp.accounting.adoption import KeptAdoption
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Adversaries, Population
@@ -169,7 +169,8 @@ def take_in(accountant: TemporalAccountant, ledger: Ledger) -> None:
         _record(accountant, ledger, event.step)
         details = event.details
         now = kept_correlations(ledger, details["users"])
-        accountant.adopt(now, both=details["both"], reserve=details["reserve"])
+        with lock_of(accountant):  # a fact, whatever another machine's rounding makes of it
+            account_of(accountant).adopt(Population.of(now), both=details["both"], reserve=details["reserve"])
     _record(accountant, ledger, len(ledger))
 
 
