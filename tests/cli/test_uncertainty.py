@@ -69,8 +69,13 @@ def test_confidence_adds_a_sentence_and_a_figure(tmp_path, walks):
     written = temporaldp("report", *options, "-o", page)
     assert written.returncode == 0, written.stderr
     told = " ".join(page.read_text().split())
-    assert "95 % confidence if states form a Markov chain whose forward matrix does not change" in told
-    assert "Backward intervals are those of each of 9 steps, because the shares of states change." in told
+    assert (
+        "95 % confidence if states form a Markov chain whose forward matrix does not change, and begin as in the traces"
+        in told
+    )
+    assert (
+        "Backward intervals are those of each of 9 steps, because the shares of states change; they hold for a" in told
+    )
     assert "those of later steps are unknown" in " ".join(refused("audit", *options[:-1], 12).split())
     assert "of resampled people" in told
 

@@ -149,6 +149,10 @@ def test_backward_intervals_are_constant_unless_the_shares_of_states_change():
     adversary = next(estimate_adversaries(moving, confidence=0.95))
     assert adversary.n_steps == 6
     assert "of each step, because the shares of states change" in adversary.backward.at(0).origin.sentence
+    assert (
+        "for a release that begins with the shares of the first of these steps"
+        in adversary.backward.at(0).origin.sentence
+    )
     assert adversary.contradiction is None
     assert next(estimate_adversaries(moving, confidence=0.95, directions=("forward",))).n_steps is None
     two = Trajectories(moving.codes[:, :2], states=["a", "b"])

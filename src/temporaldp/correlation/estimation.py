@@ -121,9 +121,10 @@ def estimate_adversaries(
         directions with this confidence (Bonferroni), if the states form a Markov chain with one forward matrix, conditional
         on the number of visits to each state (Theory, section 12). Constant backward intervals hold for a stationary chain.
         Where the shares of states change over the times of the traces, each transition between them has backward intervals
-        of its own, so that the adversary serves that number of steps (`Adversary.between` takes fewer). Adversaries per user
-        or group, for each of which the intervals hold separately, are assumed to be stationary, and so is one from counts of
-        transitions alone; `Adversary.contradiction` reports shares that change. Takes no prior.
+        of its own, so that the adversary serves that number of steps (`Adversary.between` takes fewer), of a release that
+        begins with the shares of states that the traces have at the first of them. Adversaries per user or group, for each of
+        which the intervals hold separately, are assumed to be stationary, and so is one from counts of transitions alone;
+        `Adversary.contradiction` reports shares that change. Takes no prior.
 
     Yields
     ------
@@ -226,7 +227,9 @@ def intervals(
                 "users, whose backward intervals are then those of each step"
             )
         elif changes and shares is not None:
-            assumed = f"{ONE_MATRIX}; backward intervals of each step, because the shares of states change"
+            assumed = (
+                f"{ONE_MATRIX}; backward intervals of each step, because the shares of states change; {BEGINS_ALIKE}"
+            )
             bounds, of_each_step = backward_intervals(intervals_of_counts(counts, risk=risk), shares), True
         unseen = [states[k] for k in np.flatnonzero(of_rows.sum(axis=1) == 0)]
         none = f" No transition of {listed(unseen)} was seen: its {direction} row may be anything." if unseen else ""
@@ -238,6 +241,7 @@ def intervals(
 
 
 ONE_MATRIX = "a Markov chain whose forward matrix does not change"
+BEGINS_ALIKE = "they hold for a release that begins with the shares of the first of these steps"
 
 
 def all_transitions(traces: Traces, user: str | None = None) -> IntArray:

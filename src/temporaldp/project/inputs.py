@@ -22,7 +22,7 @@ from temporaldp.correlation import (
     sticky,
 )
 from temporaldp.correlation.coverage import scarcity
-from temporaldp.correlation.estimation import Direction
+from temporaldp.correlation.estimation import BEGINS_ALIKE, Direction
 from temporaldp.correlation.origin import together
 from temporaldp.correlation.shared_people import SharedPeople, shared_people
 from temporaldp.correlation.states import in_order, listed
@@ -283,7 +283,7 @@ def _assuming(origin: Origin, adversaries: Sequence[Adversary]) -> Origin:
         return origin
     assumed = "assume a stationary chain"
     if backward.n_steps is not None:
-        assumed = f"are those of each of {backward.n_steps} steps, because the shares of states change"
+        assumed = f"are those of each of {backward.n_steps} steps, because the shares of states change; {BEGINS_ALIKE}"
     found = replace(origin, sentence=f"{origin.sentence} Backward intervals {assumed}.")
     why = adversaries[0].contradiction
     warnings = [*([origin.warning] if origin.warning else []), *([f"{why[:1].upper()}{why[1:]}."] if why else [])]

@@ -10,6 +10,7 @@ import numpy as np
 from temporaldp.accounting import ExactLeakage, LeakageSeries, Observation, PairwiseLeakage
 from temporaldp.correlation import TransitionMatrix
 from temporaldp.correlation.adversary import Matrix
+from temporaldp.correlation.estimation import ONE_MATRIX
 from temporaldp.display import number
 from temporaldp.kernels import Witness
 from temporaldp.report import sentences as s
@@ -41,9 +42,7 @@ def uncertainty(found: LeakageUncertainty) -> str:
         for drawn, of in draws
         if drawn is not None
     ]
-    chain = (
-        "a stationary Markov chain" if found.is_stationary else "a Markov chain whose forward matrix does not change"
-    )
+    chain = "a stationary Markov chain" if found.is_stationary else f"{ONE_MATRIX}, and begin as in the traces"
     return (
         f"Given the traces, the largest leakage is {', '.join(parts)}, and at most {number(found.guaranteed, up=True)} at "
         f"{level} confidence if states form {chain}; the worst matrices found within the intervals reach "

@@ -37,7 +37,8 @@ class LeakageUncertainty:
     guaranteed : float
         An upper bound for every matrix within the intervals.
     is_stationary : bool
-        Whether the backward intervals assume a stationary chain; else they are those of each step of the traces.
+        Whether the backward intervals assume a stationary chain; else they are those of each step of the traces,
+        which hold for a release that begins with the same shares of states.
     """
 
     confidence: float
