@@ -8,7 +8,7 @@ PAPER := paper
 TUMULT := .venv-tumult
 
 # A make target and a folder are both called docs.
-.PHONY: demo docs test test-long test-spark test-tumult test-years bench-years bench-scale test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts bench-uncertainty bench-plans measured numbers speed tightness counts compare deployments paper reference size clean
+.PHONY: demo docs test test-long test-spark test-tumult test-years bench-years bench-scale test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts bench-uncertainty bench-plans bench-quilt measured numbers speed tightness counts compare deployments paper reference size clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -102,6 +102,9 @@ bench-online: $(READY)  ## benchmarks/recorded/online.md: what an accountant and
 bench-exact: $(READY)  ## benchmarks/recorded/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
 	$(BIN)/python benchmarks/exact.py benchmarks/recorded/exact.md $(LONG)
 
+bench-quilt: $(READY)  ## benchmarks/recorded/one-statistic.md: noise on one statistic of a chain, against the Markov Quilt Mechanism (ten seconds)
+	$(BIN)/python benchmarks/quilt.py benchmarks/recorded/one-statistic.md
+
 bench-uncertainty: $(READY)  ## benchmarks/recorded/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
 	$(BIN)/python benchmarks/uncertainty.py benchmarks/recorded/uncertainty.md
 
@@ -145,7 +148,7 @@ measured: $(READY)  ## docs/measured: counts.md, speed.md and tightness.md from 
 
 speed: bench bench-online bench-exact bench-delta bench-serve measured  ## docs/measured/speed.md, measured again (an hour, on a quiet machine)
 
-tightness: bench-exact compare bench-uncertainty bench-delta bench-plans measured  ## docs/measured/tightness.md, measured again (an hour)
+tightness: bench-exact bench-quilt compare bench-uncertainty bench-delta bench-plans measured  ## docs/measured/tightness.md, measured again (an hour)
 
 counts: bench-counts measured  ## docs/measured/counts.md, measured again (three minutes)
 

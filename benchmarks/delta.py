@@ -22,16 +22,11 @@ from measure import in_a_child, record, short, table
 
 import temporaldp as tdp
 from temporaldp.accounting.curve.arrivals import SingleCurve
-from temporaldp.accounting.curve.method import Verified
 from temporaldp.accounting.protocol import Accounting
 
 DELTA = 1e-6
-VERIFIED_DELTA = 1e-3
+LARGER_DELTA = 1e-3
 STEPS = 5
-DRAWS = 400_000
-LIMIT = 30.0
-"""Seconds for each simulation."""
-
 DATA_SETS = 7
 """Plans for the last, 69 bike stations, take minutes."""
 
@@ -122,23 +117,20 @@ def noise_row(name: str, adversary: tdp.Adversary) -> list[str]:
 
 
 def horizon_row(name: str, adversary: tdp.Adversary) -> list[str]:
-    """The noise of few steps at a larger delta by each accounting method, and what simulation verifies."""
-    quick = tdp.ApproximateDP(VERIFIED_DELTA, pairwise=False)
-    tight = tdp.ApproximateDP(VERIFIED_DELTA)
+    """The noise of few steps at a larger delta by each accounting method."""
+    quick = tdp.ApproximateDP(LARGER_DELTA, pairwise=False)
+    tight = tdp.ApproximateDP(LARGER_DELTA)
     plans: list[Callable[..., tdp.BudgetPlan | tdp.NoisePlan]] = [
         partial(tdp.plan_budget, horizon=STEPS, accounting=tdp.PaperBound()),
         partial(tdp.plan_budget, horizon=STEPS),
         partial(tdp.plan_noise, horizon=STEPS, accounting=quick),
         partial(tdp.plan_noise, horizon=STEPS, accounting=tight),
-        partial(tdp.plan_noise, horizon=STEPS, accounting=tight, verify=True, draws=DRAWS, seconds=LIMIT),
     ]
-    return planned_row(name, adversary, plans, "pairwise", "verified")
+    return planned_row(name, adversary, plans, "pairwise")
 
 
 def accounted(method: Accounting[Any, Any]) -> str:
     """What the columns call a method."""
-    if isinstance(method, Verified):
-        return "verified"
     return "pairwise" if isinstance(method, tdp.ApproximateDP) and method.pairwise else "one curve"
 
 
@@ -157,24 +149,6 @@ def planned_row(
     row = [name, *cells, short(time.perf_counter() - started)]
     print(row, flush=True)
     return row
-
-
-def own() -> str:
-    """How far bounds are from what a release itself leaks: Gaussian noise on every count of the sample, 25 steps, from the past."""
-    adversary = tdp.Adversary(
-        backward=tdp.correlation.estimate_transition_matrix(tdp.load_sample(), direction="backward")
-    )
-    rows = []
-    for sigma, delta in ((10.0, 1e-2), (10.0, 1e-3), (5.0, 1e-3)):
-        noise = [tdp.GaussianNoise(sigma, sensitivity=2.0**0.5)] * 25
-        one = tdp.temporal_leakage(adversary, noise, accounting=tdp.ApproximateDP(delta, pairwise=False)).worst
-        found = tdp.studies.own_leakage(adversary, noise, delta=delta, draws=DRAWS, seconds=LIMIT)
-        cells = [number(one), number(found.certified), f"{number(found.lower)} to {number(found.upper)}"]
-        rows.append([f"{sigma:g}, {delta:g}", *cells, f"{found.ratio:.2f}"])
-        print(rows[-1], flush=True)
-    return table(
-        ["standard deviation, delta", "one curve", "pair by pair", "own leakage", "bound / own, at most"], rows
-    )
 
 
 CHILD = """
@@ -293,10 +267,9 @@ def main() -> None:
         "pure, exact",
         "Gaussian, one curve",
         "pair by pair",
-        "verified",
         "time",
     ]
-    parts += [HORIZON, table(names, rows), OWN, own(), COST, cost(), AGAINST, against()]
+    parts += [HORIZON, table(names, rows), COST, cost(), AGAINST, against()]
     target = Path(sys.argv[1])
     record(target, "\n".join(parts), "make bench-delta")
     print(f"written to {target}")
@@ -306,9 +279,7 @@ GAINS = "\n## What a delta gains\n"
 
 NOISE = "\n## Noise of a histogram that satisfies alpha = 1 over an infinite horizon\n"
 
-HORIZON = f"\n## Noise of a histogram that satisfies alpha = 1 for {STEPS} steps at delta = {VERIFIED_DELTA:g}\n"
-
-OWN = "\n## Bounds, and what a release itself leaks\n"
+HORIZON = f"\n## Noise of a histogram that satisfies alpha = 1 for {STEPS} steps at delta = {LARGER_DELTA:g}\n"
 
 COST = "\n## What it costs\n"
 

@@ -46,7 +46,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.correlation import random_correlation
-from temporaldp.counts import ClampedMean, ClampedSum, NoisyHistogram, SharedBudget, SyntheticTraces
+from temporaldp.counts import ClampedMean, ClampedSum, NoisyHistogram, SharedBudget
 from temporaldp.deployment import Deployment
 from temporaldp.mechanisms import ConcentratedGuarantee
 from temporaldp.planning import plan_for_share
@@ -80,8 +80,6 @@ def values(budget):
         temporal_leakage(somebody, noise, accounting=ApproximateDP(1e-3, pairwise=pairwise))
         for pairwise in (True, False)
     )
-    verified = temporaldp.studies.verify_leakage(somebody, noise, delta=1e-3, epsilon=budget, draws=200)
-    own = temporaldp.studies.own_leakage(somebody, noise, delta=1e-3, draws=200)
     walks = Trajectories.from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
     still = Adversary(TransitionMatrix(np.eye(3)))
     plan = plan_budget(somebody, alpha=budget, horizon=3, accounting=PaperBound())
@@ -96,7 +94,7 @@ def values(budget):
         matrix.leakage_profile().witnesses[0],
         exact, exact.attained, exact.evidence, exact.witness(), paper, *paper.members, metric, metric.evidence,
         curves, curves.evidence, curves.evidence.curve(2), plan, noisy,
-        pairs, pairs.evidence, verified, own, attacked(budget), verification(budget),
+        pairs, pairs.evidence, attacked(budget),
         compare_plans(somebody, budget, 3), compare_plans(still, budget, 3),
         plan.optimality, dataclasses.replace(plan.source, step=f"{budget} hours"),
         pure, held, at_delta, pure.evidence, held.evidence, at_delta.evidence,
@@ -105,7 +103,7 @@ def values(budget):
         DiscreteGaussianNoise(1.0 / budget), DiscreteLaplaceNoise(1.0 / budget), RandomizedResponse(budget),
         PrivacyGuarantee(budget), OutputTable([[0.5 + budget / 10, 0.5 - budget / 10], [0.5, 0.5]]),
         LikelihoodBox.laplace_counts([1.0 / budget, 4.0]),
-        temporaldp.MatrixMechanism.tree(4, 1.0 / budget), temporaldp.MemoizedResponse(budget, 1.0, 2),
+        temporaldp.MatrixMechanism.tree(4, GaussianNoise(1.0 / budget, sensitivity=1.0)), temporaldp.Windows(7, budget),
         DiscreteLaplaceHistogram(int(100 * budget)), NoisyHistogram(int(100 * budget), "gaussian"),
         Release(([1, 2], None), np.array([budget, 0.0])),
         released(walks, plan), *uncertain(matrix, budget), *for_counts(matrix, plan, walks, budget), *published(budget),
@@ -160,11 +158,6 @@ def attacked(budget):
     )
 
 
-def verification(budget):
-    """How a plan was verified, in numbers that were made up."""
-    return temporaldp.planning.Verification(budget * 1e-3, 1e-6, 100, 0, 5, 3.0, False)
-
-
 def released(walks, plan):
     """Released histograms whose noise is replaced, so that they are the same every time."""
     return dataclasses.replace(release_histograms(walks, plan), counts=np.arange(9).reshape(3, 3))
@@ -183,9 +176,8 @@ def test_all_public_value_types_are_covered(kinds):
         for thing in map(vars(folder).get, folder.__all__)
         if inspect.isclass(thing) and (dataclasses.is_dataclass(thing) or hasattr(thing, "_fields"))
     }
-    # What was converted from another mechanism is reached through these; states of a computation are no values. Synthetic
-    # traces are drawn once, and are never compared.
-    assert public - {type(value) for value in kinds[0]} - {SyntheticTraces} == {Project}
+    # What was converted from another mechanism is reached through these; states of a computation are no values.
+    assert public - {type(value) for value in kinds[0]} == {Project}
 
 
 def test_values_equal_only_their_copies(kinds):

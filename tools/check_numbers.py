@@ -44,12 +44,6 @@ def paper_bound() -> float:
     return float(number(tdp.temporal_leakage(sample(), [EPSILON] * STEPS, accounting=tdp.PaperBound()).worst, up=True))
 
 
-@cache
-def quilt_bound() -> float:
-    """Return the bound for the sample that holds for noise of any kind, rounded up."""
-    return float(number(tdp.temporal_leakage(sample(), [EPSILON] * STEPS, accounting=tdp.MarkovQuilt()).worst, up=True))
-
-
 def belief(nats: float) -> float:
     """Return the percentage to which a belief of 50 % can increase."""
     return 100.0 / (1.0 + math.exp(-nats))
@@ -98,7 +92,6 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"(52\.\d) %", lambda: (belief(EPSILON),)),
     (r"noise of (9\d) people", lambda: (noise("uniform"),)),
     (r"per count; a plan requires (\d+)", lambda: (noise("optimal"),)),
-    (r"correlated-noise\.md\) \| (2\.\d+) ", lambda: (quilt_bound(),)),
     (r"OpenDP, Tumult Analytics \| (0\.1) ", lambda: (EPSILON,)),
     (r"(?:OpenDP, Tumult Analytics \| |47 tables, )(4\.7) ", lambda: (STEPS * EPSILON,)),
     (r"dp-accounting \| (\d+\.\d+) ", lambda: (recorded("comparison", "In short", "dp-accounting", "says"),)),
@@ -107,10 +100,6 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"e\^6\.3814 = (\d+)", lambda: (math.exp(6.3814),)),
     (r"1 nat is a factor of (\d\.\d+)", lambda: (math.e,)),
     (r"probability 0\.9, all (?:tables|days) together leak up to (\d\.\d) nats", lambda: (sticky_supremum(0.9, 1.0),)),
-    (
-        r"(\d\.\d+) times the (?:release's own leakage|leakage of the release itself)",
-        lambda: (max(map(float, column("delta", "Bounds, and what a release itself leaks", "bound / own, at most").values())),),
-    ),
     (r"mean absolute noise (?:of|is) (13\.\d) people", lambda: (recorded("delta", INFINITE, SLEEP, "pure, exact"),)),
     (
         r"(?:a curve for each pair|the exact method, and) (9\.\d)",

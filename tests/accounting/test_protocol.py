@@ -15,7 +15,6 @@ from temporaldp import (
     BudgetError,
     Exact,
     GaussianNoise,
-    MarkovQuilt,
     MetricPrivacy,
     OutputTable,
     PaperBound,
@@ -81,12 +80,6 @@ class TestInterval(FilterContract):
 
     tested = TestedMethod("interval", IntervalBound(), worst_mechanism)
     room_is_used = False
-
-
-class TestQuilt(FilterContract):
-    """An upper bound for noise of any kind, so that independent noise leaves much of it unused."""
-
-    tested = TestedMethod("quilt", MarkovQuilt(), worst_mechanism)
 
 
 class TestCurve(Contract):

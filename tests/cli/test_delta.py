@@ -40,18 +40,15 @@ def _walk(tmp_path):
 @pytest.mark.long
 def test_audit_of_gaussian_noise_and_of_any_mechanism_with_an_epsilon(walk):
     audit = ("audit", *walk, "--noise", "gaussian", "--scale", "10", "--delta", "1e-2")
-    words = said(temporaldp(*audit, "--set", "verification.enabled=true", "--set", "verification.draws=40000"))
+    words = said(temporaldp(*audit))
     alone = pld.from_discrete_gaussian_mechanism(10.0, 1, value_discretization_interval=1e-3).self_compose(2)
     found = json.loads(temporaldp(*audit, "--json").stdout)
-    assert (
-        found["epsilon"] == pytest.approx(alone.get_epsilon_for_delta(1e-2), abs=1e-3) and found["own_leakage"] is None
-    )
+    assert found["epsilon"] == pytest.approx(alone.get_epsilon_for_delta(1e-2), abs=1e-3)
     assert f"{number(found['epsilon'], up=True)} at delta 0.01" in words and "nats at delta 0.01" in words
     assert (
         f"largest leakage (upper bound) {number(found['worst_leakage'], up=True)}, " in words
         and "times epsilon" in words
     )
-    assert "of the release itself, by simulation between" in words and "except with probability 1e-05" in words
     assert "no two states are distinguished better" in words and found["accounting"]["pairwise"] is True
     found = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--delta", "1e-2", "--json").stdout)
     pure = json.loads(temporaldp("audit", *walk, "--epsilon", "0.1", "--json").stdout)
@@ -128,11 +125,7 @@ def test_plan_release_and_report_under_approximate_dp(tmp_path):
             "expected --epsilon E (of every step), or --noise M",
         ),
         (("audit", SAMPLE, "--noise", "gaussian", "--scale", "3"), "--delta together"),
-        (
-            ("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-3", "--set", "verification.enabled=true"),
-            "verification simulates",
-        ),
-        (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-3", "--set", "verification.enabled=true"), "--horizon T"),
+        (("audit", SAMPLE, "--epsilon", "0.1", "--noise", "unknown"), "privacy.noise"),
         (
             ("audit", SAMPLE, "--noise", "gaussian", "--scale", "3", "--epsilon", "1", "--delta", "0.1"),
             "one of --epsilon",
@@ -161,23 +154,3 @@ def test_plan_release_and_report_under_approximate_dp(tmp_path):
 def test_invalid_arguments_are_refused(arguments, message):
     result = temporaldp(*arguments)
     assert result.returncode == 2 and message in " ".join(result.stderr.split())
-
-
-def test_unknown_noise_is_audited_and_planned_by_quilts(tmp_path):
-    found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--noise", "unknown", "--json").stdout)
-    assert found["accounting"] == {"method": "quilt"} and found["paper"] is None
-    assert found["worst_leakage"] == pytest.approx(2.1996, abs=1e-4)
-    assert max(found["attained"]["temporal"]) == pytest.approx(0.6632, abs=1e-4)
-    plan = json.loads(temporaldp("plan", SAMPLE, "--alpha", "1", "--noise", "unknown", "--json").stdout)
-    assert plan["accounting"] == {"method": "quilt"}
-    page = tmp_path / "r.html"
-    shared = ("--set", "privacy.noise=unknown")
-    assert temporaldp("report", SAMPLE, "--epsilon", "0.1", *shared, "-o", page).returncode == 0
-    assert "2.1996 nats</strong>" in " ".join(page.read_text().split())  # a report on fresh noise would state 0.6632
-    everybody = ("population", SAMPLE, "--epsilon", "0.1", "--set", "correlation.prior=1", "--horizon", "5", "--json")
-    worst = [json.loads(temporaldp(*everybody, *more).stdout)["worst"] for more in ((), shared)]
-    assert worst[0] < worst[1]
-    for command in (("audit", "--epsilon", "0.1"), ("plan", "--alpha", "1")):
-        for other in (("--delta", "1e-6"), ("--bound", "paper")):
-            message = temporaldp(command[0], SAMPLE, *command[1:], "--noise", "unknown", *other)
-            assert message.returncode == 2 and "--noise unknown is accounted" in message.stderr

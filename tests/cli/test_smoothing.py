@@ -46,11 +46,8 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.long
-def test_release_is_smoothed_and_synthetic_rows_are_written(folder):
-    command = (
-        "release now.csv --plan plan.json --history past.csv -o out.csv --set "
-        "release.smoothed=smoothed.csv --set release.synthetic=rows.csv"
-    )
+def test_release_is_smoothed(folder):
+    command = "release now.csv --plan plan.json --history past.csv -o out.csv --set release.smoothed=smoothed.csv"
     result = temporaldp(*command.split(), cwd=folder)
     assert result.returncode == 0, result.stderr
     assert "no protected data" in " ".join(result.stdout.split())
@@ -58,7 +55,6 @@ def test_release_is_smoothed_and_synthetic_rows_are_written(folder):
     assert len(rows) == 47 * 5
     assert sum(float(row["smoothed"]) for row in rows) == pytest.approx(47 * 76)
     assert all(float(row["lower"]) <= float(row["smoothed"]) <= float(row["upper"]) for row in rows)
-    assert "synthetic: no person's data" in (folder / "rows.csv").read_text()
     command = "smooth out.csv --history past.csv --population 76 -o again.csv --figure again.png --json"
     again = temporaldp(*command.split(), cwd=folder)
     assert again.returncode == 0, again.stderr
@@ -144,7 +140,7 @@ def test_release_that_is_mostly_noise_warns(folder):
             "release.consistent=true",
             "release.consistent",
         ),
-        ("release now.csv --plan plan.json -o x.csv --set release.synthetic=s.csv", "release.smoothed"),
+        ("release now.csv --plan plan.json -o x.csv --set release.same_start=true", "release.smoothed"),
         ("release now.csv --plan plan.json --history past.csv -o x.csv --set release.smoothed=x.csv", "same file"),
         (
             "release now.csv --plan plan.json --history past.csv --set correlation.per_user=true --set "

@@ -1,4 +1,4 @@
-"""smooth() of a finished release, filtered counts of a continual one, and synthetic traces."""
+"""smooth() of a finished release, and filtered counts of a continual one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from temporaldp import (
     release_histograms,
     smooth,
 )
-from temporaldp.counts import NoisyHistogram, SyntheticTraces, save_synthetic, synthetic_traces
+from temporaldp.counts import NoisyHistogram
 from temporaldp.errors import LedgerMismatchError, StateError
 from temporaldp.release import filtered_histograms
 
@@ -160,37 +160,3 @@ def test_result_records_its_inputs(streamed):
     order = tuple(reversed(PEOPLE.states))
     turned = smooth(streamed[1].reordered(order), KNOWN, total=76)
     np.testing.assert_allclose(turned.counts[:, ::-1], found.counts, atol=1e-8)
-
-
-def test_synthetic_traces_are_marked_and_match_counts_and_transitions(streamed, tmp_path):
-    smoothed = smooth(streamed[1], KNOWN, total=76)
-    made = synthetic_traces(smoothed, KNOWN, seed=3)
-    counts = made.trajectories.histogram()
-    assert np.abs(counts - smoothed.counts).mean() == pytest.approx(made.count_gap)
-    assert made.count_gap < 1.5
-    assert all(user.startswith("synthetic ") for user in made.trajectories.users)
-    codes = made.trajectories.codes
-    moves = np.bincount((codes[:, :-1] * 5 + codes[:, 1:]).ravel(), minlength=25).reshape(5, 5)
-    by_chain = moves.sum(axis=1, keepdims=True) * KNOWN.forward.dense()
-    assert 0.5 * np.abs(moves - by_chain).sum() / moves.sum() < 0.06  # 0.5 for moves that are drawn evenly
-    save_synthetic(made, tmp_path / "rows.csv")
-    lines = (tmp_path / "rows.csv").read_text().splitlines()
-    assert all(line.endswith("synthetic: no person's data") for line in lines[1:])
-    assert len(lines) == 1 + 76 * 47
-    with pytest.raises(InputError, match="csv"):
-        save_synthetic(made, tmp_path / "rows.parquet")
-
-
-def test_synthetic_traces_contain_no_formulas(tmp_path):
-    walks = Trajectories(np.array([[0, 1]]), states=("=1+1", "@a"), users=("synthetic 1",), times=("=2+2", "+3 h"))
-    save_synthetic(SyntheticTraces(walks, 0.0, 0.0), tmp_path / "rows.csv")
-    rows = [line.split(",")[1:3] for line in (tmp_path / "rows.csv").read_text().splitlines()[1:]]
-    assert rows == [["'=2+2", "'=1+1"], ["'+3 h", "'@a"]]
-
-
-def test_number_of_synthetic_people_follows_the_public_total(streamed):
-    totals = np.concatenate([np.full(20, 76), np.full(27, 60)])
-    totals[40:] = 70
-    smoothed = smooth(streamed[1], KNOWN, total=totals)
-    made = synthetic_traces(smoothed, KNOWN, seed=3)
-    assert made.trajectories.histogram().sum(axis=1).tolist() == totals.tolist()

@@ -11,8 +11,6 @@ from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.pairwise import PairwiseLeakage
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting, Attained, Evidence
-from temporaldp.accounting.quilt.evidence import QuiltLeakage
-from temporaldp.accounting.quilt.method import MarkovQuilt
 from temporaldp.accounting.series import LeakageSeries, temporal_leakage
 from temporaldp.accounting.stepwise import Steps
 from temporaldp.accounting.stepwise_accounting import StepwiseAccounting
@@ -29,13 +27,11 @@ __all__ = [
     "LeakageCurves",
     "LeakageSeries",
     "LeakageSupremum",
-    "MarkovQuilt",
     "MetricPrivacy",
     "Observation",
     "PairwiseLeakage",
     "PaperBound",
     "PrivacyCurve",
-    "QuiltLeakage",
     "Steps",
     "StepwiseAccounting",
     "TemporalAccountant",

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from temporaldp.accounting.curve.method import ApproximateDP, Verified
+from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.interval.method import IntervalBound
 from temporaldp.accounting.metric.method import MetricPrivacy
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting
-from temporaldp.accounting.quilt.method import MarkovQuilt
 from temporaldp.errors import InputError
 
 METHODS: dict[str, type[Accounting[Any, Any]]] = {
-    method.name: method
-    for method in (Exact, PaperBound, MetricPrivacy, IntervalBound, MarkovQuilt, ApproximateDP, Verified)
+    method.name: method for method in (Exact, PaperBound, MetricPrivacy, IntervalBound, ApproximateDP)
 }
 
 

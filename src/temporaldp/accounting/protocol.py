@@ -234,8 +234,6 @@ class Accounting(ABC, Generic[R, A]):
     """Whether its numbers hold for every matrix of an `IntervalMatrix`."""
     allows_any_level: ClassVar[bool] = False
     """Whether there are filters for every level, with a reserve of 0 if need be."""
-    assumes_fresh_noise: ClassVar[bool] = True
-    """Whether its numbers hold only where the noise of each step is independent of all other noise."""
     delta: float = 0.0
     """The delta at which leakage is counted; 0 for pure differential privacy."""
     distances: FloatArray | None = None

@@ -1,4 +1,4 @@
-"""Mechanisms of a whole sequence of releases, whose noise may be shared between steps."""
+"""Mechanisms of a whole sequence of releases, whose outputs may depend on several steps and share their noise."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ from temporaldp.values import FloatArray
 
 
 class SequenceMechanism(ABC):
-    """One mechanism for the outputs of all steps; `temporal_leakage` takes it in place of a sequence of releases."""
+    """One mechanism for the outputs of all steps; `temporal_leakage` takes it in place of a sequence of releases.
+
+    Without a delta, its leakage is that of its event-level epsilons, however its noise is shared between steps (Theory, section
+    20).
+    """
 
     __slots__ = ()
 
@@ -24,54 +28,35 @@ class SequenceMechanism(ABC):
         return None
 
     @abstractmethod
+    def event_epsilons(self, n_steps: int) -> FloatArray:
+        """Epsilon of all outputs together when the state at one step alone is replaced, for each step, shape (T,), in nats.
+
+        An upper bound; `inf` where there is none without a delta.
+        """
+
     def event_level(self, n_steps: int, delta: float) -> FloatArray:
-        """Epsilon of the whole output when one state at one step is replaced, for each step, shape (T,), in nats.
-
-        An upper bound; `inf` where there is none at this delta.
-        """
-
-    @abstractmethod
-    def own_leakage(self, user: Adversary, n_steps: int, delta: float) -> Leakage:
-        """Leakage of every step at a delta, from the distribution of the noise.
-
-        Raises
-        ------
-        InputError
-            The leakage at this delta is infinite or not computable.
-        """
+        """As `event_epsilons`, at a delta: an upper bound."""
+        return self.event_epsilons(n_steps)
 
     def leakage(self, user: Adversary, n_steps: int, accounting: Accounting[Any, Any]) -> Leakage:
-        """Leakage of every step by an accounting method.
-
-        Parameters
-        ----------
-        user : Adversary
-        n_steps : int
-        accounting : Accounting
-            `ApproximateDP(delta)` and, if the leakage is finite without a delta, `Exact()`; `MarkovQuilt()` uses the
-            event-level guarantee alone.
+        """Leakage of every step at the delta of an accounting method, from the distribution of the noise.
 
         Raises
         ------
         InputError
-            Another method, or one that cannot account for this mechanism.
+            The leakage at this delta is not computable.
         """
-        if not accounting.assumes_fresh_noise:
-            epsilons = self.event_level(n_steps, 0.0)
-            if not np.isfinite(epsilons).all():
-                raise InputError(
-                    f"expected a mechanism with pure event-level epsilon for the accounting method {accounting.name!r}, got "
-                    f"{type(self).__name__}, which has none; use ApproximateDP(delta)"
-                )
-            return accounting.series([user], accounting.of_epsilons(epsilons))[0]
-        if not accounting.delta and (not accounting.is_exact or accounting.distances is not None):
+        raise InputError(
+            f"expected Exact() or another method without a delta for {type(self).__name__}, got {accounting!r}: where noise is "
+            "shared between steps, event-level epsilons determine the leakage at delta = 0 only"
+        )
+
+    def require_pure(self, n_steps: int) -> FloatArray:
+        """Return the event-level epsilons; `InputError` where they are infinite."""
+        epsilons = self.event_epsilons(n_steps)
+        if not np.isfinite(epsilons).all():
             raise InputError(
-                f"expected ApproximateDP(delta), Exact() or MarkovQuilt() for noise that is shared between steps, got "
-                f"{accounting!r}"
+                f"expected a mechanism with finite event-level epsilons, got {self!r}, whose noise has none without a delta: "
+                "use accounting=ApproximateDP(delta), or Laplace noise"
             )
-        if user.is_uncertain:
-            raise InputError(
-                "expected matrices that are known exactly for noise that is shared between steps, got an IntervalMatrix; "
-                "MarkovQuilt() accounts for the event-level epsilon of such a mechanism"
-            )
-        return self.own_leakage(user, n_steps, accounting.delta)
+        return epsilons

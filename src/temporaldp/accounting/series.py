@@ -293,7 +293,7 @@ def temporal_leakage(
         Release of each step: a number >= 0 is the privacy loss of any mechanism by itself (replacement of one state), in nats;
         0 or None stands for a step that is not published. Accepted mechanisms depend on `accounting`. One number or
         mechanism stands for all steps, if the adversary's matrices or `horizon` determine how many there are. A mechanism whose
-        noise is shared between steps, `MatrixMechanism` or `MemoizedResponse`, stands for all of them.
+        outputs concern several steps, `MatrixMechanism` or `Windows`, stands for all of them.
     accounting : Accounting
         The method: `Exact()`, `PaperBound()`, `MetricPrivacy(distances)`, `ApproximateDP(delta)`, or one of your own
         (docs/architecture.md). Interval matrices are accounted for by an upper bound over their set (`IntervalBound`).
@@ -339,7 +339,12 @@ def temporal_leakage(
     """
     population = Population.of(adversary)
     if isinstance(releases, SequenceMechanism):
-        return _of_sequence(population, releases, accounting, horizon)
+        n_steps = _steps_of_sequence(population, releases, horizon)
+        require_method(accounting)
+        if accounting.delta:
+            found = [releases.leakage(user, n_steps, accounting) for user in population.over(n_steps).users]
+            return series_of(population, _frozen(releases.event_level(n_steps, accounting.delta)), found, accounting)
+        releases = releases.require_pure(n_steps)
     each = listed(releases, population.n_steps if horizon is None else horizon)
     if horizon is not None and len(each) != horizon:
         raise BudgetError(f"expected as many releases as the horizon has steps, {horizon}, got {len(each)}")
@@ -356,11 +361,8 @@ def temporal_leakage(
     return _largest([members[k] for k in range(len(population))])
 
 
-def _of_sequence(
-    population: Population, mechanism: SequenceMechanism, accounting: Accounting[Any, Any], horizon: int | None
-) -> LeakageSeries:
-    """Leakage of one mechanism for all steps, about each user."""
-    require_method(accounting)
+def _steps_of_sequence(population: Population, mechanism: SequenceMechanism, horizon: int | None) -> int:
+    """The number of steps of a mechanism for all steps."""
     lengths = {number for number in (mechanism.n_steps, horizon, population.n_steps) if number is not None}
     if len(lengths) != 1:
         got = " and ".join(map(str, sorted(lengths))) or "none of them"
@@ -368,10 +370,7 @@ def _of_sequence(
             f"expected the mechanism, the adversary's matrices and horizon to have one number of steps, got {got}; "
             "give horizon=T if neither of the others determines it"
         )
-    (T,) = lengths
-    users = population.over(T).users
-    promised = _frozen(mechanism.event_level(T, accounting.delta))
-    return series_of(population, promised, [mechanism.leakage(user, T, accounting) for user in users], accounting)
+    return lengths.pop()
 
 
 def series_of(

@@ -45,18 +45,15 @@ from temporaldp.report.sentences import (
     upper,
 )
 from temporaldp.report.uncertainty import range_figure, uncertainty_figure
-from temporaldp.studies import LeakageUncertainty, OwnLeakage, own_leakage
+from temporaldp.studies import LeakageUncertainty
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from temporaldp.project.settings import PrivacySettings, VerificationSettings
+    from temporaldp.project.settings import PrivacySettings
 
 RANGE_POINTS = 13
 """Probabilities of staying in the figure of a range."""
-
-DRAWS = 400_000
-"""Draws of a verification by default."""
 
 
 def audit(
@@ -84,10 +81,8 @@ def audit(
     TRACES may be omitted if a correlation and --horizon are given.
     """
     settings = o.given(context).settings
-    privacy, verification = settings.privacy, settings.verification
+    privacy = settings.privacy
     promise = _promise(privacy)
-    if verification.enabled and isinstance(promise, float):
-        raise InputError("verification simulates the noise of a release: give --noise M --scale S --delta D")
     method: Accounting[Any, Any] = privacy.accounting
     release: Any = promise
     if privacy.delta is not None:
@@ -102,13 +97,12 @@ def audit(
     with working("accounting"):
         found = audit_of(inputs, release, n_steps, method, name_users=True)
         found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.leakage))
-        own = _own(inputs, release, method.delta, n_steps, verification) if verification.enabled else None
     missing = hole_sentence(inputs.trajectories) if privacy.horizon is None else None
     warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories), missing)
     answer(
         as_json,
-        document=partial(audit_document, inputs, found, own),
-        show=partial(show_audit, inputs, found, own),
+        document=partial(audit_document, inputs, found),
+        show=partial(show_audit, inputs, found),
         draw=partial(_figure, inputs, found),
         figure=figure,
     )
@@ -130,27 +124,12 @@ def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | Discre
         return privacy.epsilon
     if privacy.epsilon is not None:
         raise InputError("expected one of --epsilon E and --noise M --scale S: a scale determines the epsilon")
-    if privacy.drawn_noise is None or privacy.delta is None:
+    if privacy.noise is None or privacy.delta is None:
         raise InputError("expected --noise, --scale and --delta together: noise of a scale is accounted at a delta")
-    return histogram_profile(privacy.drawn_noise, privacy.scale)
+    return histogram_profile(privacy.noise, privacy.scale)
 
 
-def _own(inputs: Inputs, mechanism: Any, delta: float, n_steps: int, verification: VerificationSettings) -> OwnLeakage:
-    """The release's own leakage, by simulation."""
-    if len(inputs.adversaries) > 1:
-        raise InputError("verification is about one correlation: leave out correlation.per_user")
-    return own_leakage(
-        inputs.adversaries[0],
-        [mechanism] * n_steps,
-        delta=delta,
-        failure=verification.failure,
-        draws=verification.draws or DRAWS,
-        seconds=verification.seconds,
-        seed=verification.seed,
-    )
-
-
-def audit_document(inputs: Inputs, found: Evidence, own: OwnLeakage | None) -> dict[str, Any]:
+def audit_document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
     """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
     series, paper, gap = found.leakage, None, _gap(found.leakage)
     if found.paper is not None:
@@ -176,7 +155,6 @@ def audit_document(inputs: Inputs, found: Evidence, own: OwnLeakage | None) -> d
         "witness": _witness(series),
         "paper": paper,
         "uncertainty": None if found.uncertainty is None else _uncertainty(found.uncertainty),
-        "own_leakage": own,
         "learning_epsilon": inputs.provenance.epsilon,
         "user_level": series.user_level,
         "unit": "nats",
@@ -250,7 +228,7 @@ def _gap(series: LeakageSeries) -> float | None:
     return float(curves.gaps()[series.worst_time])
 
 
-def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None) -> None:
+def show_audit(inputs: Inputs, evidence: Evidence) -> None:
     """Print the audit as tables."""
     series, limits, times = evidence.leakage, evidence.supremum, evidence.times
     whole = "none: the correlation is known for these steps only"
@@ -269,8 +247,6 @@ def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None
         ("about", series.worst_user),
         (INFINITE_HORIZON, whole),
         (f"by {PAPER_BOUND}", explanation.paper(evidence)),
-        ("if the noise of each step is fresh", _least(series)),
-        ("of the release itself, by simulation", own.sentence if own else ""),
         ("discretisation error, at most", "" if gap is None else number(gap, up=True)),
         (
             "cost of learning the correlation",
@@ -288,14 +264,6 @@ def show_audit(inputs: Inputs, evidence: Evidence, own: OwnLeakage | None = None
     steps_table(series, times)
     uncertain = None if evidence.uncertainty is None else explanation.uncertainty(evidence.uncertainty)
     say(uncertain, *explanation.reasons(evidence), explanation.witness(evidence))
-
-
-def _least(series: LeakageSeries) -> str:
-    """The leakage of fresh noise, where the noise is unknown: the least that such a release can leak."""
-    if series.accounting.assumes_fresh_noise or series.attained is None:
-        return ""
-    least = number(float(series.attained.temporal.max()), down=True)
-    return f"{least} (exact); more is possible where noise is shared between steps"
 
 
 def _largest(inputs: Inputs, leakage: float, epsilon: float) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from temporaldp.cli import options as o
-from temporaldp.cli.render import listing, say, warn, working
+from temporaldp.cli.render import listing, say, working
 from temporaldp.cli.written import answer, require_places
 from temporaldp.display import number
 from temporaldp.project.inputs import read_data
@@ -41,10 +41,6 @@ def diagnose(
     Leakage is computed for 0.1 nats per step unless epsilon is given.
     """
     settings = o.given(context).settings
-    if settings.privacy.noise == "unknown":
-        warn(
-            "leakage of this diagnosis assumes that the noise of each step is fresh, although privacy.noise is unknown"
-        )
     require_places(figure=figure, reads=settings.inputs)
     with working("reading traces"):
         data = read_data(settings.traces)

@@ -90,7 +90,7 @@ DeltaOption: TypeAlias = Annotated[
 ]
 NoiseOption: TypeAlias = Annotated[
     str | None,
-    option("--noise", help="Noise on counts (with --delta), or unknown.", metavar="gaussian|laplace|unknown"),
+    option("--noise", help="Noise on counts (with --delta).", metavar="gaussian|laplace"),
 ]
 HorizonOption: TypeAlias = Annotated[int | None, option("--horizon", help="Number of steps.", metavar="T")]
 BoundOption: TypeAlias = Annotated[

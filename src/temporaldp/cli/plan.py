@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from temporaldp import BudgetError, BudgetPlan, LeakageSeries, NoisePlan, compare_plans, save_plan
+from temporaldp import BudgetError, BudgetPlan, LeakageSeries, compare_plans, save_plan
 from temporaldp.cli import options as o
 from temporaldp.cli.render import console, facts, learning_fact, listing, steps_table, warn, working
 from temporaldp.cli.written import answer, require_places
@@ -96,23 +96,15 @@ def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCo
 
 def _require_together(settings: Settings, *, compared: bool) -> None:
     """Refuse settings that contradict each other or have no effect."""
-    privacy, is_pure, verified = settings.privacy, settings.privacy.delta is None, settings.verification.enabled
+    privacy, is_pure = settings.privacy, settings.privacy.delta is None
     refuse(
-        (
-            privacy.noise == "unknown" and not is_pure,
-            BudgetError("--noise unknown is accounted at delta = 0: leave out --delta, or name the noise"),
-        ),
         (
             is_pure and compared and privacy.horizon is None,
             BudgetError("--compare and --figure need --horizon T: without one there is only one method"),
         ),
         (
-            is_pure and privacy.drawn_noise is not None,
+            is_pure and privacy.noise is not None,
             BudgetError("--noise is planned at a delta: give --delta D, such as 1e-6"),
-        ),
-        (
-            is_pure and verified,
-            BudgetError("verification needs a delta and a number of steps: give --delta D and --horizon T"),
         ),
         (
             not is_pure and compared,
@@ -125,10 +117,6 @@ def _require_together(settings: Settings, *, compared: bool) -> None:
         (
             not is_pure and privacy.bound == "paper",
             BudgetError("--bound paper is an accounting method for delta = 0: leave it out, or --delta"),
-        ),
-        (
-            not is_pure and verified and privacy.horizon is None,
-            BudgetError("verification needs a number of steps: give --horizon T"),
         ),
     )
 
@@ -186,14 +174,12 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
     if not (made.epsilons == made.epsilons[0]).all():
         between = "" if len(made.epsilons) < 3 else f"{middle} in the middle, "
         spent = f"{first} first, {between}{last} last"
-    verification = made.verification if isinstance(made, NoisePlan) else None
     rows = [
         ("correlation", inputs.provenance.sentence),
         ("people of the history", "" if inputs.shared is None else inputs.shared.sentence),
         ("method", "" if made.delta else made.description),
         ("noise", f"{made.description}. {NOISE_FIXED}" if made.delta else ""),
         ("delta", f"{made.delta:g} (leakage and budgets are the epsilon at this delta)" if made.delta else ""),
-        ("verified", "" if verification is None else verification.sentence),
         ("optimality", "" if made.optimality is None else _optimality(made.optimality)),
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),

@@ -46,7 +46,7 @@ def smooth(
     if place is None or release.smoothed is None or release.population is None:
         raise InputError("expected RELEASED, --population N (the public number of users) and --output FILE")
     release_suffix(release.smoothed)
-    require_places(release.smoothed, release.synthetic, figure=figure, reads=(place, *settings.inputs))
+    require_places(release.smoothed, figure=figure, reads=(place, *settings.inputs))
     counts = load_released(place)
     with working("reading the correlation"):
         correlation = public_correlation(without_traces(settings), counts.states, counts.times[0])

@@ -56,7 +56,7 @@ def tradeoff(
     settings = o.given(context).settings
     privacy, study, n_people = settings.privacy, settings.study, settings.release.population
     require_places(figure=figure, reads=settings.inputs)
-    if privacy.noise == "unknown" or (privacy.delta is None and privacy.noise is not None):
+    if privacy.delta is None and privacy.noise is not None:
         raise InputError("--noise is gaussian or laplace, and planned at a delta: give --delta D, such as 1e-6")
     with working("reading data"):
         inputs = gather(settings)
@@ -75,7 +75,7 @@ def tradeoff(
             epsilons=study.epsilons,
             scales=study.scales,
             delta=privacy.delta or 0.0,
-            noise=privacy.drawn_noise,
+            noise=privacy.noise,
             window=study.window,
             largest_error=study.error,
         )

@@ -1,18 +1,7 @@
-"""Leakage of mechanisms whose noise is shared between steps: matrix mechanisms and memoised answers."""
+"""Mechanisms whose outputs concern several steps: windows, matrix mechanisms, and their event-level epsilons."""
 
 from temporaldp.correlated_noise.coupling import CouplingLeakage
-from temporaldp.correlated_noise.matrix_mechanism import MatrixMechanism, simulate_leakage
-from temporaldp.correlated_noise.memoized import MemoizedLeakage, MemoizedResponse
-from temporaldp.correlated_noise.plan import MatrixPlan, plan_matrix
-from temporaldp.correlated_noise.simulation import SimulatedLeakage
+from temporaldp.correlated_noise.matrix_mechanism import MatrixMechanism
+from temporaldp.correlated_noise.windows import Windows, event_epsilons
 
-__all__ = [
-    "CouplingLeakage",
-    "MatrixMechanism",
-    "MatrixPlan",
-    "MemoizedLeakage",
-    "MemoizedResponse",
-    "SimulatedLeakage",
-    "plan_matrix",
-    "simulate_leakage",
-]
+__all__ = ["CouplingLeakage", "MatrixMechanism", "Windows", "event_epsilons"]

@@ -30,11 +30,11 @@ from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import erfc
 
 from temporaldp.accounting.protocol import DIRECTIONS, SIDES, Direction, Evidence, Leakage, Side
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
-from temporaldp.kernels.shared_noise import add_gaussian_deltas
 from temporaldp.values import ULP, FloatArray, real_number
 
 QUILTS = (1, 2, 3, 4, 6, 9, 14, 22, 34, 52, 80, 0)
@@ -55,6 +55,12 @@ ROUNDING = 1e-14
 
 LEAST_DISTANCE = 1e-290
 """Of any two paths, so that quotients by it are defined; no delta of a double depends on it."""
+
+CHUNK = 1 << 16
+"""Deltas of two Gaussians that are computed at once."""
+
+LARGEST_EXPONENT = 700.0
+"""Nats. Beyond, ``e^epsilon`` overflows, and the Gaussian tail that it multiplies is 0."""
 
 LARGEST_LEAKAGE = 600.0
 """Nats. Larger bounds are infinite."""
@@ -202,16 +208,14 @@ class StepCouplings:
         self._sums[1:, 1:] = (rows.T @ rows).cumsum(axis=0).cumsum(axis=1)
         self._slack = 8.0 * ULP * (couplings.n_steps + len(rows)) * np.abs(self._sums).max()
 
-    def least(
-        self, solved: Callable[[_Mixture], FloatArray], start: tuple[int, int]
-    ) -> tuple[FloatArray, tuple[int, int]]:
-        """The smallest solution of each pair over quilts near `start`, and the places of those with the least maximum."""
+    def least(self, delta: float, start: tuple[int, int]) -> tuple[FloatArray, tuple[int, int]]:
+        """The smallest epsilon of each pair over quilts near `start`, and the places of those with the least maximum."""
         last = len(QUILTS) - 1
         known: dict[tuple[int, int], FloatArray] = {}
         best, near = start, {start}
         while near:
             for a, b in near:
-                known[a, b] = solved(self.mixture(QUILTS[a], QUILTS[b]))
+                known[a, b] = self.mixture(QUILTS[a], QUILTS[b]).epsilon(delta)
             best = min(known, key=lambda place: (known[place].max(), place))
             if math.isinf(known[best].max()):  # no quilt near the start has ratios below the level
                 best = last, last
@@ -242,28 +246,33 @@ class StepCouplings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mixture:
-    """Delta of each pair as a mixture of deltas of two Gaussians; `mu` has the shape (K, K')."""
+    """Delta of each pair as a mixture of deltas of two Gaussians at distances `mu`, of shape (K, K')."""
 
     past: CoupledSide
     future: CoupledSide
     mu: FloatArray
 
-    def delta(self, epsilons: FloatArray, sigmas: FloatArray) -> FloatArray:
-        """Return an upper bound of the delta of each pair, at its epsilon and standard deviation of noise; shapes (P,)."""
-        deltas = np.zeros(len(epsilons))
-        sides = (self.past.weights, self.past.shifts, self.future.weights, self.future.shifts)
-        add_gaussian_deltas(*sides, self.mu, epsilons, sigmas, deltas)
-        return deltas + ROUNDING
+    def delta(self, epsilons: FloatArray) -> FloatArray:
+        """Return an upper bound of the delta of each pair at its epsilon; shape (P,)."""
+        entries = self.mu.size * self.past.shifts.shape[1] * self.future.shifts.shape[1]
+        at_once = max(1, CHUNK // entries)
+        parts = [self._delta(epsilons, slice(k, k + at_once)) for k in range(0, len(epsilons), at_once)]
+        return np.concatenate(parts) + ROUNDING
 
-    def epsilon(self, delta: float, sigma: float) -> FloatArray:
+    def _delta(self, epsilons: FloatArray, pairs: slice) -> FloatArray:
+        """Means over both sides of ``Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``, with e the epsilon less both shifts."""
+        past, future, mu = self.past.shifts[pairs], self.future.shifts[pairs], self.mu / math.sqrt(2.0)
+        left = (epsilons[pairs, None, None] - past[:, :, None] - future[:, None, :])[..., None, None]
+        with np.errstate(over="ignore", invalid="ignore"):
+            near = left / (2.0 * mu) - 0.5 * mu
+            value = 0.5 * (erfc(near) - np.exp(np.minimum(left, LARGEST_EXPONENT)) * erfc(near + mu))
+        value = np.where(left == -np.inf, 1.0, np.clip(value, 0.0, 1.0))
+        mean = np.einsum("pax,pby,pabxy->p", self.past.weights[pairs], self.future.weights[pairs], value, optimize=True)
+        return np.asarray(mean * (1.0 + 1e-12))
+
+    def epsilon(self, delta: float) -> FloatArray:
         """Epsilon of each pair at a delta, an upper bound of what the mixture yields; shape (P,)."""
-        sigmas = np.full(len(self.past.weights), sigma)
-        return _smallest(lambda epsilons: self.delta(epsilons, sigmas) <= delta, len(sigmas), LARGEST_LEAKAGE)
-
-    def sigma(self, epsilon: float, delta: float) -> FloatArray:
-        """Standard deviation of the noise at which each pair has this epsilon at a delta, at most; shape (P,)."""
-        epsilons = np.full(len(self.past.weights), epsilon)
-        return _smallest(lambda sigmas: self.delta(epsilons, sigmas) <= delta, len(epsilons), 1e9)
+        return _smallest(lambda epsilons: self.delta(epsilons) <= delta, len(self.past.weights), LARGEST_LEAKAGE)
 
 
 def coupling_leakage(user: Adversary, strategy: FloatArray, sigma: float, delta: float) -> Leakage:
@@ -274,22 +283,17 @@ def coupling_leakage(user: Adversary, strategy: FloatArray, sigma: float, delta:
     InputError
         delta is too small.
     """
-    checked_delta(delta)
+    real_number(delta, "delta of a matrix mechanism", ge=LEAST_DELTA, lt=1.0)
     couplings = Couplings(user, strategy.shape[1])
     n = len(couplings.states)
     pairs: dict[Direction, FloatArray] = {direction: np.zeros((couplings.n_steps, n, n)) for direction in DIRECTIONS}
     for direction, found in pairs.items():
         best = START
         for t in range(couplings.n_steps):
-            about = StepCouplings(couplings, strategy, t, direction)
-            found[t, couplings.first, couplings.second], best = about.least(lambda one: one.epsilon(delta, sigma), best)
+            about = StepCouplings(couplings, strategy / sigma, t, direction)
+            found[t, couplings.first, couplings.second], best = about.least(delta, best)
     backward, forward, temporal = (found.max(axis=(1, 2)) for found in pairs.values())
     return Leakage(backward, forward, temporal, CouplingLeakage(couplings.states, pairs))
-
-
-def checked_delta(delta: float) -> float:
-    """The delta; `InputError` for one that rounding would reach."""
-    return real_number(delta, "delta of a matrix mechanism", ge=LEAST_DELTA, lt=1.0)
 
 
 def published_at(strategy: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Noisy counts and sums, and what is computed from them alone: consistent and smoothed counts, synthetic traces."""
+"""Noisy counts and sums, and what is computed from them alone: consistent and smoothed counts."""
 
 from temporaldp.counts.bounded import ClampedMean, ClampedSum
 from temporaldp.counts.consistent import consistent_counts
@@ -6,7 +6,6 @@ from temporaldp.counts.histogram import DiscreteLaplaceHistogram, NoisyHistogram
 from temporaldp.counts.released import ReleasedHistograms, load_released, save_released
 from temporaldp.counts.shared_budget import SharedBudget
 from temporaldp.counts.smoothed import SmoothedHistograms, save_smoothed, smooth
-from temporaldp.counts.synthetic import SyntheticTraces, save_synthetic, synthetic_traces
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 
 __all__ = [
@@ -18,12 +17,9 @@ __all__ = [
     "ReleasedHistograms",
     "SharedBudget",
     "SmoothedHistograms",
-    "SyntheticTraces",
     "consistent_counts",
     "load_released",
     "save_released",
     "save_smoothed",
-    "save_synthetic",
     "smooth",
-    "synthetic_traces",
 ]

@@ -144,8 +144,6 @@ class DeploymentCard:
             "user_level": found.together,
             "sufficient_promise": None if found.held is None else found.held.sentence,
             "over_time_if_both_values_contribute": found.doubled,
-            "fresh_noise": found.fresh_noise,
-            "over_time_by_any_noise": found.any_noise,
             "sentences": list(self.sentences),
             "to_publisher": self.to_publisher,
         }
@@ -164,9 +162,10 @@ def card_of(deployment: Deployment, question: Question, points: Iterable[float] 
         chains = {p: question.chain(p) for p in points or question.points}
         if question.correlation is not None:
             chains = {round(stay_probability(question.correlation), 6): question.correlation}
-        kind = {"fresh_noise": deployment.noise_is_fresh(question), "one_contributes": unit.name == "binary-count"}
+        alone = unit.name == "binary-count"
         suprema = {
-            p: LeakageOverTime(promise, distances, delta, chain, horizon, p, **kind) for p, chain in chains.items()
+            p: LeakageOverTime(promise, distances, delta, chain, horizon, p, one_contributes=alone)
+            for p, chain in chains.items()
         }
     return DeploymentCard(deployment, question, promise, period or "", unit, horizon, misfit, delta, suprema)
 

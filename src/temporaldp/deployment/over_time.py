@@ -17,7 +17,6 @@ from temporaldp.accounting import (
     Exact,
     LeakageSeries,
     LeakageSupremum,
-    MarkovQuilt,
     MetricPrivacy,
     PaperBound,
     leakage_supremum,
@@ -49,8 +48,10 @@ FINEST_SHARE = 2**14
 class LeakageOverTime:
     """Leakage about one step's state under a promise for each step and one correlation, in nats.
 
-    At delta = 0, leakage is exact over all mechanisms with the promise if a tight method exists. At a delta it is the epsilon
-    at this delta, and one privacy curve for all pairs of states gives an upper bound.
+    Without a delta, leakage is that of every mechanism whose outputs at all steps satisfy the promise when the state of one
+    step is replaced, whatever its noise (Theory, section 20): exact if a tight method exists, else an upper bound. At a delta
+    it is the epsilon at this delta, an upper bound by one privacy curve for all pairs of states, if noise is independent at
+    every step.
 
     Parameters
     ----------
@@ -65,9 +66,6 @@ class LeakageOverTime:
         Number of steps.
     at : float
         The probability of staying.
-    fresh_noise : bool
-        Whether the noise of each step is independent of all other noise. If not, leakage is an upper bound for every mechanism
-        whose outputs at all steps satisfy the promise when the state of one step is replaced; for delta = 0.
     one_contributes : bool
         Whether one of two states is assumed to contribute nothing.
 
@@ -88,7 +86,6 @@ class LeakageOverTime:
     adversary: Adversary
     horizon: int
     at: float
-    fresh_noise: bool = True
     one_contributes: bool = False
     limit: LeakageSupremum = field(init=False, compare=False, repr=False)
 
@@ -153,8 +150,7 @@ class LeakageOverTime:
         """Largest promise found whose supremum is at most the leakage of one release now; None if there is none."""
         if not self.delta:
             budget = sustainable_budget(self.adversary, self.alone, accounting=self._accounted[1])
-            by_units = len(self.distances) == 2 or not self.fresh_noise
-            share = budget / self.promise.together(self.units if by_units else 1, 1, 0.0)
+            share = budget / self.promise.together(self.units if len(self.distances) == 2 else 1, 1, 0.0)
             return self.promise.times(share) if share > 0.0 else None
         steps = range(1, FINEST_SHARE)
         found = bisect_left(
@@ -179,14 +175,6 @@ class LeakageOverTime:
         except InputError:  # by group privacy, two units of an (epsilon, delta) promise may have no guarantee
             return math.inf
 
-    @cached_property
-    def any_noise(self) -> float | None:
-        """The supremum for every mechanism with the promise, also if its noise is shared between steps; None at a delta.
-
-        It is an upper bound; inf if none is known.
-        """
-        return None if self.delta else replace(self, fresh_noise=False).limit.temporal
-
     def _of_one(self, units: int) -> float:
         """Leakage of one release by itself between two states that are `units` privacy units apart."""
         if not self.delta:
@@ -196,8 +184,6 @@ class LeakageOverTime:
     @property
     def _accounted(self) -> tuple[Any, Accounting[Any, Any]]:
         """The release of each step, and the tightest accounting method for it."""
-        if not self.fresh_noise:
-            return self.alone, MarkovQuilt()
         if self.delta:
             grid = min(COARSEST_GRID, self.alone / GRID_POINTS) if self.alone > 0.0 else COARSEST_GRID
             return self.promise.mechanism(self.units), ApproximateDP(self.delta, grid=grid)

@@ -75,7 +75,7 @@ class Question:
     every : str, optional
         Length of a step, where the record does not state repeated releases or their frequency.
     fresh_noise : bool
-        Whether noise that is drawn on a device is drawn anew at every step.
+        Whether noise that is drawn on a device is drawn anew at every step; a promise of approximate DP needs it.
     """
 
     states: tuple[str, ...] = STATES

@@ -14,11 +14,16 @@ from temporaldp.deployment.neighbours import Neighbours, stated_neighbours
 from temporaldp.deployment.promise import ConcentratedPromise, EpsilonPromise, Promise
 from temporaldp.deployment.stated_unit import Period, StatedUnit
 from temporaldp.errors import InputError
+from temporaldp.extras import needing
+from temporaldp.files.atomic import brief, require_file
 
 if TYPE_CHECKING:
     from temporaldp.deployment.card import DeploymentCard
     from temporaldp.deployment.question import Question
     from temporaldp.deployment.schema import Parameters, Record
+
+LARGEST_FILE = 256 * 1024
+"""Bytes; the longest record of the registry has 12 thousand."""
 
 NEEDED = {"Zero-concentrated DP": ("rho",), "Approximate DP": ("epsilon", "delta"), "Pure DP": ("epsilon",)}
 """Variants that are modelled, with their required parameters; a record without a variant needs epsilon or rho."""
@@ -71,7 +76,7 @@ class Deployment:
         Parameters
         ----------
         path : str or Path
-            A YAML file by the registry's schema, at most 256 KiB, without tags, anchors and aliases.
+            A YAML file by the registry's schema, at most 256 KiB. Its scalars are read as text, and numbers from that text.
 
         Raises
         ------
@@ -80,9 +85,20 @@ class Deployment:
         InputError
             It is not YAML, not a record, or has no usable parameters; the message names the field.
         """
-        from temporaldp.deployment.plain_yaml import read_plain_yaml
+        with needing("deployment"):
+            import yaml
 
-        return cls.from_record(read_plain_yaml(path, "a record of a deployment"), source=str(path))
+        source = require_file(path, "a record of a deployment")
+        if source.stat().st_size > LARGEST_FILE:
+            raise InputError(f"{source}: expected a record of at most {LARGEST_FILE // 1024} KiB, got a larger file")
+        try:
+            found = yaml.load(source.read_bytes(), Loader=yaml.BaseLoader)
+        except (OSError, yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+            raise InputError(f"{source}: expected a record in YAML, got something else: {brief(error)}") from None
+        if not isinstance(found, dict):
+            kind = "text or an empty file" if isinstance(found, str | None) else f"a {type(found).__name__}"
+            raise InputError(f"{source}: expected a record, a mapping of fields, got {kind}")
+        return cls.from_record(found, source=str(path))
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any], *, source: str = "") -> Deployment:
@@ -201,7 +217,7 @@ class Deployment:
                 re.search(r"memoi[sz]", text) is not None,
                 "memoised noise",
                 "the record mentions memoised noise: the promise of such a record may be about a stored answer alone. "
-                "temporaldp.MemoizedResponse computes the leakage from the parameters of both randomisations.",
+                "temporaldp.event_epsilons takes the randomisation that is drawn anew for each report.",
             ),
             (
                 not self.is_central and re.search(r"\bsampl(es|ed|ing)\b", text) is not None,
@@ -230,8 +246,7 @@ class Deployment:
                 not self.noise_is_fresh(question) and self.promise.default_delta > 0.0,
                 "noise on the device",
                 f"model_name is {record.model!r}: noise may be drawn on the device, and the record does not state that it is "
-                "drawn anew at every step. For noise of an unknown kind, only pure promises have a bound. If the noise is "
-                "fresh, give --set deployment.fresh_noise=true.",
+                "drawn anew at every step, as approximate DP needs. Give --set deployment.fresh_noise=true if it is.",
             ),
         )
         return next((Misfit(brief, sentence) for applies, brief, sentence in reasons if applies), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
@@ -22,8 +23,14 @@ from temporaldp.errors import InputError
 SECTIONS = ("basic", "dp_variant", "privacy_loss", "deployment_model", "implementation", "accounting")
 """Sections of the field `deployment` that are read."""
 
-NUMBER = r"\s*[0-9]*\.?[0-9]+([eE][-+]?[0-9]+)?\s*"
-"""A delta that is written as text, which the registry's schema allows."""
+NUMBER = r"\s*-?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?\s*"
+"""A number in the text of a file."""
+
+NOTHING_GIVEN = (None, "null", "~")
+"""Values of a field that is empty."""
+
+SHORT = reprlib.Repr()
+SHORT.maxstring = SHORT.maxother = 80
 
 HINTS = {
     "deployment.privacy_loss.privacy_unit": ", such as 'User-day-level'",
@@ -33,7 +40,7 @@ HINTS = {
 
 
 def _present(value: Any) -> Any:
-    return "" if value is None else value
+    return "" if value in NOTHING_GIVEN else value
 
 
 def _printable(text: str) -> str:
@@ -42,7 +49,9 @@ def _printable(text: str) -> str:
 
 
 def _number(value: Any) -> Any:
-    return float(value) if isinstance(value, str) and re.fullmatch(NUMBER, value) else value
+    if isinstance(value, str) and re.fullmatch(NUMBER, value):
+        return float(value)
+    return None if value in (*NOTHING_GIVEN, "") else value
 
 
 def _at(path: str) -> AliasPath:
@@ -50,7 +59,7 @@ def _at(path: str) -> AliasPath:
 
 
 Text: TypeAlias = Annotated[str, Strict(), AfterValidator(_printable), BeforeValidator(_present)]
-Number: TypeAlias = Annotated[float, Strict(), Field(allow_inf_nan=False)]
+Number: TypeAlias = Annotated[float | None, Strict(), Field(allow_inf_nan=False), BeforeValidator(_number)]
 
 
 class Parameters(BaseModel):
@@ -58,9 +67,9 @@ class Parameters(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    epsilon: Number | None = None
-    delta: Annotated[Number, BeforeValidator(_number)] | None = None
-    rho: Number | None = None
+    epsilon: Number = None
+    delta: Number = None
+    rho: Number = None
 
 
 class Record(BaseModel):
@@ -101,7 +110,7 @@ def validated(document: Mapping[str, Any]) -> Record:
     content = document["deployment"]
     sections = {f"deployment.{name}": content.get(name) for name in SECTIONS} if isinstance(content, dict) else {}
     for place, section in {"deployment": content, **sections}.items():
-        if not isinstance(section, dict | None):
+        if not isinstance(section, dict) and section not in (*NOTHING_GIVEN, ""):
             raise InputError(f"expected {place} to be a mapping of fields, got {_shown(section)}")
     try:
         return Record.model_validate(document)
@@ -118,5 +127,4 @@ def _sentence(error: ValidationError) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = "nothing" if value in (None, "") else repr(value)
-    return text if len(text) <= 80 else f"{text[:80]}..."
+    return "nothing" if value in (None, "") else SHORT.repr(value)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
+from temporaldp.errors import InputError
 from temporaldp.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
 from temporaldp.values import ULP, FloatArray, whole_number
+
+LEAST_MU, LARGEST_MU = 1e-9, 1e3
+"""Sensitivities over standard deviations among which a calibration searches."""
+
+BISECTIONS = 80
+"""Steps of a calibration, after which both ends are neighbouring doubles."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +47,30 @@ class GaussianNoise(Mechanism):
 
     standard_deviation: float
     sensitivity: float
+    norm: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
         require_positive(self, "standard_deviation", "sensitivity")
+
+    def amplified(self, factor: float) -> Self:
+        """Return the noise on a result whose sensitivity is a multiple of this one."""
+        return replace(self, sensitivity=self.sensitivity * factor)
+
+    def calibrated(self, epsilon: float, delta: float, *, amplified: float = 1.0) -> Self:
+        """Return the least noise that is (epsilon, delta)-DP where the sensitivity is a multiple of this one.
+
+        Raises
+        ------
+        InputError
+            There is none: delta is 0, or too small.
+        """
+        low, high = 0.0, LARGEST_MU
+        for _ in range(BISECTIONS if delta > 0.0 else 0):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if gaussian_delta(np.array([epsilon]), middle)[1][0] <= delta else (low, middle)
+        if low < LEAST_MU:
+            raise InputError(f"expected a delta that Gaussian noise satisfies at epsilon = {epsilon:g}, got {delta!r}")
+        return replace(self, standard_deviation=self.sensitivity * amplified / low)
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon."""
@@ -88,10 +117,25 @@ class LaplaceNoise(Mechanism):
     scale: float
     sensitivity: float
     coordinates: int = 1
+    norm: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         require_positive(self, "scale", "sensitivity")
         whole_number(self.coordinates, "coordinates", least=1)
+
+    @property
+    def standard_deviation(self) -> float:
+        """Standard deviation of the noise on each coordinate."""
+        return math.sqrt(2.0) * self.scale
+
+    def amplified(self, factor: float) -> Self:
+        """Return the noise on a result whose sensitivity is a multiple of this one."""
+        return replace(self, sensitivity=self.sensitivity * factor)
+
+    def calibrated(self, epsilon: float, delta: float = 0.0, *, amplified: float = 1.0) -> Self:
+        """Return the least noise that is epsilon-DP where the sensitivity is a multiple of this one; a delta gains nothing."""
+        scale = self.coordinates * self.sensitivity * amplified / epsilon
+        return replace(self, scale=scale * (1.0 + 2.0 * ROUNDED))
 
     @property
     def pure_epsilon(self) -> float:

@@ -9,7 +9,6 @@ from temporaldp.planning.plan import Optimality, Plan
 from temporaldp.planning.renewal import RenewalLeakage, renewal_leakage
 from temporaldp.planning.replan import replan
 from temporaldp.planning.source import Source
-from temporaldp.planning.verified_noise import Verification
 
 __all__ = [
     "BudgetPlan",
@@ -20,7 +19,6 @@ __all__ = [
     "RenewalLeakage",
     "SharePlan",
     "Source",
-    "Verification",
     "compare_plans",
     "plan_budget",
     "plan_for_share",

@@ -101,8 +101,6 @@ class BudgetPlan(Plan):
 
     @property
     def for_others(self) -> Accounting[Any, Any]:
-        """The exact leakage of fresh noise, of the plan's distances if it has some."""
-        if not self.accounting.assumes_fresh_noise:
-            return self.accounting
+        """The exact leakage, of the plan's distances if it has some."""
         distances = self.accounting.distances
         return Exact() if distances is None else MetricPrivacy(distances)

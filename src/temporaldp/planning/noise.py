@@ -28,7 +28,6 @@ from temporaldp.planning.noise_plan import NoisePlan, planned_grid
 from temporaldp.planning.noise_shape import least_shape
 from temporaldp.planning.plan import Optimality
 from temporaldp.planning.request import Request
-from temporaldp.planning.verified_noise import Simulating, least_verified, verified_series
 from temporaldp.values import FloatArray, real_number
 
 LARGEST_LEVEL = 1e5
@@ -55,11 +54,6 @@ def plan_noise(
     *,
     accounting: ApproximateDP,
     noise: Noise = "gaussian",
-    verify: bool = False,
-    failure: float | None = None,
-    draws: int = 1_000_000,
-    seconds: float | None = None,
-    seed: int = 0,
 ) -> NoisePlan:
     """Choose the least noise on a histogram whose temporal leakage at a delta stays at or below alpha at every step.
 
@@ -79,23 +73,13 @@ def plan_noise(
         Discrete Gaussian or discrete Laplace noise on every count.
     horizon : int, optional
         Number of steps T. Default: an infinite horizon.
-    verify : bool
-        Search for less noise that satisfies the level by simulation, for the horizon (`verify_leakage`); takes minutes.
-        ``verification`` of the plan has the result.
-    failure : float, optional
-        With verify: probability that the simulation is wrong, which is part of delta. Default: a thousandth of it.
-    draws, seed : int
-        With verify: number of trajectories in each direction of time for each amount of noise, and the seed.
-    seconds : float, optional
-        With verify: time limit, after which the least noise verified so far, or the certified plan, is returned.
 
     Raises
     ------
     BudgetError
-        alpha, delta or the horizon is not admissible, or contradicts the adversary's matrices; with verify, there is no
-        horizon, or the failure probability is not below delta.
+        alpha, delta or the horizon is not admissible, or contradicts the adversary's matrices.
     InputError
-        There is no such noise; with verify, an adversary whose states cannot be simulated.
+        There is no such noise.
     PlanError
         No noise satisfies the level.
 
@@ -114,11 +98,8 @@ def plan_noise(
     request = Request.checked(adversary, alpha, horizon)
     real_number(alpha, "alpha of a noise plan", le=LARGEST_LEVEL, error=BudgetError)
     sought = _Calibration(request, accounting.delta, checked_noise(noise))
-    if accounting.pairwise or verify:
+    if accounting.pairwise:
         checked_pairs(sought.delta)
-    by = (
-        Simulating(failure, draws, seconds, seed).checked(request.population, sought.delta, horizon) if verify else None
-    )
     if horizon is None:
         _require_forgetting(request, accounting)
     scales = _least_scales(sought)
@@ -130,8 +111,7 @@ def plan_noise(
         scales = scales * (1.0 + CLOSE)
         leakage = sought.leakage(scales)
     plan = NoisePlan(leakage=leakage, alpha=request.alpha, source=request.source, noise=sought.noise, scales=scales)
-    plan = plan if horizon is None else replace(plan, optimality=_optimality(sought, plan))
-    return plan if by is None else _verified(sought, plan, by)
+    return plan if horizon is None else replace(plan, optimality=_optimality(sought, plan))
 
 
 def _optimality(sought: _Calibration, plan: NoisePlan) -> Optimality:
@@ -145,21 +125,6 @@ def _optimality(sought: _Calibration, plan: NoisePlan) -> Optimality:
         lambda scale: mean_absolute_noise([scale], plan.noise) if scale > 0.0 else 0.0,
     )
     return Optimality("mean_absolute_error", plan.mean_absolute_noise, min(least, plan.mean_absolute_noise))
-
-
-def _verified(sought: _Calibration, plan: NoisePlan, by: Simulating) -> NoisePlan:
-    """The plan with less noise, if less was verified by simulation."""
-    level = {"alpha": plan.alpha, "delta": plan.delta}
-    scales, found = least_verified(
-        sought.request.users, plan.noise, plan.scales, plan.mean_absolute_noise, by=by, **level
-    )
-    if not found.failure:
-        return replace(plan, verification=found)
-    certified = sought.leakage(scales)
-    assert isinstance(certified, LeakageSeries)
-    leakage = verified_series(certified, plan.alpha)
-    # The bound of an optimality is about noise that accounting certifies
-    return replace(plan, leakage=leakage, scales=scales, verification=found, optimality=None)
 
 
 @dataclass(frozen=True, eq=False)

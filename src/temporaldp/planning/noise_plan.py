@@ -8,16 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp.accounting import LeakageSeries, accounting_blocks
-from temporaldp.accounting.curve.method import ApproximateDP, Verified
-from temporaldp.accounting.protocol import Accounting
-from temporaldp.correlation import Adversaries, Population
+from temporaldp.accounting import accounting_blocks
+from temporaldp.accounting.curve.method import ApproximateDP
 from temporaldp.errors import BudgetError, InputError
 from temporaldp.mechanisms import Mechanism
 from temporaldp.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.planning.measurement import Measurement, require_noise_mechanism
 from temporaldp.planning.plan import Plan
-from temporaldp.planning.verified_noise import Verification, is_verified, verified_series
 from temporaldp.values import FloatArray, compared_by_value, copy_in, real_array
 
 
@@ -45,13 +42,10 @@ class NoisePlan(Plan):
         Discrete Gaussian or discrete Laplace noise, independent on every count.
     scales : array, of the shape of `epsilons`
         Scale of the noise at each step, in counts.
-    verification : Verification or None
-        Result of the search for less noise by simulation; None without one.
     """
 
     noise: Noise = field()  # as for `BudgetPlan.epsilons`
     scales: FloatArray = field()
-    verification: Verification | None = None
 
     def __post_init__(self) -> None:
         copy_in(self, "scales")
@@ -63,8 +57,7 @@ class NoisePlan(Plan):
     def description(self) -> str:
         """Kind and scale of the noise."""
         low, high = (f"{scale:.4g}" for scale in (self.scales.min(), self.scales.max()))
-        noise = f"discrete {self.noise.capitalize()} noise of scale {low if low == high else f'{low} to {high}'} counts"
-        return f"{noise}, verified by simulation" if isinstance(self.accounting, Verified) else noise
+        return f"discrete {self.noise.capitalize()} noise of scale {low if low == high else f'{low} to {high}'} counts"
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -106,21 +99,6 @@ class NoisePlan(Plan):
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
         """Scales of the plan, independent of the epsilons."""
         return np.array([self.scales_for(1, start=step)[0] for step in steps])
-
-    def leakage_to(
-        self, adversary: Adversaries, n_steps: int, *, accounting: Accounting[Any, Any] | None = None
-    ) -> LeakageSeries:
-        """Leakage of this noise, by the accounting and on the grid by which the plan was made.
-
-        Where that does not show that a verified plan satisfies its level, its simulation is repeated.
-        """
-        found = super(NoisePlan, self).leakage_to(adversary, n_steps, accounting=accounting)
-        if not isinstance(self.accounting, Verified) or self.verification is None or found.worst <= self.alpha:
-            return found
-        users = Population.of(adversary).over(len(self.scales)).users  # all planned steps: the first ones leak no more
-        level = {"alpha": self.alpha, "delta": self.delta}
-        held = is_verified(users, self.noise, self.scales, by=self.verification, **level)
-        return verified_series(found, self.alpha) if held else found
 
     def releases(self, n_steps: int) -> list[Mechanism]:
         """The noise of the histogram of each step."""

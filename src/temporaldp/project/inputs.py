@@ -291,9 +291,7 @@ def _assuming(origin: Origin, adversaries: Sequence[Adversary]) -> Origin:
 
 
 def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageSeries) -> LeakageUncertainty | None:
-    """Return the distribution of plausible leakage of fresh noise, where a confidence is given; None elsewhere."""
-    if not leakage.accounting.assumes_fresh_noise:
-        return None
+    """Return the distribution of plausible leakage, where a confidence is given; None elsewhere."""
     if known.confidence is None or known.per_user or inputs.learnt_from is None or leakage.delta:
         return None
     return leakage_uncertainty(inputs.learnt_from, epsilons=leakage.epsilons, confidence=known.confidence)

@@ -100,10 +100,9 @@ class Project:
             made = plan_noise(
                 found.everyone,
                 alpha=privacy.alpha,
-                noise=privacy.drawn_noise or "gaussian",
+                noise=privacy.noise or "gaussian",
                 horizon=privacy.horizon,
                 accounting=ApproximateDP(privacy.delta),
-                **self._verification(),
             )
         else:
             made = plan_budget(found.everyone, method=self.settings.plan.method, **self.budget_terms())
@@ -118,10 +117,6 @@ class Project:
             "objective": self.settings.plan.objective,
             "accounting": privacy.accounting,
         }
-
-    def _verification(self) -> dict[str, Any]:
-        verification = self.settings.verification
-        return {"verify": verification.enabled} | verification.model_dump(exclude={"enabled"}, exclude_none=True)
 
     def release(self, *, overwrite: bool = False, begin_anew: bool = False) -> ReleasedHistograms:
         """Publish the histograms of the traces, and write them, and smoothed counts, to the files that are set.

@@ -16,9 +16,7 @@ from temporaldp.counts import (
     consistent_counts,
     load_released,
     save_smoothed,
-    save_synthetic,
     smooth,
-    synthetic_traces,
 )
 from temporaldp.errors import InputError, LedgerError, OutputError
 from temporaldp.project.recipe import note_recipe
@@ -40,12 +38,12 @@ class Smoothing:
     settings: Settings
 
     def save(self) -> list[tuple[str, str]]:
-        """Write the smoothed counts, and synthetic traces if asked; return the lines that describe both."""
-        found, output, synthetic = self.found, self.settings.release.smoothed, self.settings.release.synthetic
+        """Write the smoothed counts; return the lines that describe them."""
+        found, output = self.found, self.settings.release.smoothed
         assert output is not None
         save_smoothed(found, output, **self.settings.traces.own_names)
         width = float(np.median(found.upper - found.lower)) / 2.0
-        rows = [
+        return [
             (
                 "smoothed counts",
                 f"{output}, from {found.seen}, with 95 % intervals (half of them within {width:.3g} people)",
@@ -53,11 +51,6 @@ class Smoothing:
             ("made from", found.used),
             ("fit", found.fit),
         ]
-        if synthetic is not None:
-            made = synthetic_traces(found, self.correlation)
-            save_synthetic(made, synthetic)
-            rows.append(("synthetic traces", f"{synthetic}. {made.note}"))
-        return rows
 
     @property
     def document(self) -> dict[str, Any]:

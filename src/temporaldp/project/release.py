@@ -312,8 +312,8 @@ def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
         An output is missing, is not writable, or is one of the inputs or another output.
     """
     release = settings.release
-    if release.smoothed is None and (release.same_start or release.synthetic is not None):
-        raise InputError("release.same_start and release.synthetic need smoothed counts: --set release.smoothed=FILE")
+    if release.smoothed is None and release.same_start:
+        raise InputError("release.same_start needs smoothed counts: --set release.smoothed=FILE")
     if release.smoothed is not None and release.consistent:
         raise InputError(
             "release.consistent changes the counts that are smoothed: leave it out. Smoothed counts are consistent anyway"
@@ -321,14 +321,14 @@ def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
     output = Path(os.devnull) if release.output is None and dry_run else release.output
     if output is None:
         raise InputError("expected --output FILE (.parquet or .csv), where the counts are written")
-    places = [place for place in (output, release.smoothed, release.synthetic) if place is not None]
+    places = [place for place in (output, release.smoothed) if place is not None]
     for place in places if release.output is not None else places[1:]:
         require_writable(place, reads=(*settings.inputs, release.plan))
     for table in (release.output, release.smoothed):
         if table is not None:
             release_suffix(table)
     if len({os.path.realpath(place) for place in places}) < len(places):
-        raise OutputError("release.output, .smoothed and .synthetic name the same file; give each its own")
+        raise OutputError("release.output and release.smoothed name the same file; give each its own")
     file = None if release.ledger is None else file_of(release.ledger)
     if file is not None and os.path.realpath(file) in {os.path.realpath(place) for place in places}:
         raise OutputError(f"release.ledger and an output are both {file}; the counts would take the ledger's place")

@@ -199,9 +199,8 @@ class PrivacySettings(Section):
         None, description="Epsilon of every step that `audit` and `report` assume, in nats."
     )
     delta: Share | None = Field(None, description="Account in (epsilon, delta)-DP_T instead of delta = 0.")
-    noise: Literal["gaussian", "laplace", "unknown"] | None = Field(
-        None,
-        description="Discrete noise on every count (with delta); unknown: any noise with this epsilon, also shared.",
+    noise: Literal["gaussian", "laplace"] | None = Field(
+        None, description="Discrete noise on every count (with delta)."
     )
     scale: Positive | None = Field(None, description="Scale of that noise, in counts (`audit`).")
     horizon: Count | None = Field(None, description="Number of steps; without it, any number of steps.")
@@ -215,25 +214,8 @@ class PrivacySettings(Section):
 
     @property
     def accounting(self) -> Accounting[Any, Any]:
-        """The accounting method at delta = 0.
-
-        Raises
-        ------
-        InputError
-            Noise of an unknown kind has another bound or a delta.
-        """
-        if self.noise != "unknown":
-            return accounting_from({"method": self.bound or "exact"})
-        if self.bound is not None or self.delta is not None:
-            raise InputError(
-                "--noise unknown is accounted by Markov quilts at delta = 0: leave out --bound and --delta, or name the noise"
-            )
-        return accounting_from({"method": "quilt"})
-
-    @property
-    def drawn_noise(self) -> Literal["gaussian", "laplace"] | None:
-        """The noise, where it is of a known kind."""
-        return None if self.noise == "unknown" else self.noise
+        """The accounting method at delta = 0."""
+        return accounting_from({"method": self.bound or "exact"})
 
 
 class PlanSettings(Section):
@@ -245,18 +227,6 @@ class PlanSettings(Section):
     objective: Literal["mean_absolute_error", "mean_squared_error"] = Field(
         "mean_absolute_error", description="Error that the optimal plan minimises."
     )
-
-
-class VerificationSettings(Section):
-    """Verification by simulation, at a delta."""
-
-    enabled: bool = Field(
-        False, description="Compare with the release's own leakage (`audit`), or seek less noise (`plan`)."
-    )
-    failure: Share | None = Field(None, description="Failure probability; a thousandth of delta by default.")
-    draws: Count | None = Field(None, description="Number of draws.")
-    seconds: Positive | None = Field(None, description="Time limit, in seconds.")
-    seed: int = Field(0, description="Seed of the draws.")
 
 
 class ReleaseSettings(Section):
@@ -273,9 +243,6 @@ class ReleaseSettings(Section):
         None, description="Counts smoothed by a public correlation, with 95 % intervals."
     )
     same_start: bool = Field(False, description="The release begins as the history does (a night, a course).")
-    synthetic: Annotated[Path, Written((".csv",))] | None = Field(
-        None, description="Synthetic traces drawn from the smoothed counts (.csv)."
-    )
     table: str | None = Field(None, description="Table of a shared account (`temporaldp ledger share`) to publish.")
     shares: NumbersByName | None = Field(
         None, description="Share of a step for each table of an account (`ledger share`): sleep=0.6,places=0.4."
@@ -364,7 +331,9 @@ class DeploymentSettings(Section):
         Literal["hour", "quarter-day", "half-day", "day", "week", "half-month", "month", "quarter", "half-year", "year"]
         | None
     ) = Field(None, description="Length of a step, where the record does not state it.")
-    fresh_noise: bool = Field(False, description="Noise drawn on devices is drawn anew at every step.")
+    fresh_noise: bool = Field(
+        False, description="Noise drawn on devices is drawn anew at every step, which a delta needs."
+    )
 
 
 class Settings(Section):
@@ -379,7 +348,6 @@ class Settings(Section):
     correlation: CorrelationSettings = Field(CorrelationSettings(), description="What the adversary uses.")
     privacy: PrivacySettings = Field(PrivacySettings(), description="The level and what a step spends.")
     plan: PlanSettings = Field(PlanSettings(), description="How budgets are chosen.")
-    verification: VerificationSettings = Field(VerificationSettings(), description="Verification by simulation.")
     release: ReleaseSettings = Field(ReleaseSettings(), description="What is published.")
     report: ReportSettings = Field(ReportSettings(), description="The written report.")
     learn: LearningSettings = Field(LearningSettings(), description="Estimation with differential privacy.")

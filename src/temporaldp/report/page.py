@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from temporaldp import __version__
-from temporaldp.accounting.curve.method import Verified
 from temporaldp.extras import needing
 from temporaldp.files.atomic import write_text
-from temporaldp.planning import NoisePlan
 from temporaldp.planning.histogram_noise import HISTOGRAM_SENSITIVITY, laplace_scales, mean_absolute_noise
 from temporaldp.report import explanation, figures, sentences
 from temporaldp.report.content import Evidence
@@ -82,9 +80,6 @@ def render_report(
         uncertainty_figure=uncertainty_figure,
         noise=_noise(evidence),
         sensitivity=HISTOGRAM_SENSITIVITY,
-        verification=plan.verification
-        if isinstance(plan, NoisePlan) and isinstance(series.accounting, Verified)
-        else None,
         most_rows=MOST_ROWS,
     )
 

@@ -1,4 +1,4 @@
-"""Studies of a release or a correlation: diagnosis, uncertainty, populations, verification by simulation, and the attack."""
+"""Studies of a release or a correlation: diagnosis, uncertainty, populations, and the attack."""
 
 from temporaldp.studies.diagnosis import Diagnosis, ModelLeakage, diagnose
 from temporaldp.studies.distribution import LeakageDistribution, leakage_distribution
@@ -7,7 +7,6 @@ from temporaldp.studies.lifted_leakage import LiftedLeakage, lifted_leakage
 from temporaldp.studies.release_attack import ReleaseAttack, attack_release
 from temporaldp.studies.uncertainty import LeakageUncertainty, leakage_uncertainty
 from temporaldp.studies.worst_member import WorstMember, worst_member
-from temporaldp.verification import OwnLeakage, VerifiedLeakage, own_leakage, verify_leakage
 
 __all__ = [
     "Diagnosis",
@@ -16,9 +15,7 @@ __all__ = [
     "LeakageUncertainty",
     "LiftedLeakage",
     "ModelLeakage",
-    "OwnLeakage",
     "ReleaseAttack",
-    "VerifiedLeakage",
     "WorstMember",
     "attack_release",
     "diagnose",
@@ -27,7 +24,5 @@ __all__ = [
     "leakage_posterior",
     "leakage_uncertainty",
     "lifted_leakage",
-    "own_leakage",
-    "verify_leakage",
     "worst_member",
 ]

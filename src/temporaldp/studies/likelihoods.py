@@ -11,7 +11,6 @@ import numpy as np
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
-from temporaldp.mechanisms.simulation import arriving_likelihoods
 from temporaldp.planning.histogram_noise import Noise
 from temporaldp.values import FloatArray, IntArray
 
@@ -38,8 +37,11 @@ def of_all_releases(adversary: Adversary, codes: IntArray, likelihoods: FloatArr
 
 
 def _arriving(correlation: Correlation, own: FloatArray) -> FloatArray:
-    """Return the log likelihood of the releases before each step, given its state."""
-    if not correlation:
-        return np.zeros_like(own)
-    rows = [exactly_known(correlation.at(t)).dense() for t in range(len(own) - 1)]
-    return np.stack(arriving_likelihoods(rows, own[:-1], np.zeros_like(own[0])))
+    """Return the log likelihood of the releases before each step, given its state, by ``x <- P (m x)``."""
+    found = np.zeros_like(own)
+    for t in range(len(own) - 1) if correlation else ():
+        known = found[t] + own[t]
+        top = known.max(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            found[t + 1] = np.log(np.exp(known - top) @ exactly_known(correlation.at(t)).dense().T)
+    return found

@@ -25,7 +25,6 @@ from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.traces import as_traces, codes_of
 from temporaldp.counts import ReleasedHistograms
 from temporaldp.errors import InputError
-from temporaldp.mechanisms.simulation import drawn_noise
 from temporaldp.planning.histogram_noise import histogram_profile
 from temporaldp.progress import progressed
 from temporaldp.studies.likelihoods import of_all_releases, of_one_release
@@ -211,7 +210,7 @@ def attack_release(
         progressed("attacks on other draws", k / repeats)
         again = np.zeros(truth.shape)
         for t in steps:
-            again[t] = drawn_noise(released.noise, float(scales[t]), truth.shape[1], rng)
+            again[t] = _drawn_noise(released.noise, float(scales[t]), truth.shape[1], rng)
         means.append(_rates(*scored(again), at))
     each = np.array(means).reshape(-1, 2, THRESHOLDS.size)
     mean = each.mean(axis=0) if repeats else np.zeros((2, 0))
@@ -299,3 +298,14 @@ def evidence_against(epsilon: float, delta: float, rates: FloatArray) -> float:
 
 def _percent(share: float, *, up: bool = False) -> str:
     return f"{(math.ceil(1e3 * share) if up else round(1e3 * share)) / 10.0:g} %"
+
+
+def _drawn_noise(noise: str, scale: float, count: int, rng: np.random.Generator) -> IntArray:
+    """Discrete noise for simulation only, not for releases."""
+    if noise == "laplace":
+        falls = -np.expm1(-1.0 / scale)
+        return np.asarray(rng.geometric(falls, count) - rng.geometric(falls, count))
+    # Discrete Gaussian noise beyond so many scales has a probability below 1e-30, less than uniform numbers can tell
+    reach = int(np.ceil(12.0 * scale))
+    weights = np.cumsum(np.exp(-0.5 * np.square(np.arange(-reach, reach + 1) / scale)))
+    return np.asarray(np.searchsorted(weights, rng.random(count) * weights[-1], side="right") - reach)

@@ -320,17 +320,6 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         )
 
 
-class Verified(ApproximateDP):
-    """The accounting method of a plan whose noise a simulation verified (`plan_noise(..., verify=True)`)."""
-
-    name = "verified"
-
-    @property
-    def sentence(self) -> str:
-        """Sentence for reports about how leakage was computed."""
-        return f"Leakage at delta = {self.delta:g} is bounded by simulation: the level is satisfied unless the draws mislead."
-
-
 class CurveSteps:
     """Transitions of one user, one at a time; a `temporaldp.accounting.stepwise.Steps` of upper curves."""
 

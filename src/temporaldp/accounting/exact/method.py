@@ -95,10 +95,12 @@ class ExactLimits:
 class Exact(Accounting[Releases, Any]):
     """The supremum of the definitions over every mechanism with the given guarantees: the default accounting method.
 
-    Each number is an upper bound, and `LeakageSeries.attained` has the lower bound, which an observation attains (the sign
-    rule; Theory, section 10). For a histogram with Laplace noise it is the leakage of that release itself. Releases are numbers
-    (epsilons in nats), `LikelihoodBox`, or None for a step without a release. For interval matrices it stands for
-    `IntervalBound`, an upper bound over all matrices of the set.
+    The guarantees are event-level epsilons of all outputs together; the noise may be of any kind, also shared between steps
+    (Theory, section 20). Each number is an upper bound, and `LeakageSeries.attained` has the lower bound, which an observation
+    attains (the sign rule; section 10). For a histogram with Laplace noise it is the leakage of that release itself. Releases
+    are numbers (epsilons in nats), `LikelihoodBox`, or None for a step without a release; `event_epsilons` returns the epsilons
+    of outputs about several steps. For interval matrices it stands for `IntervalBound`, an upper bound over all matrices of the
+    set.
 
     Parameters
     ----------

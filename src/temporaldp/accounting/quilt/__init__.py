@@ -1,1 +1,0 @@
-"""Accounting method: Markov quilts, for mechanisms whose noise may be shared between steps."""
