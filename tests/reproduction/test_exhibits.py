@@ -97,7 +97,7 @@ def test_figure_4_agrees_with_60_digit_arithmetic(exhibits):
         border = found.curve(leakage_figures.BORDER)
         for step, y in zip(border.x.astype(int).tolist(), border.y.tolist(), strict=True):
             if step in series:
-                assert y == pytest.approx(float(series[step].ln()), rel=1e-12)
+                assert float(series[step].ln()) <= y == pytest.approx(float(series[step].ln()), rel=1e-11)  # rounded up
     assert border.y[-1] > 7.8
     assert leakage_figures.supremum_as_printed(0.8, 0.0, leakage_figures.BOUNDARY) > 30  # a division by zero, or nearly
     assert leakage_figures.supremum_as_printed(1.0, 0.0, 0.01) == math.inf
@@ -106,7 +106,7 @@ def test_figure_4_agrees_with_60_digit_arithmetic(exhibits):
             curve = found.curve(name)
             by_hand = series_of_one_pair(q, d, epsilon, 500)
             early = curve.x <= 500
-            assert curve.y[early] == pytest.approx(by_hand[curve.x[early].astype(int) - 1], rel=1e-12)
+            assert curve.y[early] == pytest.approx(by_hand[curve.x[early].astype(int) - 1], rel=1e-11)
 
 
 def test_figure_5_shows_wrong_solvers_at_large_alpha():
