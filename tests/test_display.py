@@ -235,3 +235,12 @@ def test_a_data_frame_of_a_library_that_is_not_installed_names_its_extra(monkeyp
     monkeypatch.setitem(sys.modules, "pyarrow.pandas_compat", None)
     with pytest.raises(tdp.errors.MissingExtraError, match=rf"'\.\[{library}\]'"):
         getattr(SERIES, method)()
+
+
+def test_a_level_that_is_not_a_short_decimal_is_promised_rounded_up():
+    """At most 0.333333 nats would be less than the plan satisfies."""
+    P = [[0.8, 0.2], [0.2, 0.8]]
+    adversary = tdp.Adversary(P, P)
+    plan = tdp.plan_budget(adversary, alpha=1 / 3, horizon=3)
+    shown = [repr(tdp.TemporalAccountant(adversary, alpha=1 / 3)), plan.level, repr(plan)]
+    assert all("alpha = 0.333334" in one for one in shown)

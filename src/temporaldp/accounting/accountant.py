@@ -161,7 +161,7 @@ class TemporalAccountant:
             return self._account.content
 
     def __repr__(self) -> str:
-        kind = "odometer" if self.alpha is None else f"alpha = {self.alpha:g}"
+        kind = "odometer" if self.alpha is None else f"alpha = {bound(self.alpha)}"
         kind += f", delta = {self._account.delta:g}" if self._account.delta else ""
         steps = plural(len(self), "step") + (f" of {self.horizon}" if self.horizon else "")
         with self._lock:

@@ -14,7 +14,7 @@ from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.arrow import Table
 from temporaldp.correlation.states import printable, require_same_states, state_names
-from temporaldp.display import draw, spread, summary
+from temporaldp.display import bound, draw, spread, summary
 from temporaldp.errors import InputError
 from temporaldp.extras import needing
 from temporaldp.files.atomic import brief, require_file, suffix_of
@@ -134,7 +134,7 @@ class ReleasedHistograms(Table):
             "states": ", ".join(self.states[:8]) + (", ..." if len(self.states) > 8 else ""),
             "spent at each step, in nats": spread(self.epsilons, up=True),
             "scale of the noise, in counts": spread(self.scales),
-            "holds": "not said" if self.alpha is None else f"alpha = {self.alpha:g}",
+            "holds": "not said" if self.alpha is None else f"alpha = {bound(self.alpha)}",
         }
         return summary(f"ReleasedHistograms, {len(self.times)} steps", shown, self.neighboring_relation)
 

@@ -12,6 +12,7 @@ import numpy as np
 from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversary
+from temporaldp.display import bound
 from temporaldp.errors import InputError
 from temporaldp.planning.budget import sustainable_budget
 from temporaldp.progress import progressed
@@ -46,10 +47,10 @@ class SharePlan:
     def sentence(self) -> str:
         """Limits of the plan, in words."""
         if not self.names:
-            return f"no person leaks more than {plural(f'{self.alpha:g}', 'nat')}"
+            return f"no person leaks more than {plural(bound(self.alpha), 'nat')}"
         left = math.ceil(1e6 * (1.0 - self.share)) / 1e4
         return (
-            f"{left:g} % of people ({len(self.names)}) leak more than {plural(f'{self.alpha:g}', 'nat')} "
+            f"{left:g} % of people ({len(self.names)}) leak more than {plural(bound(self.alpha), 'nat')} "
             "about some step: the plan does not satisfy the level for them"
         )
 

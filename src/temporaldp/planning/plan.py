@@ -138,7 +138,7 @@ class Plan(Table):
     @property
     def level(self) -> str:
         """The level that is satisfied, in words."""
-        return f"alpha = {self.alpha:g}" + (f", delta = {self.delta:g}" if self.delta else "")
+        return f"alpha = {bound(self.alpha)}" + (f", delta = {self.delta:g}" if self.delta else "")
 
     @property
     def alpha_in_all(self) -> float:
