@@ -49,6 +49,29 @@ def walks(tmp_path):
     return path
 
 
+def test_intervals_from_a_history_are_those_of_its_steps_only_for_a_release_that_begins_alike(tmp_path, walks):
+    head, *rows = walks.read_text().splitlines()
+    (tmp_path / "now.csv").write_text("\n".join([head, *("other " + row for row in rows)]) + "\n")
+    asked = (
+        "audit",
+        tmp_path / "now.csv",
+        "--history",
+        walks,
+        "--epsilon",
+        0.1,
+        "--set",
+        "correlation.confidence=0.95",
+    )
+    alone = temporaldp(*asked, "--horizon", 30)
+    assert alone.returncode == 0, alone.stderr
+    assert "shares of states change" in " ".join(alone.stderr.split())
+    alike = (*asked, "--set", "release.same_start=true")
+    assert "take --horizon 10 or fewer" in " ".join(refused(*alike, "--horizon", 30).split())
+    found = as_json(*alike, "--horizon", 8)
+    assert "are those of each of" in found["correlation"]
+    assert found["warning"] is None
+
+
 @pytest.mark.long
 def test_confidence_adds_a_sentence_and_a_figure(tmp_path, walks):
     figure, page = tmp_path / "uncertainty.svg", tmp_path / "page.html"

@@ -14,6 +14,7 @@ from temporaldp import (
     Trajectories,
     TransitionMatrix,
     estimate_adversaries,
+    estimate_adversary,
     load_sample,
     temporal_leakage,
 )
@@ -157,6 +158,18 @@ def test_backward_intervals_are_constant_unless_the_shares_of_states_change():
     assert next(estimate_adversaries(moving, confidence=0.95, directions=("forward",))).n_steps is None
     two = Trajectories(moving.codes[:, :2], states=["a", "b"])
     assert next(estimate_adversaries(two, confidence=0.95)).n_steps == 2
+
+
+def test_a_release_at_other_steps_has_the_intervals_of_a_stationary_chain_and_a_warning():
+    rng = np.random.default_rng(3)
+    P = np.array([[0.85, 0.15], [0.3, 0.7]])
+    starts = {"still": np.array([2 / 3, 1 / 3]), "moving": np.array([0.0, 1.0])}
+    for name, start in starts.items():
+        traces = Trajectories(walk(rng, P, start, 500, 6), states=["a", "b"])
+        adversary = estimate_adversary(traces, confidence=0.95, stationary=True)
+        assert adversary.n_steps is None
+        assert "for a stationary Markov chain" in adversary.backward.origin.sentence
+        assert (adversary.contradiction is not None) == (name == "moving")
 
 
 def test_sets_of_users_whose_shares_of_states_change_carry_a_warning():

@@ -69,12 +69,13 @@ def estimate_adversary(
     prior: float = 0.0,
     directions: tuple[Direction, ...] = BOTH,
     confidence: float | None = None,
+    stationary: bool = False,
 ) -> Adversary:
     """Estimate one adversary for the whole population of traces.
 
     Parameters
     ----------
-    traces, prior, directions, confidence
+    traces, prior, directions, confidence, stationary
         As for `estimate_adversaries`, which also estimates one adversary per user or group.
 
     Raises
@@ -90,7 +91,9 @@ def estimate_adversary(
     array([[0.33333333, 0.66666667],
            [0.66666667, 0.33333333]])
     """
-    return next(estimate_adversaries(traces, prior=prior, directions=directions, confidence=confidence))
+    return next(
+        estimate_adversaries(traces, prior=prior, directions=directions, confidence=confidence, stationary=stationary)
+    )
 
 
 def estimate_adversaries(
@@ -101,6 +104,7 @@ def estimate_adversaries(
     per_group: bool = False,
     directions: tuple[Direction, ...] = BOTH,
     confidence: float | None = None,
+    stationary: bool = False,
 ) -> Iterator[Adversary]:
     """Estimate adversaries from traces: one for the whole population, or one for each user or group, with their names.
 
@@ -125,6 +129,9 @@ def estimate_adversaries(
         begins with the shares of states that the traces have at the first of them. Adversaries per user or group, for each of
         which the intervals hold separately, are assumed to be stationary, and so is one from counts of transitions alone;
         `Adversary.contradiction` reports shares that change. Takes no prior.
+    stationary : bool
+        With a confidence: constant backward intervals, for a release at other steps than those of the traces. They hold for a
+        stationary chain; `Adversary.contradiction` reports shares that change.
 
     Yields
     ------
@@ -170,7 +177,7 @@ def estimate_adversaries(
         if level is None:
             known: dict[Direction, Known] = {d: estimated(table, counts, d, prior, name) for d in directions}
         else:
-            known = intervals(counts, shares, table.states, directions, level, pooled=per_user or per_group)
+            known = intervals(counts, shares, table.states, directions, level, stationary or per_user or per_group)
         yield Adversary(backward=known.get("backward"), forward=known.get("forward"), name=name)
 
 
@@ -200,17 +207,15 @@ def intervals(
     states: tuple[str, ...],
     directions: tuple[Direction, ...],
     confidence: float,
-    *,
-    pooled: bool,
+    stationary: bool,
 ) -> dict[Direction, Known]:
     """Interval matrices that hold jointly for all entries of all directions.
 
-    Backward ones of each step where the shares of states change (`histogram`), unless they are `pooled`: the histogram is then
-    that of more people than those whose transitions were counted.
+    Backward ones of each step where the shares of states change (`histogram`), unless a `stationary` chain is assumed.
     """
     is_tested = histogram is not None and "backward" in directions
     # Backward intervals of each step are those of the forward matrix and of the shares.
-    risk = (1.0 - confidence) / (3 if is_tested and not pooled else len(directions))
+    risk = (1.0 - confidence) / (3 if is_tested and not stationary else len(directions))
     shares = intervals_of_counts(histogram, risk=risk) if is_tested and histogram is not None else None
     changes = shares is not None and histogram is not None and contradicted(shares, histogram.sum(axis=0))
     found: dict[Direction, Known] = {}
@@ -220,11 +225,11 @@ def intervals(
         assumed, warning, of_each_step = "a stationary Markov chain", None, False
         if direction == "forward":
             assumed = ONE_MATRIX
-        elif changes and pooled:
+        elif changes and stationary:
             warning = (
                 "the shares of states change over the times of the traces, as they do not in a stationary chain, which the "
-                "backward intervals assume: they may not contain the truth at every step. Estimate one correlation for all "
-                "users, whose backward intervals are then those of each step"
+                "backward intervals assume: they may not contain the truth at every step. If a release begins as the traces "
+                "do, one correlation for all users has backward intervals of each step (stationary=False; release.same_start)"
             )
         elif changes and shares is not None:
             assumed = (

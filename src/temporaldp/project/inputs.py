@@ -294,7 +294,12 @@ def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageS
     """Return the distribution of plausible leakage, where a confidence is given; None elsewhere."""
     if known.confidence is None or known.per_user or inputs.learnt_from is None or leakage.delta:
         return None
-    return leakage_uncertainty(inputs.learnt_from, epsilons=leakage.epsilons, confidence=known.confidence)
+    return leakage_uncertainty(
+        inputs.learnt_from,
+        epsilons=leakage.epsilons,
+        confidence=known.confidence,
+        stationary=inputs.adversaries[0].n_steps is None,
+    )
 
 
 def read(table: TableSettings, states: Sequence[str] | None = None) -> TraceTable:
@@ -434,7 +439,12 @@ def _learnt(data: Traces, settings: Settings) -> tuple[Adversary, ...]:
     known = settings.correlation
     directions: tuple[Direction, ...] = ("backward", "forward") if known.directions == "both" else (known.directions,)
     found = estimate_adversaries(
-        data, prior=known.prior, per_user=known.per_user, directions=directions, confidence=known.confidence
+        data,
+        prior=known.prior,
+        per_user=known.per_user,
+        directions=directions,
+        confidence=known.confidence,
+        stationary=settings.history.path is not None and not settings.release.same_start,
     )
     total = data.n_users if known.per_user else 1
     learnt = []
@@ -455,7 +465,7 @@ def _over(adversary: Adversary, horizon: int | None) -> Adversary:
         raise InputError(
             f"the shares of states change over the {adversary.n_steps} steps of the traces, so that each step has its own "
             f"backward intervals (correlation.confidence), and those of later steps are unknown, but the horizon is {horizon}: "
-            f"take --horizon {adversary.n_steps} or fewer, longer traces, or leave out correlation.confidence"
+            f"take --horizon {adversary.n_steps} or fewer, longer traces, or leave out correlation.confidence or same_start"
         )
     return adversary.between(0, horizon)
 

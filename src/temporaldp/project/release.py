@@ -312,8 +312,11 @@ def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
         An output is missing, is not writable, or is one of the inputs or another output.
     """
     release = settings.release
-    if release.smoothed is None and release.same_start:
-        raise InputError("release.same_start needs smoothed counts: --set release.smoothed=FILE")
+    if release.smoothed is None and settings.correlation.confidence is None and release.same_start:
+        raise InputError(
+            "release.same_start is about smoothed counts, and about backward intervals: --set release.smoothed=FILE, or "
+            "--set correlation.confidence=0.95"
+        )
     if release.smoothed is not None and release.consistent:
         raise InputError(
             "release.consistent changes the counts that are smoothed: leave it out. Smoothed counts are consistent anyway"

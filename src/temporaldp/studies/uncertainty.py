@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from temporaldp.accounting.protocol import budgets, listed
 from temporaldp.accounting.series import temporal_leakage
-from temporaldp.correlation import estimate_adversaries
+from temporaldp.correlation import estimate_adversaries, estimate_adversary
 from temporaldp.correlation.traces import Traces
 from temporaldp.errors import EstimationError
 from temporaldp.progress import part
@@ -55,6 +55,7 @@ def leakage_uncertainty(
     *,
     epsilons: ArrayLike,
     confidence: float = 0.95,
+    stationary: bool = False,
     n_draws: int = 1000,
     rng: np.random.Generator | int | None = 0,
 ) -> LeakageUncertainty:
@@ -68,6 +69,8 @@ def leakage_uncertainty(
         If the shares of states in the traces change, at most as many as the traces have steps.
     confidence : float
         Between 0 and 1.
+    stationary : bool
+        Whether the intervals assume a stationary chain, as for a release at other steps than those of the traces.
     n_draws : int, >= 1
     rng : numpy Generator or seed, optional
 
@@ -97,7 +100,7 @@ def leakage_uncertainty(
         except EstimationError:
             people = None
     with part(0.8, 1.0, doing):
-        adversary = next(estimate_adversaries(trajectories, confidence=level))
+        adversary = estimate_adversary(trajectories, confidence=level, stationary=stationary)
         is_stationary = adversary.n_steps is None
         if adversary.n_steps is not None and len(spent) < adversary.n_steps:
             adversary = adversary.between(0, len(spent))
