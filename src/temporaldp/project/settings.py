@@ -176,8 +176,8 @@ class CorrelationSettings(Section):
     per_user: bool = Field(False, description="Estimate one correlation per user instead of one for all.")
     confidence: Share | None = Field(
         None,
-        description="Use all correlations within Clopper-Pearson intervals at this level, such as 0.95: of a stationary chain, or, "
-        "without a history or with release.same_start, with backward ones of each step where the shares of states change.",
+        description="Use all correlations within Clopper-Pearson intervals at this level, such as 0.95: of a stationary chain "
+        "or, without a history or with release.same_start, with backward ones of each step where the shares of states change.",
     )
     period: Count | None = Field(None, description="Estimate one matrix for each of so many steps of a clock.")
     phase: Annotated[int, Field(ge=0)] | None = Field(
