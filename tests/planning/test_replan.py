@@ -16,7 +16,6 @@ from temporaldp import (
     Exact,
     InputError,
     IntervalMatrix,
-    MarkovQuilt,
     MetricPrivacy,
     PaperBound,
     PlanError,
@@ -67,7 +66,6 @@ EVERY_METHOD = {
     "intervals": lambda n_states: Exact(),
     "metric": lambda n_states: MetricPrivacy(ring(n_states)),
     "metric of a box": lambda n_states: MetricPrivacy(line(n_states)),
-    "quilt": lambda n_states: MarkovQuilt(),
     "own": lambda n_states: TotalVariationAccounting(),
 }
 

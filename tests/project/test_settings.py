@@ -148,7 +148,6 @@ WRITTEN = {
     "release.ledger": "x.db",
     "release.output": "x.csv",
     "release.smoothed": "x.parquet",
-    "release.synthetic": "x.csv",
     "release.log": "x.jsonl",
     "report.output": "x.html",
     "learn.output": "x.json",
