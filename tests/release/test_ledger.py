@@ -171,6 +171,27 @@ def test_emptied_and_reconfigured_ledger_is_detected_by_the_mark(tmp_path):
             act(place)
 
 
+@pytest.mark.parametrize("kind", ["mark", "name"])
+def test_a_mark_that_cannot_be_read_stops_a_run(kind, tmp_path, monkeypatch):
+    """A folder in its place, as the owner of all files may read any file."""
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "own" / "key"))
+    place = tmp_path / "release.db"
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        identifier = stream.ledger.identifier
+    marks = mark_file(identifier).parent
+    unreadable = (
+        [mark_file(identifier)] if kind == "mark" else [one for one in marks.iterdir() if one.name != identifier]
+    )
+    for one in unreadable:
+        one.unlink()
+        one.mkdir()
+    if kind == "name":
+        place.unlink()
+    with pytest.raises(LedgerError, match=r"cannot read .* how far this machine has written"):
+        opened(place)
+
+
 @pytest.mark.parametrize("spelling", ["as it was", "a link", "two links"])
 def test_older_copy_is_not_continued_wherever_it_lies(spelling, tmp_path):
     place, older = tmp_path / "release.db", tmp_path / "older.db"

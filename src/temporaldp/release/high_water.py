@@ -18,6 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from temporaldp.errors import LedgerError
 from temporaldp.files.atomic import keep_private
 from temporaldp.release.chain import End, contains, digest
 from temporaldp.release.keyed_digest import key_file
@@ -83,7 +84,7 @@ def keep_mark(ledger: Ledger) -> None:
         keep_private(mark_file(ledger.identifier), kept, replace=True, durable=False)
         for name in ledger.store.names:
             if _last_at(name) != ledger.identifier:
-                keep_private(_name_file(name), ledger.identifier, replace=True, durable=False)
+                keep_private(name_file(name), ledger.identifier, replace=True, durable=False)
 
 
 def read_mark(identifier: str) -> Mark | None:
@@ -92,6 +93,20 @@ def read_mark(identifier: str) -> Mark | None:
         place, end = json.loads(mark_file(identifier).read_text(encoding="utf-8"))
         return Mark(identifier, place, End(*end))
     return None
+
+
+def require_readable(*files: Path) -> None:
+    """Raise `LedgerError` where a file among the marks exists and cannot be read: it may show what a ledger lacks."""
+    for file in files:
+        try:
+            file.read_bytes()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as error:
+            raise LedgerError(
+                f"cannot read {file}, which shows how far this machine has written a ledger: {error.strerror or error}. "
+                "Correct its owner and rights, and those of its folder (a run of another user may have made it)"
+            ) from None
 
 
 def mark_at(names: Iterable[str]) -> Mark | None:
@@ -116,13 +131,14 @@ def missing_steps(ledger: Ledger, mark: Mark | None) -> Mark | None:
     return None if wanted.end.head in begun else wanted
 
 
-def _name_file(name: str) -> Path:
+def name_file(name: str) -> Path:
+    """Path of the file of a name of a ledger. `RuntimeError` where there is no home directory."""
     return mark_file(digest(name))
 
 
 def _last_at(name: str) -> str | None:
     """Identifier of the ledger that was written last under a name; None if there is none."""
     with suppress(OSError, ValueError, RuntimeError):
-        found = _name_file(name).read_text(encoding="ascii")
+        found = name_file(name).read_text(encoding="ascii")
         return found if IDENTIFIER.fullmatch(found) else None
     return None

@@ -37,7 +37,18 @@ from temporaldp.release.chain import (
 )
 from temporaldp.release.checkpoints import last_checkpoint
 from temporaldp.release.closing import Closing
-from temporaldp.release.high_water import BEGIN, IDENTIFIER, Mark, keep_mark, mark_at, missing_steps, read_mark
+from temporaldp.release.high_water import (
+    BEGIN,
+    IDENTIFIER,
+    Mark,
+    keep_mark,
+    mark_at,
+    mark_file,
+    missing_steps,
+    name_file,
+    read_mark,
+    require_readable,
+)
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import LEDGER, Transaction
@@ -180,6 +191,8 @@ class Ledger(Closing):
         """
         store = store_at(place)
         is_new = not store.exists()
+        with suppress(RuntimeError):  # without a home directory there are no marks
+            require_readable(*(name_file(name) for name in store.names if store.release == LEDGER))
         if is_new:
             lost = mark_at(store.names) if store.release == LEDGER else None
             if lost is not None and not begin_anew and not store.exists():  # nobody has made it meanwhile
@@ -189,6 +202,8 @@ class Ledger(Closing):
             store.create(spelled, first_hash(spelled), definition)
         ledger = cls.__new__(cls)
         missing = ledger._start(store)
+        with suppress(RuntimeError):
+            require_readable(mark_file(ledger.identifier))
         if missing is not None and not begin_anew:
             ledger.close()
             raise LedgerChangedError(store.place, missing.words(ledger.identifier))
