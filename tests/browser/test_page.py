@@ -23,7 +23,10 @@ pytestmark = pytest.mark.browser
 STICKY = "#from=sticky&values=4&stays=0.85&epsilon=0.2&horizon=12&alpha=1"
 PHONE = {"viewport": {"width": 380, "height": 760}}
 CLOSE = 1e-9
-PLANNED = "[...document.querySelectorAll('.plan')].every((plan) => /Budgets (of|that vary)/.test(plan.textContent))"
+PLANNED = (
+    "[...document.querySelectorAll('.plan')].every(({ textContent }) => "
+    "/Budgets (of|that vary)/.test(textContent) && !/being computed/.test(textContent))"
+)
 
 
 @pytest.fixture(scope="module")
