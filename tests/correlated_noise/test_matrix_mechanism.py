@@ -198,6 +198,12 @@ def test_gaussian_noise_is_never_purely_private():
         MatrixMechanism.independent(4, gaussian(1.0)).calibrated(1.0, delta=0.0)
 
 
+def test_event_level_of_laplace_noise_at_a_delta_counts_every_coordinate():
+    mechanism = MatrixMechanism.tree(4, laplace(4.0))
+    assert mechanism.event_level(4, 1e-6).tolist() == mechanism.event_epsilons(4).tolist()
+    assert mechanism.event_epsilons(4) == pytest.approx([1.5] * 4)
+
+
 def test_event_level_of_laplace_noise_is_the_largest_log_ratio_of_two_neighbouring_paths():
     """The densities of two outputs of Laplace noise differ most at the mean of one of them: the L1 distance over the scale."""
     rng = np.random.default_rng(5)

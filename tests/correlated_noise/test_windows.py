@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -95,6 +96,18 @@ def test_epsilons_of_several_outputs_add_up_and_are_rounded_up():
     assert event_epsilons(3).tolist() == [0.0] * 3
 
 
+@dataclass(frozen=True)
+class Understated:
+    """Laplace noise of epsilon 1 that states 0.01."""
+
+    pure_epsilon = 0.01
+    coordinates = 1
+    limit = 0.0
+
+    def bounds(self, losses):
+        return tdp.LaplaceNoise(1.0, sensitivity=1.0).bounds(losses)
+
+
 def test_what_has_no_event_epsilon_is_refused():
     gaussian = tdp.GaussianNoise(1.0, sensitivity=math.sqrt(2.0))
     for output in (gaussian, tdp.MatrixMechanism.tree(4, gaussian)):
@@ -105,6 +118,8 @@ def test_what_has_no_event_epsilon_is_refused():
     for output, message in (([0.1, 0.2], "one for each of the 3 steps"), (-0.1, "epsilons"), ("much", "epsilons")):
         with pytest.raises(tdp.BudgetError, match=message):
             event_epsilons(3, output)
+    with pytest.raises(tdp.InputError, match="delta of 0 at the pure_epsilon of Understated"):
+        event_epsilons(4, Understated())
     for given in (
         {"length": 0, "epsilon": 1.0},
         {"length": 1, "epsilon": 0.0},

@@ -184,7 +184,12 @@ class MatrixMechanism(SequenceMechanism):
         return self.noise.pure_epsilon * self._columns
 
     def event_level(self, n_steps: int, delta: float) -> FloatArray:
-        """Epsilon of all outputs at a delta when one state at one step is replaced, for each step, shape (T,)."""
+        """Epsilon of all outputs at a delta when one state at one step is replaced, for each step, shape (T,).
+
+        Of Laplace noise the pure epsilon, which holds at every delta.
+        """
+        if math.isfinite(self.noise.pure_epsilon):
+            return self.event_epsilons(n_steps)
         known = {
             norm: epsilon_of_one(self.noise.amplified(norm), delta=delta) for norm in np.unique(self._columns).tolist()
         }

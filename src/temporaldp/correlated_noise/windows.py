@@ -9,7 +9,7 @@ import numpy as np
 
 from temporaldp.accounting.sequence import SequenceMechanism
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.mechanisms.protocol import require_positive
+from temporaldp.mechanisms.protocol import checked_mechanism, require_positive
 from temporaldp.values import ULP, FloatArray, real_array, whole_number
 
 
@@ -100,7 +100,7 @@ def event_epsilons(horizon: int, *outputs: Any) -> FloatArray:
     BudgetError
         An epsilon is negative or not finite, or an array has another number of steps.
     InputError
-        A mechanism has no pure epsilon.
+        A mechanism has no pure epsilon, or one that its profile contradicts.
 
     Examples
     --------
@@ -134,8 +134,9 @@ def _of_one(output: Any, n_steps: int) -> FloatArray:
         if output.n_steps not in {None, n_steps}:
             raise BudgetError(f"expected outputs of {n_steps} steps, the horizon, got {output!r} with {output.n_steps}")
         return output.require_pure(n_steps)
-    pure = getattr(output, "pure_epsilon", output)
-    if pure is not output and not np.isfinite(pure):
+    is_mechanism = hasattr(output, "pure_epsilon")
+    pure = checked_mechanism(output).pure_epsilon if is_mechanism else output
+    if is_mechanism and not np.isfinite(pure):
         raise InputError(f"expected mechanisms with a pure epsilon, got {output!r}, which has none without a delta")
     given = real_array(pure, "epsilons of the outputs", ge=0.0, error=BudgetError)
     if given.shape not in {(), (n_steps,)}:
