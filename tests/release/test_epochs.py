@@ -104,6 +104,26 @@ def test_plan_must_cover_the_longest_month():
             require_enough_steps(every, most, step)
 
 
+@pytest.mark.parametrize(
+    ("every", "zone", "step", "needed"),
+    [
+        ("daily", "Europe/Amsterdam", "3600 seconds", 25),
+        ("daily", "Australia/Lord_Howe", "1800 seconds", 49),
+        ("daily", "America/Sao_Paulo", "3600 seconds", 25),  # where midnight is skipped or repeated
+        ("daily", "Asia/Tokyo", "3600 seconds", 24),
+        ("weekly", "Pacific/Auckland", "3600 seconds", 169),
+        ("monthly", "Europe/Amsterdam", "3600 seconds", 31 * 24 + 1),
+        ("monthly", "America/New_York", "3600 seconds", 31 * 24 + 1),  # October, until 2006
+        ("monthly", "Europe/Amsterdam", "86400 seconds", 31),
+        ("yearly", "Europe/Amsterdam", "1 months", 12),
+    ],
+)
+def test_plan_must_cover_the_longest_epoch_of_the_zone(every, zone, step, needed):
+    require_enough_steps(every, needed, step, zone)
+    with pytest.raises(InputError, match=f"plan with --horizon {needed}"):
+        require_enough_steps(every, needed - 1, step, zone)
+
+
 def test_each_month_satisfies_its_level_and_all_satisfy_the_promise(place, monkeypatch):
     monkeypatch.setattr("temporaldp.release.step.EVERY", 3)
     with opened(place) as release:  # without a process in between

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import datetime
-from itertools import accumulate
+from datetime import datetime, timedelta
+from itertools import accumulate, groupby, pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from temporaldp.accounting import temporal_leakage
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Population
-from temporaldp.correlation.moments import by_the_clock, steps_between
+from temporaldp.correlation.moments import by_the_clock, steps_between, time_zone
 from temporaldp.display import apart
 from temporaldp.errors import InputError, PlanError, SpentError
 from temporaldp.planning.budget_plan import BudgetPlan
@@ -127,15 +127,26 @@ def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None, 
     return range(0, period, math.gcd(unit, period))
 
 
-def require_enough_steps(every: Every, most: int, step: str | None) -> None:
+def require_enough_steps(every: Every, most: int, step: str | None, zone: str | None = None) -> None:
     """Raise an error for a plan that is shorter than an epoch of the calendar, if the length of a step is known."""
     between = None if step is None or every == STEPS else steps_between(step, "2024-01-01", PERIODS[every][0])
+    if between is not None and zone is not None and step is not None and not step.endswith("months"):
+        lasting = timedelta(seconds=_longest_seconds(every, zone))
+        between = steps_between(step, "2024-01-01T00:00:00", (datetime(2024, 1, 1) + lasting).isoformat())
     longest = 0 if between is None else int(between * (1.0 + 1e-9))
     if longest > most:
         raise InputError(
             f"expected a plan of at least {longest} steps for a level that is renewed {every} (one step is {step}), got one of "
             f"{most}: plan with --horizon {longest}"
         )
+
+
+def _longest_seconds(every: Every, zone: str) -> float:
+    """Length of the longest period of the clock of a zone, by its rules of 2000 to 2037."""
+    days = (datetime(2000, 1, 1) + timedelta(days=day) for day in range(38 * 366))
+    first = [next(same) for _, same in groupby(days, key=PERIODS[every][1])]
+    begun = [day.replace(tzinfo=time_zone(zone)).timestamp() for day in first[1:-1]]
+    return max(after - before for before, after in pairwise(begun))
 
 
 def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:

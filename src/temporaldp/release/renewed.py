@@ -55,7 +55,8 @@ class RenewedGuard(PlanGuard):
 
     def begin(self, ledger: Ledger) -> None:
         """Store the matrices, record the bound of the renewal once, and continue from the ledger's checkpoint."""
-        require_enough_steps(self._epochs.every, self._epochs.most, ledger.configuration["step"])
+        every, most, zone = self._epochs[:3]
+        require_enough_steps(every, most, ledger.configuration["step"], zone)
         if not any(event.kind == RENEWAL for event in ledger.events):
             with ledger.writing() as writer:
                 if not any(event.kind == RENEWAL for event in ledger.events):
