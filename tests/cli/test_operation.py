@@ -489,6 +489,39 @@ def test_a_lost_ledger_is_drawn_again_only_if_an_owner_begins_anew(days):
     assert json.loads(run(days, *JOB, "--json").stdout)["new_steps"] == 0
 
 
+def test_a_failed_run_does_not_use_up_begin_anew(days):
+    run(days, *JOB)
+    older = days / "older.db"
+    run(days, "ledger", "backup", "release.db", "-o", "older.db")
+    run(days, *[word if word != "morning.csv" else "noon.csv" for word in JOB])
+    older.replace(days / "release.db")
+    published = (days / "out.csv").read_text()
+    noon = tuple(word if word != "morning.csv" else "noon.csv" for word in JOB)
+    for wrong, code in (("traces.time=wrong", 2), ("release.head=" + "0" * 16, 4)):
+        refused(*noon, "--begin-anew", "--set", wrong, cwd=days, code=code)
+    assert "is recorded with the first step" in refused(*JOB, "--begin-anew", cwd=days)
+    assert "--begin-anew" in refused(*noon, cwd=days, code=4)
+    assert (days / "out.csv").read_text() == published
+    run(days, *noon, "--begin-anew")
+    assert json.loads(run(days, *noon, "--json").stdout)["new_steps"] == 0
+
+
+def test_an_older_copy_under_a_new_key_is_signed_and_begun_anew(days, monkeypatch):
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(days / "own" / "key"))
+    run(days, *JOB)
+    run(days, "ledger", "backup", "release.db", "-o", "older.db")
+    noon = tuple(word if word != "morning.csv" else "noon.csv" for word in JOB)
+    run(days, *noon)
+    (days / "older.db").replace(days / "release.db")
+    (days / "own" / "key").unlink()
+    assert "--sign" in refused(*noon, "--begin-anew", cwd=days, code=4)
+    assert "--begin-anew" in refused("ledger", "verify", "release.db", cwd=days, code=4)
+    run(days, "ledger", "verify", "release.db", "--sign")
+    assert "--begin-anew" in refused(*noon, cwd=days, code=4)
+    run(days, *noon, "--begin-anew")
+    assert json.loads(run(days, "ledger", "verify", "release.db", "--json").stdout)["authentic"] is True
+
+
 def test_published_times_are_not_drawn_again_on_another_machine(days, monkeypatch):
     run(days, *JOB)
     published = (days / "out.csv").read_text()
@@ -502,8 +535,11 @@ def test_published_times_are_not_drawn_again_on_another_machine(days, monkeypatc
     other = [word if word != "morning.csv" else "night.csv" for word in JOB]  # data of none of these times
     assert "has published counts of 4 times" in refused(*other, cwd=days, code=4)
     assert (days / "out.csv").read_text() == published
-    run(days, *JOB, "--begin-anew")
-    run(days, *JOB)
+    run(days, *other, "--begin-anew")
+    (days / "out.csv").write_text(published)  # as if the run had been stopped before it wrote its output
+    assert "--begin-anew" in refused(*other, cwd=days, code=4)
+    run(days, *other, "--begin-anew")
+    assert json.loads(run(days, *other, "--json").stdout)["new_steps"] == 0
 
 
 def test_verified_ledger_is_signed_with_a_new_key(days, monkeypatch):

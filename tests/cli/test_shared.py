@@ -158,6 +158,21 @@ def test_inconsistent_arguments_are_refused(made, arguments, said):
     assert set(made.iterdir()) == before
 
 
+def test_an_account_is_begun_anew_only_if_it_was_lost(made):
+    place = "lost.db"
+    share = (*(word if word != "account.db" else place for word in SHARE), "--independent")
+    assert "leave it out" in run(made, *share, "--begin-anew", code=2).stderr and not (made / place).exists()
+    run(made, *share)
+    job = (*publish("sleep", place=place)[:-1], "lost.parquet", "--overwrite")
+    run(made, *job)
+    (made / place).unlink()
+    assert "--begin-anew" in run(made, *share, code=4).stderr
+    run(made, *share, "--begin-anew")
+    assert "has published counts of 4 times" in run(made, *job, code=4).stderr
+    run(made, *job, "--begin-anew")
+    assert json.loads(run(made, *job, "--json").stdout)["new_steps"] == 0
+
+
 @pytest.mark.long
 def test_a_table_or_states_of_another_account_are_refused(made):
     run(made, *(word if word != "account.db" else "other.db" for word in SHARE), "--independent")

@@ -133,10 +133,18 @@ def test_a_learned_correlation_is_not_learned_again_without_its_ledger(tmp_path)
     asked = ("learn", "t.csv", "--epsilon", 1, "-o", "c.json", "--set", "traces.states=a,b")
     assert temporaldp(*asked, cwd=tmp_path).returncode == 0
     learned = (tmp_path / "c.json").read_bytes()
-    for again in (asked, (*asked, "--ledger", "lost.db")):
-        assert "--begin-anew" in refused(*again, cwd=tmp_path)
+    kept = (*asked, "--ledger", "lost.db")
+    for again, code in ((asked, 2), (kept, 4)):
+        assert "--begin-anew" in refused(*again, cwd=tmp_path, code=code)
     assert (tmp_path / "c.json").read_bytes() == learned
     assert temporaldp(*asked, "--begin-anew", cwd=tmp_path).returncode == 0
+    assert temporaldp(*kept, "--begin-anew", cwd=tmp_path).returncode == 0
+    assert temporaldp(*kept, cwd=tmp_path).returncode == 0
+    assert "leave it out" in refused(*kept, "--begin-anew", cwd=tmp_path)
+    (tmp_path / "c.json").unlink()
+    assert "leave it out" in refused(*asked, "--begin-anew", cwd=tmp_path)
+    (tmp_path / "lost.db").unlink()
+    assert "written 1 step to the ledger of this place" in refused(*kept, cwd=tmp_path, code=4)
 
 
 @pytest.mark.long

@@ -14,7 +14,7 @@ import sys
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import numpy as np
@@ -31,8 +31,10 @@ from temporaldp import (
     LedgerError,
     TemporalAccountant,
     TransitionMatrix,
+    learn_correlation,
+    load_sample,
 )
-from temporaldp.release import adopt_correlation
+from temporaldp.release import SharedRelease, adopt_correlation
 from temporaldp.release.chain import FORMAT
 from temporaldp.release.file_store import FileDatabase
 from temporaldp.release.high_water import mark_file
@@ -126,13 +128,12 @@ def test_truncated_chain_is_detected_by_the_mark_of_this_machine(filled, left, m
     mark = mark_of(filled)
     execute(filled, f"DELETE FROM temporaldp_steps WHERE step >= {left}")
     execute(filled, f"UPDATE temporaldp_releases SET n_steps = {left}, head = '{head}', mac = NULL")
-    for act in (Ledger, opened):
+    for act in (verified, opened):
         with pytest.raises(LedgerError, match=r"has written 10 steps .* missing or were changed.*--begin-anew"):
             act(filled)
-    mark.write_text("no mark")  # as on a machine that wrote nothing
+    mark.unlink()  # as on a machine that wrote nothing
     with Ledger(filled) as ledger:
         assert len(ledger) == left
-    mark.unlink()
     monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(mark.parent / "no" / "folder"))
     mark.parent.joinpath("no").write_text("where no folder can be made, a step needs no mark")
     with opened(filled) as stream:
@@ -166,30 +167,9 @@ def test_emptied_and_reconfigured_ledger_is_detected_by_the_mark(tmp_path):
             "UPDATE temporaldp_releases SET n_steps = 0, head = ?, mac = NULL, configuration = ?", (head, other)
         )
         connection.commit()
-    for act in (Ledger, opened):
+    for act in (verified, opened):
         with pytest.raises(LedgerError, match=r"has written 1 step .* missing or were changed"):
             act(place)
-
-
-@pytest.mark.parametrize("kind", ["mark", "name"])
-def test_a_mark_that_cannot_be_read_stops_a_run(kind, tmp_path, monkeypatch):
-    """A folder in its place, as the owner of all files may read any file."""
-    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "own" / "key"))
-    place = tmp_path / "release.db"
-    with opened(place) as stream:
-        stream.release([70, 30], time=0)
-        identifier = stream.ledger.identifier
-    marks = mark_file(identifier).parent
-    unreadable = (
-        [mark_file(identifier)] if kind == "mark" else [one for one in marks.iterdir() if one.name != identifier]
-    )
-    for one in unreadable:
-        one.unlink()
-        one.mkdir()
-    if kind == "name":
-        place.unlink()
-    with pytest.raises(LedgerError, match=r"cannot read .* how far this machine has written"):
-        opened(place)
 
 
 @pytest.mark.parametrize("spelling", ["as it was", "a link", "two links"])
@@ -214,7 +194,10 @@ def test_older_copy_is_not_continued_wherever_it_lies(spelling, tmp_path):
             at.chmod(0o600)
         with pytest.raises(LedgerError, match="has written 4 steps to it, the last of which are missing"):
             opened(at)
-    with pytest.warns(UserWarning, match="is an older copy .* 4 steps"), Ledger(tmp_path / "elsewhere.db") as copy:
+    with (
+        pytest.warns(UserWarning, match="is not continued: .* written 4 steps to it"),
+        Ledger(tmp_path / "elsewhere.db") as copy,
+    ):
         copy.verify()  # as of a backup
         with pytest.raises(LedgerError, match="older copy"):
             adopt_correlation(copy, Adversary(MATRIX, MATRIX))
@@ -287,7 +270,7 @@ def test_another_ledger_does_not_take_the_place_of_a_lost_one(tmp_path, monkeypa
     with opened(place) as stream:
         stream.release([70, 30], time=0)
     foreign.replace(place)
-    for act in (Ledger, opened):
+    for act in (verified, opened):
         with pytest.raises(LedgerError, match="this is another ledger"):
             act(place)
 
@@ -304,6 +287,122 @@ def test_older_copy_is_continued_on_demand(tmp_path):
         assert [event.details["steps"] for event in stream.ledger.events if event.kind == "begin anew"] == [2]
     with opened(place) as stream:
         assert len(stream) == 2
+
+
+@pytest.mark.parametrize("older", [True, False])
+def test_begin_anew_is_recorded_with_the_first_step_that_is_drawn(older, place, tmp_path):
+    """A run that fails before it draws does not use up the word of the owner, and keeps the mark."""
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        head = stream.ledger.head
+        stream.release([70, 30], time=1)
+    if older:
+        execute(place, "DELETE FROM temporaldp_steps WHERE step = 1")
+        execute(place, f"UPDATE temporaldp_releases SET n_steps = 1, head = '{head}', mac = NULL")
+    else:
+        lose(place)
+    for act in (lambda stream: stream.release("no counts", time=1), lambda stream: stream.ledger.verify()):
+        with opened(place, begin_anew=True) as stream, suppress(Exception):
+            act(stream)
+    with pytest.raises(LedgerError, match="has written 2 steps"):
+        opened(place)
+    with opened(place, begin_anew=True) as stream:
+        for time in (1, 2):
+            stream.release([70, 30], time=time)
+        begun = [event.step for event in stream.ledger.events if event.kind == "begin anew"]
+    assert begun == [1 if older else 0]
+    with opened(place) as stream:
+        assert len(stream) == 2 + older
+
+
+def test_begin_anew_is_refused_where_nothing_is_missing(place, tmp_path):
+    with pytest.raises(InputError, match="leave it out"):
+        opened(place, begin_anew=True)
+    assert not exists(place)
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    with pytest.raises(InputError, match="leave it out"):
+        opened(place, begin_anew=True)
+    shares = {"a": 0.5, "b": 0.5}
+    accountant = TemporalAccountant(Adversary(MATRIX, MATRIX), alpha=1.0)
+    with pytest.raises(InputError, match="leave it out"):
+        SharedRelease(
+            "a", MECHANISM, shares=shares, ledger=tmp_path / "shared.db", accountant=accountant, begin_anew=True
+        )
+    traces, spend = load_sample(), tmp_path / "learn.db"
+    for ledger in (None, spend):
+        with pytest.raises(InputError, match="leave it out"):
+            learn_correlation(traces, epsilon=1.0, ledger=ledger, begin_anew=True)
+    learn_correlation(traces, epsilon=1.0, ledger=spend)
+    with pytest.raises(InputError, match="leave it out"):
+        learn_correlation(traces, epsilon=1.0, ledger=spend, begin_anew=True)
+
+
+def test_older_copy_whose_key_is_lost_is_signed_and_begun_anew(tmp_path, monkeypatch):
+    place, older, key = tmp_path / "release.db", tmp_path / "older.db", tmp_path / "own" / "key"
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(key))
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+        stream.ledger.back_up(older)
+        stream.release([70, 30], time=1)
+    older.replace(place)
+    key.unlink()
+    with pytest.raises(LedgerError, match="--sign"), opened(place, begin_anew=True) as stream:
+        stream.release([70, 30], time=1)
+    with pytest.warns(UserWarning, match="is not continued"), Ledger(place) as ledger:
+        ledger.sign()
+    with pytest.raises(LedgerError, match="has written 2 steps"):  # the signature does not make up for the steps
+        opened(place)
+    with opened(place, begin_anew=True) as stream:
+        stream.release([70, 30], time=1)
+        assert stream.ledger.is_authentic
+    with opened(place) as stream:
+        assert len(stream) == 2
+
+
+@pytest.mark.parametrize("problem", ["folder", "mark", "name", "a folder in its place"])
+def test_mark_that_cannot_be_used_stops_a_run(problem, tmp_path, monkeypatch):
+    place, home = tmp_path / "release.db", tmp_path / "home"
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(home / "key"))
+    with opened(place) as stream:
+        stream.release([70, 30], time=0)
+    mark = mark_of(place)
+    if problem == "mark":
+        mark.write_text("no mark")
+    elif problem == "name":
+        for file in mark.parent.iterdir():
+            if file != mark:
+                file.write_text("no identifier")
+        mark.unlink()
+    elif problem == "a folder in its place":
+        mark.unlink()
+        mark.mkdir()
+
+    def as_somebody_else():
+        if os.geteuid() == 0:
+            for path in (tmp_path, *tmp_path.parents):
+                if path.stat().st_uid == 0 and path.is_relative_to("/tmp") and str(path) != "/tmp":
+                    path.chmod(0o755)
+            for path in (tmp_path, place, home, home / "key"):
+                os.chown(path, 65534, 65534)
+            if problem != "folder":
+                for path in (mark.parent, *mark.parent.iterdir()):
+                    os.chown(path, 65534, 65534)
+            os.setuid(65534)
+        elif problem == "folder":
+            mark.parent.chmod(0o000)
+        with pytest.warns(UserWarning, match="cannot use the mark"), Ledger(place) as ledger:
+            ledger.verify()
+            with pytest.raises(LedgerError, match="cannot use the mark"):
+                adopt_correlation(ledger, NEWER)
+            with pytest.raises(LedgerError, match="cannot use the mark"):
+                ledger.sign()
+        for begin_anew in (False, True):
+            with pytest.raises(LedgerError, match="cannot use the mark"):
+                opened(place, begin_anew=begin_anew)
+        return 0
+
+    assert in_a_child(as_somebody_else) == 0
 
 
 @pytest.mark.parametrize("failure", ["the first step", "the accountant", "after a step"])
@@ -351,7 +450,12 @@ def test_ledger_rewritten_with_other_budgets_is_detected_by_the_mark(tmp_path):
             stream.release([70, 30], time=step)
     assert len(written_anew(place)) == 3
     with pytest.raises(LedgerError, match="missing or were changed"):
-        Ledger(place)
+        verified(place)
+
+
+def verified(place):
+    with pytest.warns(UserWarning, match="may be read, and is not continued"), Ledger(place) as ledger:
+        ledger.verify()
 
 
 def mark_of(place):
@@ -845,7 +949,7 @@ def test_a_backup_on_a_read_only_disk_can_be_verified(tmp_path):
                     path.chmod(0o755)
             os.chown(place, 65534, 65534)
             os.setuid(65534)
-        with Ledger(place) as ledger:
+        with pytest.warns(UserWarning, match="cannot use the mark"), Ledger(place) as ledger:
             ledger.verify()
             return 0 if len(ledger) == 1 else 3
 

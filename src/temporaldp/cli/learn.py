@@ -14,11 +14,14 @@ from temporaldp.cli.render import facts, warn, working
 from temporaldp.cli.written import answer
 from temporaldp.correlation import Origin
 from temporaldp.display import number
-from temporaldp.errors import OutputError
+from temporaldp.errors import LedgerError, OutputError
 from temporaldp.files.atomic import require_writable
 from temporaldp.project.inputs import read_data
+from temporaldp.release import Ledger
+from temporaldp.release.database import connect
+from temporaldp.release.high_water import require_decision
 from temporaldp.release.learning import CONTRIBUTED
-from temporaldp.release.ledger import configuration_at
+from temporaldp.release.store import Store
 
 
 def learn(
@@ -51,13 +54,11 @@ def learn(
             "expected --epsilon E (what is spent) and --output FILE (.json, where the correlation is written)"
         )
     require_writable(asked.output, reads=(*settings.inputs, asked.ledger))
-    has_ledger = asked.ledger is not None and configuration_at(asked.ledger) is not None
-    if asked.output.exists() and not (has_ledger or begin_anew):
-        raise OutputError(
-            f"{asked.output} exists, and no ledger has it: learning again draws new noise and spends epsilon again, and both "
-            "spends add up. Use its ledger (--ledger FILE), or another output. If the correlation was learned before and the "
-            "ledger is lost, only an owner may decide that: --begin-anew"
-        )
+    ledger = None
+    if asked.ledger is None:
+        require_decision(_lacking(asked.output), begin_anew=begin_anew)
+    else:
+        ledger = Store(connect(asked.ledger), output=asked.output, lacking=partial(_lacking, asked.output))
     with working("reading traces"):
         data = read_data(settings.traces)
     with working("learning the correlation", writes=True):
@@ -66,8 +67,8 @@ def learn(
             epsilon=asked.epsilon,
             contributed=asked.contributed or CONTRIBUTED,
             confidence=asked.confidence,
-            ledger=asked.ledger,
-            begin_anew=begin_anew,
+            ledger=ledger,
+            begin_anew=begin_anew and ledger is not None,
         )
         save_correlation(adversary, asked.output)
     if settings.traces.states is None:
@@ -94,6 +95,17 @@ def learn(
         document=partial(_document, backward.origin, widths, asked.output),
         show=partial(_show, backward.origin, widths),
         correlation=asked.output,
+    )
+
+
+def _lacking(output: Path, ledger: Ledger | None = None) -> OutputError | LedgerError | None:
+    """Why a correlation that exists is not learned again: its ledger is not given, or lost."""
+    if not output.exists() or (ledger is not None and len(ledger)):
+        return None
+    return (OutputError if ledger is None else LedgerError)(
+        f"{output} exists, and no ledger has it: learning again draws new noise and spends epsilon again, and both spends add "
+        "up. Use its ledger (--ledger FILE), or another output. If the correlation was learned before and the ledger is lost, "
+        "only an owner may decide that: --begin-anew"
     )
 
 

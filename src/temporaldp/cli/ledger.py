@@ -101,9 +101,10 @@ def verify(
 ) -> None:
     """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if any was changed or removed."""
     with Ledger(o.place_of(place, project), release) as ledger:
-        ledger.verify(head=head)
         if sign:
-            ledger.sign()
+            ledger.sign(head=head)
+        else:
+            ledger.verify(head=head)
         if as_json:
             terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
             state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}

@@ -84,6 +84,8 @@ def share(
         note_recipe(
             made.ledger, recipe_of("temporaldp ledger share LEDGER", settings, origin, *map(Path, histories.values()))
         )
+        with made.ledger.writing() as writer:
+            writer.begin_anew()
         head, where = made.ledger.head, made.ledger.place
     if kept == 0.0:
         warn(NOT_SUSTAINABLE)

@@ -16,7 +16,7 @@ from temporaldp.cli.released import say_forecast, say_release
 from temporaldp.cli.render import warn, working
 from temporaldp.errors import InputDiffersWarning, OutputError
 from temporaldp.project.publishing import earlier_counts, publish, require_unpublished, smoothed, with_earlier
-from temporaldp.project.release import ReleaseSetup, begin_anew_with, checked_output, setup_of
+from temporaldp.project.release import ReleaseSetup, checked_output, setup_of
 from temporaldp.release.histograms import require_reached
 from temporaldp.report.sentences import steps
 
@@ -58,20 +58,18 @@ def release(
     if dry_run and begin_anew:
         raise InputError("--dry-run writes nothing, and --begin-anew is recorded in the ledger: leave out one of them")
     with logged(None if ledger is None else settings.release.log) as line:
-        if begin_anew:
-            begin_anew_with(settings)
         with working("reading data"):
             setup = setup_of(settings)
         if dry_run:
             assert ledger is not None
             with trial_place(ledger, settings.release.output) as place, setup.opened(place) as stream:
-                require_unpublished(target, setup.data, stream, begin_anew=False)
                 new = [time for time in setup.data.times if not stream.has(time)]
                 require_reached(setup.data, new, settings.release.reached)
                 say_forecast(stream, setup.data, as_json)
             return
+        if ledger is None:
+            require_unpublished(target, setup.data, begin_anew=begin_anew)
         with nullcontext() if ledger is None else setup.opened(ledger, begin_anew=begin_anew) as opened:
-            require_unpublished(target, setup.data, opened, begin_anew=begin_anew)
             earlier = earlier_counts(target, setup.data, opened, overwrite or begin_anew)
             _publish(setup, opened, target, earlier, line, as_json)
 

@@ -17,7 +17,7 @@ from temporaldp.errors import InputError
 from temporaldp.planning import Plan, plan_budget, plan_noise
 from temporaldp.project.inputs import Inputs, gather, read_data
 from temporaldp.project.publishing import earlier_counts, publish, require_unpublished, smoothed, with_earlier
-from temporaldp.project.release import begin_anew_with, checked_output, setup_of
+from temporaldp.project.release import checked_output, setup_of
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -142,11 +142,10 @@ class Project:
         """
         release = self.settings.release
         output = checked_output(self.settings, dry_run=release.output is None)
-        if begin_anew:
-            begin_anew_with(self.settings)
         setup = setup_of(self.settings)
+        if release.ledger is None:
+            require_unpublished(output, setup.data, begin_anew=begin_anew)
         with nullcontext() if release.ledger is None else setup.opened(release.ledger, begin_anew=begin_anew) as stream:
-            require_unpublished(output, setup.data, stream, begin_anew=begin_anew)
             no_file = release.output is None
             earlier = None if no_file else earlier_counts(output, setup.data, stream, overwrite or begin_anew)
             released = publish(setup, stream)

@@ -18,12 +18,12 @@ from temporaldp.counts import (
     save_smoothed,
     smooth,
 )
-from temporaldp.errors import InputError, LedgerError, OutputError
+from temporaldp.errors import InputError, OutputError
 from temporaldp.project.recipe import note_recipe
-from temporaldp.project.release import ReleaseSetup
+from temporaldp.project.release import BOTH_TOGETHER, ReleaseSetup, named_times, published_times
 from temporaldp.release import ContinualRelease, filtered_histograms, release_histograms
+from temporaldp.release.high_water import BEGIN, require_decision
 from temporaldp.smoothing import PublicCorrelation
-from temporaldp.values import plural
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -84,56 +84,23 @@ def earlier_counts(
     return found
 
 
-def require_unpublished(
-    output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None, *, begin_anew: bool
-) -> None:
-    """Raise an error for an output of a lost ledger, unless an owner begins anew, which the ledger records.
+def require_unpublished(output: Path, data: Traces, *, begin_anew: bool) -> None:
+    """Refuse to draw times of the data again without a ledger, unless an owner begins anew.
 
     Raises
     ------
-    LedgerError
-        The ledger lacks a time that the output contains, also one of which the run has no data: its budget is not counted.
     OutputError
-        Without a ledger, the output contains a time of the data.
+        The output contains a time of the data.
     InputError
-        The owner begins anew, although nothing is missing.
+        The owner begins anew, although the output contains none.
     """
-    lost = _lost(output, data, stream)
-    if begin_anew:
-        if stream is not None and lost and not stream.ledger.has_begun_anew:
-            stream.ledger.begin_anew()
-        if not lost and (stream is None or not stream.ledger.has_begun_anew):
-            raise InputError("--begin-anew disregards published times, and none is disregarded here: leave it out")
-        return
-    if lost:
-        named = f"{plural(len(lost), 'time')} ({', '.join(lost[:3])}{', ...' if len(lost) > 3 else ''})"
-        what = f"{output} has published counts of {named}"
-        meaning = (
-            "what is known about people from both releases together may exceed the level. Only an owner may decide that: "
-            "--begin-anew"
-        )
-        if stream is None:
-            raise OutputError(
-                f"{what} of these data, and releasing the same data twice spends the budgets twice: they would be drawn again "
-                f"with new noise, and {meaning}"
-            )
-        raise LedgerError(
-            f"{what}, which the ledger {stream.ledger.place} lacks. Use the ledger that they were published from, or another "
-            f"output for another release. If the ledger is lost, what was spent on them is not counted, and {meaning}"
-        )
-
-
-def _lost(output: Path, data: Traces, stream: ContinualRelease[Any, Any] | None) -> list[str]:
-    """The times of a file of published counts that a ledger lacks; without one, those that would be drawn again."""
-    try:
-        known = load_released(output).times if output.is_file() else ()
-    except InputError:  # another file, which `earlier_counts` refuses
-        return []
-    if stream is None:
-        drawn = {moment(time) for time in data.times}
-        return [time for time in known if moment(time) in drawn]
-    is_table = stream.table is not None
-    return [time for time in known if not stream.has(time) or (is_table and stream.published(time) is None)]
+    drawn = {moment(time) for time in data.times}
+    lost = [time for time in published_times(output) if moment(time) in drawn]
+    refusal = OutputError(
+        f"{output} has published counts of {named_times(lost)} of these data, and releasing the same data twice spends the "
+        f"budgets twice: they would be drawn again with new noise, and {BOTH_TOGETHER}"
+    )
+    require_decision(refusal if lost else None, begin_anew=begin_anew)
 
 
 def _of_ledger(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> ReleasedHistograms | None:
@@ -189,7 +156,14 @@ def publish(setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None) -> R
     drawn_by = setup.plan if stream is None else stream
     assert drawn_by is not None
     asked = setup.settings.release
-    return release_histograms(setup.data, drawn_by, consistent=asked.consistent, reached=asked.reached)
+    released = release_histograms(setup.data, drawn_by, consistent=asked.consistent, reached=asked.reached)
+    # A run that was stopped before it wrote its output may have recorded it
+    if stream is not None and stream.ledger.disregarded and not any(one.kind == BEGIN for one in stream.ledger.events):
+        raise InputError(
+            "--begin-anew is recorded with the first step that is drawn, and the ledger has all steps of these data: give data "
+            "that are released anew, or leave it out. No file was written"
+        )
+    return released
 
 
 def smoothed(

@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.accounting import PaperBound, TemporalAccountant
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Traces
-from temporaldp.counts import DiscreteLaplaceHistogram
+from temporaldp.correlation.moments import label_of
+from temporaldp.counts import DiscreteLaplaceHistogram, load_released
 from temporaldp.counts.histogram import histogram_mechanism
 from temporaldp.counts.released import release_suffix
-from temporaldp.errors import InputError, OutputError
+from temporaldp.errors import InputError, LedgerError, OutputError
 from temporaldp.files import load_plan
 from temporaldp.files.atomic import require_writable
 from temporaldp.planning import NoisePlan, Plan, Source, plan_budget
 from temporaldp.project.inputs import Inputs, gather, read_data
 from temporaldp.project.recipe import recipe_of
 from temporaldp.release import ContinualRelease, Ledger, SharedRelease
+from temporaldp.release.calendar import Calendar
 from temporaldp.release.database import connect, file_of
 from temporaldp.release.ledger import configuration_at
-from temporaldp.release.shared_account import account_tables
+from temporaldp.release.shared_account import TABLE, account_tables
 from temporaldp.release.store import Store
 from temporaldp.report import Recipe
 from temporaldp.smoothing import PublicCorrelation
+from temporaldp.values import plural
 
 if TYPE_CHECKING:
     from temporaldp.project.settings import Settings
@@ -38,6 +42,12 @@ PHASES = (
     "the phase that it was made for: check that, or release with a ledger and the history, whose accountant does"
 )
 """Warning about a plan for a clock that is released without an accountant."""
+
+BOTH_TOGETHER = (
+    "what is known about people from both releases together may exceed the level. Only an owner may decide that: "
+    "--begin-anew"
+)
+"""What it means to draw published times again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +79,10 @@ class ReleaseSetup:
     @contextmanager
     def opened(self, ledger: str | Store, *, begin_anew: bool = False) -> Iterator[ContinualRelease[Any, Any]]:
         """Open the release on a ledger, and check that it contains the noted head. No step is written."""
-        place = ledger if isinstance(ledger, Store) else Store(connect(ledger), output=self.settings.release.output)
+        output = self.settings.release.output
+        place = ledger if isinstance(ledger, Store) else Store(connect(ledger), output=output)
+        if output is not None:
+            place.lacking = partial(_lacking, output, self.settings.release.table)
         with self._stream(place, begin_anew) as stream:
             if self.settings.release.head is not None:
                 stream.ledger.verify(head=self.settings.release.head)
@@ -78,7 +91,7 @@ class ReleaseSetup:
     def _stream(self, ledger: Store, begin_anew: bool) -> ContinualRelease[Any, Any]:
         table, n_states, every = self.settings.release.table, self.data.n_states, self.settings.privacy.renew
         if table is not None:
-            return SharedRelease.of(table, ledger)
+            return SharedRelease.of(table, ledger, begin_anew=begin_anew)
         return ContinualRelease(
             DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states),
             ledger=ledger,
@@ -93,11 +106,36 @@ class ReleaseSetup:
         )
 
 
-def begin_anew_with(settings: Settings) -> None:
-    """Record in the ledger of a release, if there is one, that steps are disregarded which this machine wrote and it lacks."""
-    ledger = settings.release.ledger
-    if ledger is not None and configuration_at(ledger) is not None:
-        Ledger(Store(connect(ledger), output=settings.release.output), begin_anew=True).close()
+def published_times(output: Path) -> tuple[str, ...]:
+    """Times of a file of published counts; none if there is no such file, or another one."""
+    try:
+        return load_released(output).times if output.is_file() else ()
+    except InputError:
+        return ()
+
+
+def named_times(times: Sequence[str]) -> str:
+    """The number of times and the first of them."""
+    return f"{plural(len(times), 'time')} ({', '.join(times[:3])}{', ...' if len(times) > 3 else ''})"
+
+
+def _lacking(output: Path, table: str | None, ledger: Ledger) -> LedgerError | None:
+    """What an output has and its ledger lacks, also times of which a run has no data: their budget is not counted."""
+    step_of = Calendar(ledger, ledger.configuration["step"]).position
+    own = (event for event in ledger.events if event.kind == TABLE and event.by == table)
+    has = (
+        range(len(ledger))
+        if table is None
+        else {one["step"] for one in (event.details for event in own) if one["output"]}
+    )
+    lost = [time for time in published_times(output) if step_of(label_of(time)) not in has]
+    if not lost:
+        return None
+    return LedgerError(
+        f"{output} has published counts of {named_times(lost)}, which the ledger {ledger.place} lacks. Use the ledger that "
+        "they were published from, or another output for another release. If the ledger is lost, what was spent on them is not "
+        f"counted, and {BOTH_TOGETHER}"
+    )
 
 
 def setup_of(settings: Settings) -> ReleaseSetup:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from temporaldp.errors import LedgerChangedError
+from temporaldp.errors import LedgerChangedError, LedgerError
 
 if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger
 
 FORMAT = "temporaldp ledger 10"
 """Name of the only format that is read and written; a ledger of any other format is refused."""
+
+IDENTIFIER = re.compile("[0-9a-f]{32}")
+"""Identifier of a ledger, the random nonce of its first entry."""
 
 ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -191,3 +195,25 @@ def changed(place: str, problem: str) -> LedgerChangedError:
 def _position(entry: LedgerRow | LedgerEvent) -> tuple[int, bool]:
     """Sort key of an entry: an event before the step of its number; first if that is not a number, as SQLite permits."""
     return entry.step if isinstance(entry.step, int) else -1, isinstance(entry, LedgerRow)
+
+
+def first_entry(configuration: dict[str, Any], identifier: str) -> str:
+    """The entry before all rows, as it is stored."""
+    return canonical({"format": FORMAT, "identifier": identifier, **configuration})
+
+
+def read_first_entry(spelled: str, place: str) -> tuple[dict[str, Any], str]:
+    """Read configuration and identifier of a ledger of this format; `LedgerError` for any other format."""
+    try:
+        configuration: dict[str, Any] = json.loads(spelled)
+        found, identifier = configuration.pop("format"), str(configuration.pop("identifier", ""))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise LedgerError(f"{place}: the row with the configuration was changed") from None
+    if found != FORMAT:
+        raise LedgerError(
+            f"{place}: expected a ledger of format {FORMAT!r}, got {str(found)[:40]!r}; open it with the version of temporaldp "
+            "that wrote it. Nothing was read or published"
+        )
+    if not IDENTIFIER.fullmatch(identifier):
+        raise LedgerError(f"{place}: the row with the configuration was changed")
+    return configuration, identifier

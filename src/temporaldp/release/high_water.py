@@ -12,15 +12,14 @@ a noted head.
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from temporaldp.errors import LedgerError
+from temporaldp.errors import InputError, LedgerChangedError, LedgerError, TemporaldpError
 from temporaldp.files.atomic import keep_private
-from temporaldp.release.chain import End, contains, digest
+from temporaldp.release.chain import IDENTIFIER, End, contains, digest
 from temporaldp.release.keyed_digest import key_file
 from temporaldp.release.tables import LEDGER
 from temporaldp.values import plural
@@ -28,11 +27,10 @@ from temporaldp.values import plural
 if TYPE_CHECKING:
     from temporaldp.release.ledger import Ledger
 
+Content = TypeVar("Content")
+
 BEGIN = "begin anew"
 """Kind of an event that records steps which this machine wrote, and which the owner disregards."""
-
-IDENTIFIER = re.compile("[0-9a-f]{32}")
-"""Identifier of a ledger, the random nonce of its first entry."""
 
 
 class Mark(NamedTuple):
@@ -52,18 +50,33 @@ class Mark(NamedTuple):
     place: str
     end: End
 
-    def words(self, identifier: str | None) -> str:
-        """What a ledger with this identifier lacks, None for one that would be new, and what can be done."""
+    def refusal(self, place: str, identifier: str | None) -> LedgerChangedError:
+        """What the ledger at a place lacks, by its identifier (None for one that would be new), and what can be done."""
         steps = f"this machine has written {plural(self.end.n_steps, 'step')} to"
         if self.ledger == identifier:
             problem = f"{steps} it, the last of which are missing or were changed: it is an older copy, or was edited"
         else:
             known = "there is no ledger" if identifier is None else "this is another ledger"
             problem = f"{steps} the ledger of this place or output (then at {self.place}), and {known}"
-        return (
+        return LedgerChangedError(
+            place,
             f"{problem}. Restore one that holds every published step. If none is left, an owner may begin anew (`--begin-anew` "
             "of the command that writes, `begin_anew=True` in Python): published times are then drawn again with new noise, "
-            "what was spent on them before is not counted, and both releases together may exceed the level"
+            "what was spent on them before is not counted, and both releases together may exceed the level",
+        )
+
+
+def require_decision(missing: TemporaldpError | None, *, begin_anew: bool) -> None:
+    """Refuse to draw published steps again, unless an owner begins anew, and `begin_anew` where none is missing.
+
+    There it would have no effect now, and draw a lost ledger again later.
+    """
+    if missing is not None and not begin_anew:
+        raise missing
+    if missing is None and begin_anew:
+        raise InputError(
+            "--begin-anew (begin_anew=True in Python) disregards published steps that are missing, and none is missing here: "
+            "leave it out"
         )
 
 
@@ -79,66 +92,63 @@ def keep_mark(ledger: Ledger) -> None:
     """
     if ledger.store.release != LEDGER or not len(ledger):
         return
-    with suppress(OSError, RuntimeError):
+    with suppress(OSError, RuntimeError, LedgerError):
         kept = json.dumps([ledger.store.names[0], ledger.end])
         keep_private(mark_file(ledger.identifier), kept, replace=True, durable=False)
         for name in ledger.store.names:
             if _last_at(name) != ledger.identifier:
-                keep_private(name_file(name), ledger.identifier, replace=True, durable=False)
+                keep_private(mark_file(digest(name)), ledger.identifier, replace=True, durable=False)
 
 
-def read_mark(identifier: str) -> Mark | None:
-    """Return the mark of a ledger; None without one."""
-    with suppress(OSError, ValueError, RuntimeError, TypeError):
-        place, end = json.loads(mark_file(identifier).read_text(encoding="utf-8"))
-        return Mark(identifier, place, End(*end))
-    return None
+def expected_mark(identifier: str, names: Iterable[str]) -> Mark | None:
+    """The mark that a ledger must contain, read before its rows: its own, or that of another one with one of its names.
 
-
-def require_readable(*files: Path) -> None:
-    """Raise `LedgerError` where a file among the marks exists and cannot be read: it may show what a ledger lacks."""
-    for file in files:
-        try:
-            file.read_bytes()
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            raise LedgerError(
-                f"cannot read {file}, which shows how far this machine has written a ledger: {error.strerror or error}. "
-                "Correct its owner and rights, and those of its folder (a run of another user may have made it)"
-            ) from None
-
-
-def mark_at(names: Iterable[str]) -> Mark | None:
-    """Return the mark of the ledger that was written last under one of these names; None without one."""
-    known = (_last_at(name) for name in names)
-    return next((mark for one in known if one is not None and (mark := read_mark(one)) is not None), None)
-
-
-def missing_steps(ledger: Ledger, mark: Mark | None) -> Mark | None:
-    """The mark of steps that a ledger lacks, whose mark was read before its rows; None if it lacks none.
-
-    Without a mark of its own, these are the steps of another ledger that had its place, or its output.
+    `LedgerError` for a mark that exists and cannot be used.
     """
-    if ledger.store.release != LEDGER:
-        return None
-    wanted = mark or mark_at(ledger.store.names)
-    if wanted is None or (mark is not None and contains(ledger, ledger.events, mark.end)):
-        return None
-    if mark is None and wanted.ledger == ledger.identifier:  # its first step was written after the rows were read
+    known = (identifier, *(one for name in names if (one := _last_at(name)) is not None))
+    return next((mark for one in known if (mark := _mark_of(one)) is not None), None)
+
+
+def missing_steps(ledger: Ledger, expected: Mark | None) -> Mark | None:
+    """The mark of steps that a ledger lacks; None if it lacks none."""
+    if expected is None or (expected.ledger == ledger.identifier and contains(ledger, ledger.events, expected.end)):
         return None
     begun = (event.details["head"] for event in ledger.events if event.kind == BEGIN)
-    return None if wanted.end.head in begun else wanted
+    return None if expected.end.head in begun else expected
 
 
-def name_file(name: str) -> Path:
-    """Path of the file of a name of a ledger. `RuntimeError` where there is no home directory."""
-    return mark_file(digest(name))
+def _mark_of(identifier: str) -> Mark | None:
+    """The mark of a ledger; None without one."""
+
+    def parsed(text: str) -> Mark:
+        place, (n_steps, n_events, head) = json.loads(text)
+        return Mark(identifier, str(place), End(int(n_steps), int(n_events), str(head)))
+
+    return _content(identifier, parsed)
 
 
 def _last_at(name: str) -> str | None:
     """Identifier of the ledger that was written last under a name; None if there is none."""
-    with suppress(OSError, ValueError, RuntimeError):
-        found = name_file(name).read_text(encoding="ascii")
-        return found if IDENTIFIER.fullmatch(found) else None
-    return None
+    return _content(digest(name), _identifier)
+
+
+def _identifier(text: str) -> str:
+    if not IDENTIFIER.fullmatch(text):
+        raise ValueError("it is no identifier of a ledger")
+    return text
+
+
+def _content(name: str, parsed: Callable[[str], Content]) -> Content | None:
+    """Content of a file in the folder of marks; None without one, or without a home directory."""
+    try:
+        return parsed(mark_file(name).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise LedgerError(
+            f"cannot use the mark {mark_file(name)}: {getattr(error, 'strerror', None) or error}. Without it, an older copy of "
+            "a ledger would be continued unnoticed. After a run as another user, give the folder back to this one; if the mark "
+            "is damaged, check the ledger against a noted head and remove the mark"
+        ) from None
+    except RuntimeError:
+        return None

@@ -12,6 +12,8 @@ from temporaldp.correlation.traces import Traces
 from temporaldp.counts.transitions import TransitionHistogram, adversary_of
 from temporaldp.errors import EstimationError
 from temporaldp.planning import BudgetPlan
+from temporaldp.release.high_water import require_decision
+from temporaldp.release.store import Store
 from temporaldp.release.stream import ContinualRelease
 from temporaldp.values import positive, real_number, whole_number
 
@@ -28,7 +30,7 @@ def learn_correlation(
     epsilon: float,
     contributed: int = CONTRIBUTED,
     confidence: float = 0.95,
-    ledger: str | os.PathLike[str] | None = None,
+    ledger: str | os.PathLike[str] | Store | None = None,
     begin_anew: bool = False,
     rng: np.random.Generator | int | None = None,
 ) -> Adversary:
@@ -55,7 +57,8 @@ def learn_correlation(
         A separate ledger for this spend (an SQLite file, made if there is none, or a PostgreSQL URL). A stored result is
         returned and never drawn again.
     begin_anew : bool
-        As for `ContinualRelease`: learn again although the ledger of the spend was lost, so that both spends add up.
+        As for `ContinualRelease`: learn again although the ledger of the spend was lost, so that both spends add up. Refused
+        where nothing is missing.
     rng : numpy Generator or seed, optional
         Source of the choice of transitions, made for each person on their own, so that privacy does not depend on it; the
         noise is always OpenDP's.
@@ -90,6 +93,7 @@ def learn_correlation(
     mechanism = TransitionHistogram(trajectories.n_states, each, rng)
     budget = positive(epsilon, "epsilon")
     if ledger is None:
+        require_decision(None, begin_anew=begin_anew)
         return adversary_of(mechanism(trajectories, budget), trajectories, mechanism, budget, level)
     # One step, of one budget; accountants of blocks around count states, not people.
     plan = BudgetPlan(

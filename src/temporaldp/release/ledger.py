@@ -21,9 +21,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 import numpy as np
 
 from temporaldp.correlation.states import printable
-from temporaldp.errors import InputError, LedgerChangedError, LedgerError, LedgerMismatchError
+from temporaldp.errors import InputError, LedgerChangedError, LedgerError, LedgerMismatchError, TemporaldpError
 from temporaldp.release.chain import (
-    FORMAT,
     End,
     Entry,
     LedgerEvent,
@@ -31,28 +30,19 @@ from temporaldp.release.chain import (
     canonical,
     changed,
     contains,
+    first_entry,
     first_hash,
     followed,
+    read_first_entry,
     sealed,
 )
 from temporaldp.release.checkpoints import last_checkpoint
 from temporaldp.release.closing import Closing
-from temporaldp.release.high_water import (
-    BEGIN,
-    IDENTIFIER,
-    Mark,
-    keep_mark,
-    mark_at,
-    mark_file,
-    missing_steps,
-    name_file,
-    read_mark,
-    require_readable,
-)
+from temporaldp.release.high_water import BEGIN, Mark, expected_mark, keep_mark, missing_steps, require_decision
 from temporaldp.release.outputs import from_text
 from temporaldp.release.store import Store, store_at
 from temporaldp.release.tables import LEDGER, Transaction
-from temporaldp.values import FloatArray, plural
+from temporaldp.values import FloatArray
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -93,8 +83,8 @@ class Ledger(Closing):
     A row keeps the step's time, its budget and its published output; never true counts or traces. Rows are checked when they
     are read: opening checks the chain from the last checkpoint on (`temporaldp.release.checkpoints`), and `verify` from its
     start. A chain cannot reveal that a ledger was replaced by an older copy of itself. A machine that wrote the missing steps
-    detects this by a mark outside the ledger (`temporaldp.release.high_water`): a copy at another place may be read, with a
-    warning, and is not continued. Elsewhere, store `head` with what you publish and check it with `verify`.
+    detects this by a mark outside the ledger (`temporaldp.release.high_water`): such a ledger may be read, with a warning, and
+    is not continued. Elsewhere, store `head` with what you publish and check it with `verify`.
 
     Parameters
     ----------
@@ -103,8 +93,6 @@ class Ledger(Closing):
         or a store.
     release : str, optional
         The identifier of a release of a service, whose database this is.
-    begin_anew : bool
-        Disregard steps that this machine wrote and the ledger lacks, which an event of the ledger records.
 
     Attributes
     ----------
@@ -118,6 +106,8 @@ class Ledger(Closing):
         Checkpoint from which the ledger was opened; None if it was read from its start.
     end : End
         End of the chain when it was last read or written.
+    disregarded : dict or None
+        Missing steps that an owner disregards, until this is recorded with the next step.
     is_authentic : bool or None
         Whether the head that was last read has a MAC of this machine's key (True); None without one, so that a chain that was
         made anew is revealed only by a mark or a noted head, with a warning (`sign`). A false MAC is an error.
@@ -132,9 +122,7 @@ class Ledger(Closing):
         There is no ledger, it cannot be read, or it was changed.
     """
 
-    def __init__(
-        self, place: str | os.PathLike[str] | Store, release: str = LEDGER, *, begin_anew: bool = False
-    ) -> None:
+    def __init__(self, place: str | os.PathLike[str] | Store, release: str = LEDGER) -> None:
         store = store_at(place, release)
         if not store.exists():
             store.close()
@@ -142,22 +130,9 @@ class Ledger(Closing):
                 f"there is no ledger at {store.place}; `ContinualRelease` or `temporaldp release` creates one, "
                 "`temporaldp ledger share` one for several tables"
             )
-        self._missing = self._start(store)
-        if self._missing is None:
-            return
-        if begin_anew:
-            self.begin_anew(self._missing)
-            return
-        if self._missing.place in store.names:
-            store.close()
-            raise LedgerChangedError(store.place, self._missing.words(self.identifier))
-        if self._missing.ledger == self.identifier:
-            warnings.warn(
-                f"{store.place} is an older copy of a ledger to which this machine has written "
-                f"{plural(self._missing.end.n_steps, 'step')} (at {self._missing.place}), or was edited; it may be read, and "
-                "is not continued",
-                stacklevel=2,
-            )
+        self._start(store)
+        if self._refusal is not None:
+            warnings.warn(f"this ledger may be read, and is not continued: {self._refusal}", stacklevel=2)
 
     @classmethod
     def open(
@@ -180,55 +155,41 @@ class Ledger(Closing):
         definition : str, optional
             What a service created the release with, stored with a new one.
         begin_anew : bool
-            As for `Ledger`; also where the ledger was lost.
+            Disregard published steps that the ledger lacks, also if it was lost. An event records it with the next step.
 
         Raises
         ------
         LedgerChangedError
             The ledger lacks steps that this machine wrote, or takes the place of one that was lost.
+        LedgerError
+            The ledger lacks steps of a published output, or a mark exists that cannot be used.
+        InputError
+            `begin_anew`, although no step is missing.
         LedgerMismatchError
             There is a ledger with another configuration; the message names the differences.
         """
         store = store_at(place)
         is_new = not store.exists()
-        with suppress(RuntimeError):  # without a home directory there are no marks
-            require_readable(*(name_file(name) for name in store.names if store.release == LEDGER))
         if is_new:
-            lost = mark_at(store.names) if store.release == LEDGER else None
-            if lost is not None and not begin_anew and not store.exists():  # nobody has made it meanwhile
-                store.close()
-                raise LedgerChangedError(store.place, lost.words(None))
-            spelled = _spelled(describe(None), secrets.token_hex(16))
+            spelled = first_entry(describe(None), secrets.token_hex(16))
             store.create(spelled, first_hash(spelled), definition)
         ledger = cls.__new__(cls)
-        missing = ledger._start(store)
-        with suppress(RuntimeError):
-            require_readable(mark_file(ledger.identifier))
-        if missing is not None and not begin_anew:
+        ledger._start(store, is_new=is_new)
+        try:
+            ledger._decide(begin_anew)
+            ledger._require(describe((ledger.configuration.get("correlations") or {}).get("salt")))
+        except BaseException:
+            ledger.discard_unused()
             ledger.close()
-            raise LedgerChangedError(store.place, missing.words(ledger.identifier))
-        known = ledger.configuration.get("correlations") or {}
-        ledger._require(describe(known.get("salt")))
-        ledger._is_new = is_new
-        if missing is not None:
-            ledger.begin_anew(missing)
+            raise
         return ledger
 
-    def begin_anew(self, missing: Mark | None = None) -> None:
-        """Record in the chain that published steps which it lacks are disregarded: `missing`, or those of an output."""
-        n_steps, head = (None, None) if missing is None else (missing.end.n_steps, missing.end.head)
-        self._missing = None
-        with self.writing() as writer:
-            writer.note(BEGIN, details={"steps": n_steps, "head": head})
-
-    @property
-    def has_begun_anew(self) -> bool:
-        """Whether an owner disregarded missing steps after the last step."""
-        return any(event.kind == BEGIN and event.step == len(self) for event in self.events)
-
-    def _start(self, store: Store) -> Mark | None:
-        """Read the ledger; gives the mark of steps that it lacks."""
-        self._is_new, self._missing = False, None
+    def _start(self, store: Store, *, is_new: bool = False) -> None:
+        """Read the ledger, and find out what it lacks."""
+        self._is_new = is_new
+        self._missing: Mark | None = None
+        self._unmarked: LedgerError | None = None  # why a mark cannot be used
+        self.disregarded: dict[str, Any] | None = None
         self.store, self._lock, self.end = store, threading.RLock(), End(0, 0, "")
         # The last rows, and some older ones that were asked for; each with the step of the first of them.
         self._recent: tuple[int, list[LedgerRow]] = 0, []
@@ -237,10 +198,10 @@ class Ledger(Closing):
         try:
             first = store.heading()
             # Before the rows, to which other processes may add meanwhile.
-            mark = None if first is None else read_mark(_read_configuration(first.configuration, self.place)[1])
+            expected = None if first is None or store.release != LEDGER else self._expected(first.configuration)
             with store.reading() as transaction:
                 self._spelled = self._heading(transaction).configuration
-                self.configuration, self.identifier = _read_configuration(self._spelled, self.place)
+                self.configuration, self.identifier = read_first_entry(self._spelled, self.place)
                 events = transaction.events()
                 self.checkpoint = last_checkpoint(transaction, self.began, events)
                 self._forget_all()
@@ -250,7 +211,33 @@ class Ledger(Closing):
         except LedgerError:
             store.close()
             raise
-        return missing_steps(self, mark)
+        self._missing = missing_steps(self, expected)
+
+    def _expected(self, spelled: str) -> Mark | None:
+        """The mark that the ledger must contain; None without one, and where it cannot be used."""
+        identifier = read_first_entry(spelled, self.place)[1]
+        try:
+            return expected_mark(identifier, self.store.names)
+        except LedgerError as error:
+            self._unmarked = error
+        return None
+
+    @property
+    def _refusal(self) -> LedgerError | None:
+        """Why nothing may be added: a mark cannot be used, or steps are missing that no owner disregards."""
+        if self._missing is None or self.disregarded is not None:
+            return self._unmarked
+        return self._missing.refusal(self.place, None if self._is_new else self.identifier)
+
+    def _decide(self, begin_anew: bool) -> None:
+        """Refuse a ledger that lacks published steps, unless an owner begins anew, and that where it lacks none."""
+        missing: TemporaldpError | None = self._refusal
+        if missing is None and self.store.lacking is not None:
+            missing = self.store.lacking(self)
+        require_decision(missing, begin_anew=begin_anew and self._unmarked is None)
+        if begin_anew:
+            steps, _, head = (None, None, None) if self._missing is None else self._missing.end
+            self.disregarded = {"steps": steps, "head": head}
 
     def _heading(self, transaction: Transaction) -> sa.Row[Any]:
         if transaction.heading is None:
@@ -430,10 +417,16 @@ class Ledger(Closing):
         Raises
         ------
         LedgerError
-            A row was edited, deleted or cut off, or the noted head is missing: this is an older or another ledger.
+            A row was edited, deleted or cut off, the noted head is missing, or steps that this machine wrote to a ledger at
+            this place: this is an older or another ledger.
         InputError
             `head` is not 12 or more hexadecimal digits.
         """
+        self._check(head)
+        if self._refusal is not None and self._missing is not None and self._missing.place in self.store.names:
+            raise self._refusal
+
+    def _check(self, head: str | None) -> None:
         if head is not None and not re.fullmatch(f"[0-9a-fA-F]{{{LEAST_HEAD_DIGITS},64}}", head):
             raise InputError(f"expected a head of at least {LEAST_HEAD_DIGITS} hexadecimal digits, got {head!r}")
         with self._lock, self.store.reading() as transaction:
@@ -452,17 +445,20 @@ class Ledger(Closing):
                 "steps that were published are missing from it",
             )
 
-    def sign(self, *, by: str | None = None) -> LedgerEvent | None:
-        """Authenticate the chain with the key of this machine, after `verify`; None if it is authentic already.
+    def sign(self, *, head: str | None = None, by: str | None = None) -> LedgerEvent | None:
+        """Check all rows as `verify` does, and authenticate the chain with the key of this machine.
 
-        An event records who authenticated the entries before it, and their head.
+        An event records who authenticated the entries before it, and their head; None if the chain is authentic already. An
+        older copy may be signed, and is still not continued.
 
         Raises
         ------
         LedgerError
-            The ledger cannot be written, or there is no key.
+            As for `verify`, except for missing steps; the ledger cannot be written, or there is no key.
         """
-        self._require_all_steps()
+        if self._unmarked is not None:
+            raise self._unmarked
+        self._check(head)
         with self._lock:
             with self.store.writing() as transaction:
                 self._take_in(*self._read_on(transaction, self.end))
@@ -477,7 +473,8 @@ class Ledger(Closing):
                     )
             self._take_in(writer.rows, writer.events, writer.end)
             self.is_authentic = True
-            keep_mark(self)
+            if self._missing is None:  # else it shows which steps are missing
+                keep_mark(self)
         return event
 
     def discard_unused(self) -> None:
@@ -486,22 +483,21 @@ class Ledger(Closing):
             with suppress(LedgerError, OSError):
                 self.store.discard()
 
-    def _require_all_steps(self) -> None:
-        if self._missing is not None:
-            raise LedgerChangedError(self.place, self._missing.words(self.identifier))
-
     @contextmanager
     def writing(self) -> Iterator[LedgerWriter]:
         """Context in which this thread of this process alone may add rows; durable at its end, rolled back by an exception."""
-        self._require_all_steps()
+        if self._refusal is not None:
+            raise self._refusal
         with self._lock:
             with self.store.writing() as transaction:
                 self._take_in(*self._read_on(transaction, self.end))
-                writer = LedgerWriter(transaction, self.end)
+                writer = LedgerWriter(transaction, self.end, self.disregarded)
                 yield writer
             if writer.end != self.end:
                 self._take_in(writer.rows, writer.events, writer.end)
-                keep_mark(self)
+                if writer.disregarded is None:  # else the mark shows which steps are missing
+                    self._missing = self.disregarded = None
+                    keep_mark(self)
 
     @property
     def correlations(self) -> dict[str, Any] | None:
@@ -526,14 +522,13 @@ class Ledger(Closing):
             with self._lock, self.store.writing() as transaction:
                 self._take_in(*self._read_on(transaction, self.end))
                 if not len(self):
-                    spelled = _spelled(configuration, self.identifier)
+                    spelled = first_entry(configuration, self.identifier)
                     transaction.remake(spelled, first_hash(spelled))
             if not len(self):
                 self._spelled, self.configuration, differing = spelled, asked, []
                 self._forget_all()
         if not differing:
             return
-        self.close()
         shown = "; ".join(_differs(key, kept.get(key), asked.get(key)) for key in differing)
         raise LedgerMismatchError(
             f"{self.place} is the ledger of another release. {shown}. Continue with the settings of the ledger, or start "
@@ -542,16 +537,23 @@ class Ledger(Closing):
 
 
 class LedgerWriter:
-    """Adds steps and events inside `Ledger.writing`."""
+    """Adds steps and events inside `Ledger.writing`; `disregarded` are the missing steps that an owner disregards."""
 
-    def __init__(self, transaction: Transaction, end: End) -> None:
-        self.transaction, self.end = transaction, end
+    def __init__(self, transaction: Transaction, end: End, disregarded: dict[str, Any] | None = None) -> None:
+        self.transaction, self.end, self.disregarded = transaction, end, disregarded
         self.rows: list[LedgerRow] = []
         self.events: list[LedgerEvent] = []
 
     def append(self, row: LedgerRow) -> LedgerRow:
         """Add the next step and return its row with its hash."""
+        self.begin_anew()
         return self._add(row, self.rows, self.end.n_steps + 1, self.end.n_events)
+
+    def begin_anew(self) -> None:
+        """Record the missing steps that an owner disregards, if that is not recorded yet."""
+        if self.disregarded is not None:
+            self.note(BEGIN, details=self.disregarded)
+            self.disregarded = None
 
     def note(self, kind: str, *, by: str | None = None, details: dict[str, Any]) -> LedgerEvent:
         """Add an event after the last step and return it, by default by this process's user. `StateError` for a bad name."""
@@ -576,7 +578,7 @@ def configuration_at(place: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Return the configuration of the ledger at a place; None if there is none. Errors as for `Ledger`."""
     with closing(store_at(place)) as store:
         heading = store.heading() if store.exists() else None
-        return None if heading is None else _read_configuration(heading.configuration, store.place)[0]
+        return None if heading is None else read_first_entry(heading.configuration, store.place)[0]
 
 
 def _account_name() -> str:
@@ -584,27 +586,6 @@ def _account_name() -> str:
         return getpass.getuser()
     except (OSError, KeyError):  # an account without a name
         return f"user {os.getuid()}" if hasattr(os, "getuid") else "somebody"
-
-
-def _spelled(configuration: dict[str, Any], identifier: str) -> str:
-    return canonical({"format": FORMAT, "identifier": identifier, **configuration})
-
-
-def _read_configuration(spelled: str, place: str) -> tuple[dict[str, Any], str]:
-    """Read configuration and identifier of a ledger of this format; `LedgerError` for any other format."""
-    try:
-        configuration: dict[str, Any] = json.loads(spelled)
-        found, identifier = configuration.pop("format"), str(configuration.pop("identifier", ""))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise LedgerError(f"{place}: the row with the configuration was changed") from None
-    if found != FORMAT:
-        raise LedgerError(
-            f"{place}: expected a ledger of format {FORMAT!r}, got {str(found)[:40]!r}; open it with the version of temporaldp "
-            "that wrote it. Nothing was read or published"
-        )
-    if not IDENTIFIER.fullmatch(identifier):
-        raise LedgerError(f"{place}: the row with the configuration was changed")
-    return configuration, identifier
 
 
 def _differs(key: str, kept: Any, asked: Any) -> str:

@@ -165,7 +165,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
         self._take_in()
 
     @classmethod
-    def of(cls, table: str, ledger: str | os.PathLike[str] | Store) -> Self:
+    def of(cls, table: str, ledger: str | os.PathLike[str] | Store, *, begin_anew: bool = False) -> Self:
         """Continue with a table of an account whose ledger stores the states of all tables and the matrices.
 
         Raises
@@ -184,7 +184,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
         return cls(
             table, DiscreteLaplaceHistogram(len(tables[table]["states"])), ledger=known.store, accountant=accountant,
             shares={name: one["share"] for name, one in tables.items()}, step=configuration["step"],
-            states={name: one["states"] for name, one in tables.items()},
+            states={name: one["states"] for name, one in tables.items()}, begin_anew=begin_anew,
         )  # fmt: skip
 
     def release(self, snapshot: Any, *, time: object, epsilon: float | None = None, last: bool = False) -> Any:
@@ -200,6 +200,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
                 if not again:
                     made = budget_measurement(self._table_mechanism, row.epsilon * self.share, row.step)
                     drawn = self._steps.drawn(made, snapshot)
+                    writer.begin_anew()
                     writer.note(
                         TABLE,
                         by=self.table,

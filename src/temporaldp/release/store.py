@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from temporaldp.errors import TemporaldpError
 from temporaldp.release.database import Database, connect
 from temporaldp.release.tables import LEDGER, Transaction, selection, tables
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
+
+    from temporaldp.release.ledger import Ledger
 
 
 class Store:
@@ -27,11 +30,20 @@ class Store:
         Whether others use the database, so that closing the store leaves it open.
     output : path, optional
         Where the release is published: another name by which a lost ledger is recognised.
+    lacking : callable, optional
+        Returns the refusal of a ledger that lacks what that output has, or None.
     """
 
     def __init__(
-        self, database: Database, release: str = LEDGER, *, is_shared: bool = False, output: Path | None = None
+        self,
+        database: Database,
+        release: str = LEDGER,
+        *,
+        is_shared: bool = False,
+        output: Path | None = None,
+        lacking: Callable[[Ledger], TemporaldpError | None] | None = None,
     ) -> None:
+        self.lacking = lacking
         self.database, self.release, self._is_shared = database, release, is_shared
         self.names = database.names if output is None else (*database.names, f"output {os.path.realpath(output)}")
         self.place = database.place if release == LEDGER else f"{database.place}, release {release}"

@@ -74,7 +74,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
     begin_anew : bool
         Go on although the ledger was lost, or is an older copy: steps that this machine wrote and the ledger lacks are
         disregarded, and their times may be drawn again. What both releases reveal together may exceed the level. The ledger
-        records it.
+        records it with the next step. Refused where nothing is missing.
 
     Attributes
     ----------
