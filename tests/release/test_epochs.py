@@ -12,7 +12,7 @@ import pytest
 import renewing
 from enumerated_leakage import all_lengths, of_constant
 from renewing import ADVERSARY, BACK, FORTH, PLAN
-from temporaldp import DiscreteLaplaceHistogram, InputError, Ledger
+from temporaldp import DiscreteLaplaceHistogram, InputError, Ledger, plan_budget
 from temporaldp.errors import LedgerMismatchError, SpentError
 from temporaldp.planning import renewal_leakage
 from temporaldp.planning.epochs import Epochs, require_enough_steps
@@ -122,6 +122,19 @@ def test_plan_must_cover_the_longest_epoch_of_the_zone(every, zone, step, needed
     require_enough_steps(every, needed, step, zone)
     with pytest.raises(InputError, match=f"plan with --horizon {needed}"):
         require_enough_steps(every, needed - 1, step, zone)
+
+
+@pytest.mark.long
+def test_a_day_of_25_hours_is_released_to_its_end(tmp_path):
+    zone = {"renewed": "daily", "step": "3600 seconds", "timezone": "Europe/Amsterdam"}
+    with pytest.raises(InputError, match="plan with --horizon 25"):
+        renewing.opened(tmp_path / "a.db", plan=plan_budget(ADVERSARY, alpha=1.0, horizon=24), **zone)
+    with renewing.opened(tmp_path / "a.db", plan=plan_budget(ADVERSARY, alpha=1.0, horizon=25), **zone) as release:
+        for k in range(27):
+            release.release(
+                [70, 30], time=f"{datetime(2024, 10, 26, 22, tzinfo=UTC) + timedelta(hours=k):%Y-%m-%dT%H:%MZ}"
+            )
+        assert renewal_of(release.ledger).epochs_of(release.ledger.times) == [(0, 25), (25, 27)]
 
 
 def test_each_month_satisfies_its_level_and_all_satisfy_the_promise(place, monkeypatch):
