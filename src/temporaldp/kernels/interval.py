@@ -34,10 +34,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from temporaldp.kernels.compilation import kernel, summing_kernel
 from temporaldp.kernels.hull import upper_hull
 from temporaldp.kernels.profile import LeakageProfile
-from temporaldp.kernels.threads import spread as spread_over
 from temporaldp.kernels.witness import Witness
 from temporaldp.values import ULP as U
 from temporaldp.values import FloatArray, IntArray
@@ -70,8 +68,8 @@ STEEPEST, FASTER = 1e14, 8.0
 NEARLY = 1.001
 """A bound above the largest of those that were made small by no more than this factor is small enough."""
 
-WEIGHT_HALVINGS = 8
-"""Of the interval in which a best weight lies: the bound is convex, and flat near its least value."""
+ENTRIES = 1 << 15
+"""Entries of the arrays in which pairs are looked at together, so that they stay in the processor's cache."""
 
 
 def interval_profile(
@@ -134,32 +132,88 @@ def _witness(low: FloatArray, high: FloatArray, i: int, j: int, members: FloatAr
 
 
 class _Lines:
-    """Supporting lines ``x - h d <= theta(h)`` from above, each with the point of a set that comes close to it."""
+    """Supporting lines ``x - h d <= theta(h)`` from above, each with the point of a set that comes close to it.
+
+    Pairs of rows have numbers, ``i n + j``.
+    """
 
     def __init__(self, low: FloatArray, high: FloatArray) -> None:
-        self.low, self.high = np.array(low, order="C"), np.array(high, order="C")
+        self.low, self.high, self.reach = low, high, high - low
         # Rounded upwards: each is a weight of the bound, and larger ones are sound.
         self.slack = np.maximum(1.0 - low.sum(axis=1), 0.0) + 2.0 * (len(low) + 2) * U
         self.over = np.maximum(high.sum(axis=1) - 1.0, 0.0) + 2.0 * (len(low) + 2) * U
         self.theta: dict[float, float] = {}
         self.point: dict[float, tuple[float, float]] = {}
         self.found: dict[float, tuple[int, int, FloatArray]] = {}
-        self._middle = 0.5 * (self.low + self.high)
-        self._start = (0, 1)
+        self._best = 1, 0.0, 0.0
 
-    def look(self, h: float, pairs: FloatArray) -> None:
-        """Bound theta(h). `pairs`, shape (n, n), holds bounds of each pair's own theta(h), which are lowered."""
-        n, low, high = len(self.low), self.low, self.high
-        bound, (i, j, lam, mu) = largest_divergence(
-            low, high, self._middle, self.slack, self.over, h, *self._start, pairs
-        )
-        self._start = i, j
+    def look(self, h: float, bounds: FloatArray) -> None:
+        """Bound theta(h). `bounds`, shape (n^2,), holds bounds of each pair's own theta(h), which are lowered.
+
+        A pair whose bound that is, or the one at the weights 0, 1/2, or those of the best pair, is not above the largest so far
+        needs no better one; the others come by falling bounds. The best pair at another slope comes first.
+        """
+        n, g = len(self.low), 1.0 + h
+        most = self._improve(np.array([self._best[0]]), g, bounds, 0.0)
+        for lam, mu in ((0.0, 0.0), (0.5, 0.5), self._best[1:]):
+            above = np.flatnonzero(bounds > most * NEARLY)
+            of_i, of_j = self.high - lam * self.reach, g * (self.low + mu * self.reach)
+            weighed = lam * self.slack[:, None] + g * mu * self.over
+            for some in np.array_split(above, 1 + above.size * n // ENTRIES):
+                i, j = some // n, some % n
+                parts = np.maximum(of_i[i] - of_j[j], 0.0).sum(axis=1)
+                bounds[some] = np.minimum(bounds[some], weighed[i, j] + parts)
+        while (above := np.flatnonzero(bounds > most * NEARLY)).size:
+            # Pairs whose weights are looked for together: a larger one of them spares others the search
+            some = above[np.argsort(-bounds[above], kind="stable")[:8]]
+            most = self._improve(some, g, bounds, most)
         # What is summed has at most 3 n terms, none above 1 + g, and those that are kept are not negative.
-        self.theta[h] = bound * (1.0 + 8.0 * (n + 4) * U) + 4.0 * (n + 4) * U
-        above, below = high[i] - lam * (high[i] - low[i]), low[j] + mu * (high[j] - low[j])
-        self.found[h] = i, j, (above > (1.0 + h) * below).astype(np.float64)
-        largest, smallest = row_extremes(low[[i, j]], high[[i, j]], self.found[h][2][None])
+        self.theta[h] = float(bounds.max()) * (1.0 + 8.0 * (n + 4) * U) + 4.0 * (n + 4) * U
+        pair, lam, mu = self._best
+        one, other = divmod(pair, n)
+        inside = self.high[one] - lam * self.reach[one] > g * (self.low[other] + mu * self.reach[other])
+        self.found[h] = one, other, inside.astype(np.float64)
+        largest, smallest = row_extremes(self.low[[one, other]], self.high[[one, other]], self.found[h][2][None])
         self.point[h] = (float(smallest[1, 0]), float(largest[0, 0] - smallest[1, 0]))
+
+    def _improve(self, some: IntArray, g: float, bounds: FloatArray, most: float) -> float:
+        """Lower bounds of pairs by better weights as long as one is above `most`; return the largest, if it is more.
+
+        First the weight of row i that was best for another pair, which is mostly enough.
+        """
+        n, apart = len(self.low), np.linspace(-1.0, 1.0, 17)
+        # Then among 17 weights, and among as many between the neighbours of the best: the bound is convex, and flat there
+        lam, reach = np.full(some.size, self._best[1]), 0.0
+        for _ in range(3):
+            tried = np.clip((lam[:, None] if reach < 0.5 else 0.5) + reach * apart, 0.0, 1.0)
+            tried = np.broadcast_to(tried, (some.size, apart.size))[:, : 1 if reach == 0.0 else None]
+            mus, values = self._best_mu(some // n, some % n, g, tried)
+            best = np.arange(some.size), values.argmin(axis=1)
+            lam, mu, bounds[some] = tried[best], mus[best], np.minimum(bounds[some], values[best])
+            if (bounds[some] <= most * NEARLY).all():
+                break
+            reach = 0.5 if reach == 0.0 else 0.0625
+        top = int(np.argmax(bounds[some]))
+        if bounds[some[top]] > most * NEARLY:
+            most, self._best = float(bounds[some[top]]), (int(some[top]), float(lam[top]), float(mu[top]))
+        return most
+
+    def _best_mu(self, i: IntArray, j: IntArray, g: float, lam: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The weights of row j that make the bounds least for weights of row i, shape (pairs, m), and these bounds.
+
+        The bound is convex in mu. A state leaves the set where mu has grown to ``(above / g - low_j) / reach_j``; the slope is
+        no longer negative once what is left of reach_j is not more than over_j.
+        """
+        low, reach = self.low[j][:, None], self.reach[j][:, None]
+        above = self.high[i][:, None] - lam[..., None] * self.reach[i][:, None]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            leaves = np.where(reach > 0.0, (above / g - low) / reach, -np.inf)
+        order = np.argsort(-leaves, axis=-1)
+        enough = np.take_along_axis(reach + 0.0 * above, order, axis=-1).cumsum(axis=-1) > self.over[j][:, None, None]
+        last = np.take_along_axis(order, enough.argmax(axis=-1)[..., None], axis=-1)
+        mu = np.where(enough[..., -1], np.clip(np.take_along_axis(leaves, last, axis=-1)[..., 0], 0.0, 1.0), 0.0)
+        parts = np.maximum(above - g * (low + mu[..., None] * reach), 0.0).sum(axis=-1)
+        return mu, lam * self.slack[i][:, None] + g * mu * self.over[j][:, None] + parts
 
     def needed(self) -> list[float]:
         """The slopes, rising, whose lines bound the points: bounds that lie on a convex curve, as theta does.
@@ -184,7 +238,7 @@ def _bounded(low: FloatArray, high: FloatArray, states: Sequence[str]) -> Leakag
     """Corners of the polygon between supporting lines, and how far above attained points they are."""
     lines = _Lines(low, high)
     nothing = 8.0 * (len(low) + 4) * U
-    at_top = np.where(np.eye(len(low), dtype=bool), -1.0, math.inf)
+    at_top = np.where(np.eye(len(low), dtype=bool), -1.0, math.inf).ravel()
     lines.look(0.0, at_top)
     at_0, top = at_top.copy(), 1.0
     lines.look(top, at_top)
@@ -241,119 +295,14 @@ def _polygon(lines: _Lines, states: Sequence[str]) -> LeakageProfile:
 def _tolerance(lines: _Lines, slopes: list[float], d: FloatArray, x: FloatArray) -> float:
     """Largest distance of the polygon above attained points, as a share of theta: both are piecewise linear."""
     attained = np.array(list(lines.point.values()))
+    attained = attained[upper_hull(attained[:, 0], attained[:, 1])]
     # Keeps a quotient finite where two corners stand above one another
-    edges = (x[1:] - x[:-1]) / np.maximum(d[1:] - d[:-1], 1e-300)
-    h = np.concatenate((slopes, edges[(edges > 0.0) & (edges < STEEPEST)]))[:, None]
-    above, below = (x - h * d).max(axis=1), (attained[:, 1] - h * attained[:, 0]).max(axis=1)
+    edges = [np.diff(line[1]) / np.maximum(np.diff(line[0]), 1e-300) for line in ((d, x), attained.T)]
+    h = np.concatenate((slopes, *(one[(one > 0.0) & (one < STEEPEST)] for one in edges)))[:, None]
+    above, below = (x - h * d).max(axis=1), (attained[:, 1] - h * attained[:, 0]).max(axis=1, initial=0.0)
     counts = above > 8.0 * (len(lines.low) + 4) * U
     with np.errstate(divide="ignore"):
         return float(np.max(above[counts] / np.maximum(below[counts], 0.0) - 1.0, initial=0.0))
-
-
-@summing_kernel
-def divergence(low, high, slack, over, i, j, g, lam, mu):
-    """The bound of one pair of rows for given weights."""
-    total = lam * slack[i] + g * mu * over[j]
-    for k in range(low.shape[0]):
-        part = (high[i, k] - lam * (high[i, k] - low[i, k])) - g * (low[j, k] + mu * (high[j, k] - low[j, k]))
-        total += max(part, 0.0)
-    return total
-
-
-@summing_kernel
-def reached(low, high, i, j, g, lam, mu):
-    """Sums of the reaches of both rows over the set that is best for given weights: they decide the way to better weights."""
-    of_i, of_j = 0.0, 0.0
-    for k in range(low.shape[0]):
-        reach_i, reach_j = high[i, k] - low[i, k], high[j, k] - low[j, k]
-        if (high[i, k] - lam * reach_i) - g * (low[j, k] + mu * reach_j) > 0.0:
-            of_i += reach_i
-            of_j += reach_j
-    return of_i, of_j
-
-
-@kernel
-def best_mu(low, high, slack, over, i, j, g, lam):
-    """The weight of row j that makes the bound least for a given weight of row i, and that bound."""
-    first, last = 0.0, 1.0
-    for _ in range(WEIGHT_HALVINGS):
-        mu = 0.5 * (first + last)
-        if reached(low, high, i, j, g, lam, mu)[1] > over[j]:
-            first = mu
-        else:
-            last = mu
-    least, best = divergence(low, high, slack, over, i, j, g, lam, first), first
-    for mu in (last, 0.0, 1.0):
-        value = divergence(low, high, slack, over, i, j, g, lam, mu)
-        if value < least:
-            least, best = value, mu
-    return best, least
-
-
-@kernel
-def least_divergence(low, high, slack, over, i, j, g, enough, start):
-    """Weights with a small bound for a pair, and that bound; the search ends where the bound is `enough` or less.
-
-    First the best weight of row j for the weight `start` of row i, which is mostly enough; then over all weights of row i.
-    """
-    kept_mu, least = best_mu(low, high, slack, over, i, j, g, start)
-    kept_lam, first, last = start, 0.0, 1.0
-    for _ in range(WEIGHT_HALVINGS):
-        if least <= enough:
-            break
-        lam = 0.5 * (first + last)
-        mu, value = best_mu(low, high, slack, over, i, j, g, lam)
-        if value < least:
-            kept_lam, kept_mu, least = lam, mu, value
-        if reached(low, high, i, j, g, lam, mu)[0] > slack[i]:
-            first = lam
-        else:
-            last = lam
-    return kept_lam, kept_mu, least
-
-
-@summing_kernel
-def easy_divergence(u, v, g):
-    """Sum of the positive parts of u - g v."""
-    total = 0.0
-    for k in range(u.size):
-        total += max(u[k] - g * v[k], 0.0)
-    return total
-
-
-@kernel
-def largest_divergence(low, high, middle, slack, over, h, start_i, start_j, bounds):
-    """The largest bound over ordered pairs of different rows at the slope 1 + h; its pair with lam and mu, (i, j, lam, mu).
-
-    `bounds`, shape (n, n), holds a bound of each pair, which is lowered. A pair whose bound that is, or the
-    one at the weights 0, or at the weights 1/2, which lead to the `middle`, or at the best pair's weights, is not above the
-    largest so far needs no better one; the others come by falling bounds. The pair (start_i, start_j) comes first.
-    """
-    n, g = low.shape[0], 1.0 + h
-    lam, mu, most = least_divergence(low, high, slack, over, start_i, start_j, g, -1.0, 0.0)
-    best = start_i, start_j, lam, mu
-    bounds[start_i, start_j] = most
-    for i in range(n):
-        for j in range(n):
-            if i == j or bounds[i, j] <= most * NEARLY:
-                continue
-            bound = min(bounds[i, j], easy_divergence(high[i], low[j], g))
-            if bound > most * NEARLY:
-                bound = min(bound, easy_divergence(middle[i], middle[j], g) + 0.5 * (slack[i] + g * over[j]))
-            if bound > most * NEARLY:
-                bound = min(bound, divergence(low, high, slack, over, i, j, g, lam, mu))
-            bounds[i, j] = bound
-    flat = bounds.reshape(n * n)
-    pair = int(flat.argmax())
-    while flat[pair] > most * NEARLY:
-        i, j = pair // n, pair % n
-        lam, mu, bound = least_divergence(low, high, slack, over, i, j, g, most * NEARLY, best[2])
-        bound = min(bound, flat[pair])
-        if bound > most * NEARLY:
-            most, best = bound, (i, j, lam, mu)
-        flat[pair] = bound
-        pair = int(flat.argmax())
-    return flat[pair], best
 
 
 def enumerates(n: int) -> bool:
@@ -413,49 +362,28 @@ def by_sets(matrices: Sequence[Bounds], epsilons: Sequence[float], spread: float
 
 
 def extremes(bounds: Bounds, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """U and L of every row at each of m vectors (columns of x), shape (n, m) each; what is free is rounded outwards."""
+    """U and L of every row at each of m vectors (columns of x), shape (n, m) each, rounded outwards.
+
+    ``p x`` is a sum over the levels of x: what x rises to the next one, times the probability of the set of entries above it.
+    Those sets are nested, so that one p makes all their probabilities the largest at once (or the smallest).
+    """
     low, high = bounds
-    free, room = 1.0 - low.sum(axis=1), 2.0 * (len(low) + 2) * U
-    more, less = free + room, np.maximum(free - room, 0.0)
-    low, high, x = (np.array(one, order="C") for one in (low, high, x))
+    n, room = len(low), 2.0 * (len(low) + 2) * U
+    sets = ((np.arange(1 << n)[:, None] >> np.arange(n)) & 1).astype(np.float64)
+    most = np.minimum((high @ sets.T) * (1.0 + n * U), 1.0 - low @ (1.0 - sets.T) + room)
+    least = np.maximum((low @ sets.T) * (1.0 - n * U), 1.0 - high @ (1.0 - sets.T) - room)
     largest, smallest = np.empty_like(x), np.empty_like(x)
-    spread_over(
-        lambda first, last: row_means(low, high, more, less, x, first, last, largest, smallest),
-        x.shape[1],
-        step=1,
-        work=x.size * len(low) * 4,
-    )
+    for first in range(0, x.shape[1], ENTRIES // 8):
+        some = slice(first, first + ENTRIES // 8)
+        order = np.argsort(-x[:, some], axis=0)
+        falling = np.take_along_axis(x[:, some], order, axis=0)
+        largest[:, some] = smallest[:, some] = falling[-1]
+        inside = np.zeros(order.shape[1], dtype=np.int64)
+        for rise, entry in zip(falling[:-1] - falling[1:], order, strict=False):
+            inside |= 1 << entry
+            largest[:, some] += rise * most.take(inside, axis=1)
+            smallest[:, some] += rise * least.take(inside, axis=1)
     return largest, smallest
-
-
-@kernel
-def row_means(low, high, more, less, x, first, last, largest, smallest):
-    """U and L of every row for the vectors first <= v < last; free mass rounded up and down."""
-    n = low.shape[0]
-    order, reach, one = np.empty(n, np.int64), high - low, np.empty(n)
-    for v in range(first, last):
-        for k in range(n):
-            one[k] = x[k, v]
-            place = k
-            while place > 0 and one[order[place - 1]] < one[k]:
-                order[place] = order[place - 1]
-                place -= 1
-            order[place] = k
-        for k in range(n):
-            base = 0.0
-            for c in range(n):
-                base += low[k, c] * one[c]
-            up, down, room_up, room_down = base, base, more[k], less[k]
-            for p in range(n):
-                c = order[p]
-                given = min(reach[k, c], room_up)
-                up += given * one[c]
-                room_up -= given
-                c = order[n - 1 - p]
-                given = min(reach[k, c], room_down)
-                down += given * one[c]
-                room_down -= given
-            largest[k, v], smallest[k, v] = up, down
 
 
 def by_rows(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequence[float], back: int) -> FloatArray:
