@@ -301,7 +301,7 @@ def test_files_of_a_folder_are_published_in_order_and_late_ones_set_aside(days):
     assert incoming(days, "from_two", "early") == (
         5, ["late/1 early.csv", "published/0 from_two.parquet", "released/0 from_two.csv"]
     )  # fmt: skip
-    for private in ("released", "late", "refused"):
+    for private in ("released", "late"):
         assert (days / "incoming" / private).stat().st_mode & 0o077 == 0
     assert incoming(days)[0] == 0
     (days / "wrong.csv").write_text("nothing,of,the,kind\n1,2,3,4\n")
@@ -516,6 +516,7 @@ def test_an_older_copy_under_a_new_key_is_signed_and_begun_anew(days, monkeypatc
     (days / "own" / "key").unlink()
     assert "--sign" in refused(*noon, "--begin-anew", cwd=days, code=4)
     assert "--begin-anew" in refused("ledger", "verify", "release.db", cwd=days, code=4)
+    assert run(days, "ledger", "show", "release.db").stderr.count("--begin-anew") == 1
     run(days, "ledger", "verify", "release.db", "--sign")
     assert "--begin-anew" in refused(*noon, cwd=days, code=4)
     run(days, *noon, "--begin-anew")

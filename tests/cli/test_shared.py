@@ -169,8 +169,11 @@ def test_an_account_is_begun_anew_only_if_it_was_lost(made):
     assert "--begin-anew" in run(made, *share, code=4).stderr
     run(made, *share, "--begin-anew")
     assert "has published counts of 4 times" in run(made, *job, code=4).stderr
+    run(made, "ledger", "backup", place, "-o", "older.db")
     run(made, *job, "--begin-anew")
     assert json.loads(run(made, *job, "--json").stdout)["new_steps"] == 0
+    (made / "older.db").replace(made / place)
+    assert run(made, *job, "--begin-anew").stderr.count("only read") == 1
 
 
 @pytest.mark.long

@@ -160,7 +160,7 @@ def test_host_restored_from_a_snapshot_is_detected_by_a_noted_head(tmp_path, mon
     shutil.copy(older, place)
     place.chmod(0o600)
     older_copy = pytest.raises(LedgerError, match=r"this machine has written 4 steps .* older copy")
-    with pytest.warns(UserWarning, match="is not continued"), Ledger(place) as ledger, older_copy:
+    with pytest.warns(UserWarning, match="only read"), Ledger(place) as ledger, older_copy:
         ledger.verify()
     restored = tmp_path / "restored" / "key"  # the snapshot has the key, and an older mark or none
     restored.parent.mkdir()

@@ -195,7 +195,7 @@ def test_older_copy_is_not_continued_wherever_it_lies(spelling, tmp_path):
         with pytest.raises(LedgerError, match="has written 4 steps to it, the last of which are missing"):
             opened(at)
     with (
-        pytest.warns(UserWarning, match="is not continued: .* written 4 steps to it"),
+        pytest.warns(UserWarning, match="written 4 steps to it.* only read"),
         Ledger(tmp_path / "elsewhere.db") as copy,
     ):
         copy.verify()  # as of a backup
@@ -349,7 +349,7 @@ def test_older_copy_whose_key_is_lost_is_signed_and_begun_anew(tmp_path, monkeyp
     key.unlink()
     with pytest.raises(LedgerError, match="--sign"), opened(place, begin_anew=True) as stream:
         stream.release([70, 30], time=1)
-    with pytest.warns(UserWarning, match="is not continued"), Ledger(place) as ledger:
+    with pytest.warns(UserWarning, match="only read"), Ledger(place) as ledger:
         ledger.sign()
     with pytest.raises(LedgerError, match="has written 2 steps"):  # the signature does not make up for the steps
         opened(place)
@@ -454,7 +454,7 @@ def test_ledger_rewritten_with_other_budgets_is_detected_by_the_mark(tmp_path):
 
 
 def verified(place):
-    with pytest.warns(UserWarning, match="may be read, and is not continued"), Ledger(place) as ledger:
+    with pytest.warns(UserWarning, match="only read"), Ledger(place) as ledger:
         ledger.verify()
 
 

@@ -7,6 +7,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import cache
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -113,7 +114,8 @@ def options(
 def main() -> None:
     """Run the command; an error that we expect is one message on standard error and an exit code, never a traceback."""
     handle_signals()
-    warnings.showwarning = lambda message, *_, **__: warn(str(message))
+    once = cache(warn)  # however often a command reads the same file
+    warnings.showwarning = lambda message, *_, **__: once(str(message))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names that a terminal cannot show stay different

@@ -132,7 +132,7 @@ class Ledger(Closing):
             )
         self._start(store)
         if self._refusal is not None:
-            warnings.warn(f"this ledger may be read, and is not continued: {self._refusal}", stacklevel=2)
+            warnings.warn(f"{self._refusal}. Until then, this ledger is only read", stacklevel=2)
 
     @classmethod
     def open(
