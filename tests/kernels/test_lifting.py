@@ -13,7 +13,6 @@ from temporaldp import TransitionMatrix
 from temporaldp.correlation import smoothed_correlation, strongest_correlation
 from temporaldp.kernels import lifting
 from temporaldp.kernels.lifting import closed, lifted, no_trees, off_diagonal
-from threads import using_threads
 
 ROUNDING = 2.0**-53
 
@@ -214,13 +213,3 @@ def test_no_trees_are_kept_for_very_many_states(monkeypatch):
     monkeypatch.setattr(lifting, "TREE_STATES", 3)
     assert no_trees(4).size == 0
     np.testing.assert_array_equal(step(matrix, metric), expected)
-
-
-def test_results_do_not_depend_on_the_number_of_threads():
-    rng = np.random.default_rng(10)
-    matrix = TransitionMatrix(rng.dirichlet(np.ones(7), 7))
-    metric = closed(rng.random((7, 7)) * off_diagonal(7))
-    with using_threads(1):
-        expected = step(matrix, metric)
-    with using_threads(2):
-        np.testing.assert_array_equal(step(matrix, metric), expected)
