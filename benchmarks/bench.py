@@ -20,7 +20,7 @@ from measure import ACCOUNTING, CORES, exponent, in_a_child, median, over_rows, 
 
 import temporaldp as tdp
 from reproduction.peers import algorithm_1, survey
-from temporaldp.kernels import compute_profile
+from temporaldp.kernels import compute_profiles
 
 SIZES = (50, 150, 500, 1000)
 LARGE = (2000, 4000)
@@ -65,7 +65,7 @@ def one_loss() -> Iterator[str]:
 
 def loss(P: np.ndarray, alpha: float) -> float:
     """One loss of a profile that is computed for it."""
-    return compute_profile(P, tuple(str(k) for k in range(len(P)))).loss(alpha)
+    return compute_profiles([P], [tuple(str(k) for k in range(len(P)))])[0].loss(alpha)
 
 
 def _ratio(peer: Callable, P: np.ndarray, alpha: float, threads: int, ours: float) -> str:
@@ -89,12 +89,12 @@ def profiles() -> Iterator[str]:
         states = tuple(str(k) for k in range(n))
         warm = n < LARGE[0]
         with settings(threads=1):
-            ours = median(lambda p=P, s=states: compute_profile(p, s), warm=warm)
+            ours = median(lambda p=P, s=states: compute_profiles([p], [s])[0], warm=warm)
         with settings(threads=CORES):
-            together = median(lambda p=P, s=states: compute_profile(p, s), warm=warm)
+            together = median(lambda p=P, s=states: compute_profiles([p], [s])[0], warm=warm)
         cells += [short(ours), short(together)]
         cells += [_sorted(sorting.pair_by_pair, P, ours), _sorted(sorting.row_by_row, P, ours)]
-        rows.append([*cells, str(len(compute_profile(P, states)))])
+        rows.append([*cells, str(len(compute_profiles([P], [states])[0]))])
     head = ["n", "1 thread", f"{CORES} threads", "pair by pair / ours", "row by row / ours"]
     yield table([*head, "vertices"], rows) + "\n\n"
 

@@ -12,8 +12,7 @@ from oracles import extended_loss
 from temporaldp import TransitionMatrix
 from temporaldp.correlation import random_correlation
 from temporaldp.errors import MatrixError
-from temporaldp.kernels import LeakageProfile
-from temporaldp.kernels.witness import Witness
+from temporaldp.kernels import LeakageProfile, Witness
 
 EXACT = 1e-13
 

@@ -1,4 +1,4 @@
-"""The search for a profile's vertices: no pair of rows is lost, whatever the matrix, its storage and the number of threads."""
+"""The search for a profile's vertices: no pair of rows is lost, whatever the matrix and its storage."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hypothesis import given, settings
 
 from matrices import large_matrices
 from oracles import extended_loss
-from temporaldp import InputError, TransitionMatrix
+from temporaldp import TransitionMatrix
 from temporaldp.correlation import random_correlation, strongest_correlation
+from temporaldp.correlation.transition import compute_missing_profiles
 from temporaldp.kernels import search
-from threads import using_threads
 
 EXACT = 1e-13
 LEVELS = (1e-9, 0.01, 0.3, 1.0, 3.0, 10.0, 40.0, 200.0, 500.0, 650.0)
@@ -48,6 +48,19 @@ def test_the_screen_loses_no_vertex_that_all_pairs_have(n, monkeypatch):
     unscreened = TransitionMatrix(rows).leakage_profile()
     assert screened == unscreened
     assert list(screened.witnesses) == list(unscreened.witnesses)
+
+
+def test_matrices_that_are_searched_together_have_the_profiles_of_each_alone():
+    rng = np.random.default_rng(0)
+    sizes = [3, 7, 3, 30, 7, 2, 3, 7]
+    rows = [rng.dirichlet(np.ones(n), n) for n in sizes]
+    rows += [np.eye(3), np.full((3, 3), 1.0 / 3.0), rng.dirichlet(np.full(7, 0.05), 7)]
+    together = [TransitionMatrix(each) for each in rows]
+    compute_missing_profiles([*together, None, together[0]])
+    for each, matrix in zip(rows, together, strict=True):
+        alone = TransitionMatrix(each).leakage_profile()
+        assert matrix.leakage_profile() == alone
+        assert matrix.leakage_profile().witnesses == alone.witnesses
 
 
 def test_witnesses_agree_with_their_vertices():
@@ -111,15 +124,6 @@ def test_equal_rows_have_an_empty_profile():
         assert matrix.leakage_profile().loss(5.0) == 0.0
 
 
-def test_results_do_not_depend_on_the_number_of_threads():
-    rows = random_correlation(220, rng=5).dense()
-    found = []
-    for threads in (1, 2, 5):
-        with using_threads(threads):
-            found.append(TransitionMatrix(rows).leakage_profile())
-    assert found[0] == found[1] == found[2]
-
-
 def test_calls_from_several_threads_do_not_disturb_each_other():
     rows = [random_correlation(60, rng=seed).dense() for seed in range(4)]
     expected = [TransitionMatrix(each).leakage_profile() for each in rows]
@@ -151,16 +155,3 @@ def test_forked_process_can_continue():
     child.start()
     assert queue.get(timeout=120) == expected
     child.join()
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("TEMPORALDP_THREADS", "0", "expected TEMPORALDP_THREADS to be a whole number from 1, got '0'"),
-        ("TEMPORALDP_THREADS", "two", "got 'two'"),
-    ],
-)
-def test_invalid_settings_are_refused(monkeypatch, name, value, message):
-    monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match=message):
-        random_correlation(170, rng=0).leakage_profile()

@@ -14,7 +14,7 @@ from temporaldp.correlation.protocol import Constant
 from temporaldp.correlation.states import labels_of, listed, names_of, positions, state_names
 from temporaldp.display import MOST_CELLS, draw, grid
 from temporaldp.errors import MatrixError
-from temporaldp.kernels import LeakageProfile, compute_profile
+from temporaldp.kernels import LeakageProfile, compute_profiles
 from temporaldp.values import FloatArray, assign, compared_by_value, locked, read_only
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class TransitionMatrix(Constant):
         temporaldp.kernels.LeakageProfile
         """
         if self._profile is None:
-            assign(self, _profile=compute_profile(self.probabilities, self.states))
+            compute_missing_profiles([self])
         assert self._profile is not None
         return self._profile
 
@@ -247,6 +247,14 @@ class TransitionMatrix(Constant):
         corner = self.probabilities[:MOST_CELLS, :MOST_CELLS]
         values = corner if isinstance(corner, np.ndarray) else corner.toarray()
         return grid(f"TransitionMatrix, {self.n_states} values: from a row to a column", self.states, values)
+
+
+def compute_missing_profiles(matrices: Iterable[object]) -> None:
+    """Compute the leakage profiles of those transition matrices that have none yet, small ones together."""
+    missing = [one for one in matrices if isinstance(one, TransitionMatrix) and one._profile is None]
+    found = compute_profiles([one.probabilities for one in missing], [one.states for one in missing])
+    for one, profile in zip(missing, found, strict=True):
+        assign(one, _profile=profile)
 
 
 def in_proportion(weights: FloatArray, states: tuple[str, ...]) -> TransitionMatrix:

@@ -35,8 +35,7 @@ from typing import TypeAlias
 import numpy as np
 
 from temporaldp.kernels.hull import upper_hull
-from temporaldp.kernels.profile import LeakageProfile
-from temporaldp.kernels.witness import Witness
+from temporaldp.kernels.profile import LeakageProfile, Witness
 from temporaldp.values import ULP as U
 from temporaldp.values import FloatArray, IntArray
 

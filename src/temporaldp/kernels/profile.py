@@ -11,10 +11,32 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.kernels.hull import lies_under, upper_hull
-from temporaldp.kernels.vertex import losses, vertex_gap, vertex_loss, vertex_supremum
-from temporaldp.kernels.witness import Witness
+from temporaldp.kernels.hull import lies_under, upper_hull, vertex_gap, vertex_loss, vertex_supremum
 from temporaldp.values import ULP, FloatArray, assign, compared_by_value, copy_in, positive
+
+LOSSES = 1 << 15
+"""Losses of vertices that are computed together. If doubled, their arrays no longer fit a second-level cache of 1 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The pair of states and the event at the other time that make a vertex of a leakage profile.
+
+    Parameters
+    ----------
+    state, other_state : str
+        The states of the two rows.
+    evidence : tuple of str
+        The set S of states at the other time that is more likely given `state`.
+    probability, other_probability : float
+        ``Pr(S | state)`` and ``Pr(S | other_state)``, the q and d of the vertex.
+    """
+
+    state: str
+    other_state: str
+    evidence: tuple[str, ...]
+    probability: float
+    other_probability: float
 
 
 @compared_by_value
@@ -112,7 +134,11 @@ class LeakageProfile:
             alpha is negative or not a number.
         """
         levels = _levels(alpha, "alpha", minimum=0.0)
-        result = losses(*self.curve, levels.flatten())
+        flat, (d, x) = levels.ravel(), self.curve
+        result, step = np.zeros(flat.size), 1 + LOSSES // (len(self) + 1)
+        for first in range(0, flat.size if len(self) else 0, step):
+            block = slice(first, first + step)
+            result[block] = vertex_loss(d, x, flat[block, None]).max(axis=1)
         return float(result[0]) if levels.ndim == 0 else result.reshape(levels.shape)
 
     @overload
@@ -197,11 +223,9 @@ class LeakageProfile:
         """The pair of states that leaks most at alpha, with its set of states at the other time; None if nothing leaks."""
         if not len(self):
             return None
-        level = float(_levels(alpha, "alpha", minimum=0.0))
+        level, (d, x) = _levels(alpha, "alpha", minimum=0.0), self.curve
         # L(a) = a (q - d) + O(a^2): where all losses are 0 the excess decides.
-        left = math.exp(-level)
-        each = [vertex_loss(d, x, level, left) if level > 0.0 else x for d, x in zip(*self.curve, strict=True)]
-        return self.witnesses[int(np.argmax(each))]
+        return self.witnesses[int(np.argmax(vertex_loss(d, x, level) if level > 0.0 else x))]
 
     def merge(self, other: LeakageProfile) -> LeakageProfile:
         """The pointwise maximum of two profiles: the hull of both vertex lists. Associative and commutative."""
@@ -219,13 +243,12 @@ class LeakageProfile:
 
         Strict, to the safe side: False also where this hull falls short by rounding only, as a merge of ties may.
         """
-        return bool(lies_under(*other.curve, *self.curve))
+        return lies_under(*other.curve, *self.curve)
 
     @property
     def curve(self) -> tuple[FloatArray, FloatArray]:
-        """Columns d and ``q - d`` of the vertices, as arrays for kernels."""
-        # Copies: Numba compiles anew for arrays that are read-only.
-        return self.vertices[:, 0].copy(), self.excess.copy()
+        """Columns d and ``q - d`` of the vertices."""
+        return self.vertices[:, 0], self.excess
 
     def __len__(self) -> int:
         return len(self.witnesses)
