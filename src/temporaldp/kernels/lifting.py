@@ -221,13 +221,13 @@ class _Search:
     def _certified(self, w: FloatArray, surplus: FloatArray) -> BoolArray:
         """Whether the flows along the forests ship all that is positive in w; where they do not, they get more room."""
         n, at = len(self.b), np.arange(len(self.q))[:, None]
-        linked, parent = self.parent >= 0, np.maximum(self.parent, 0)
-        flow = np.where(linked & (self.high == (surplus > 0.0)), np.abs(surplus), 0.0)
-        above = np.zeros_like(w), np.zeros_like(w)
-        for into, end in zip(above, (self.high, ~self.high), strict=True):
-            np.add.at(into, (np.broadcast_to(at, parent.shape)[linked & end], parent[linked & end]), flow[linked & end])
+        parent = np.maximum(self.parent, 0)
+        flow = np.where((self.parent >= 0) & (self.high == (surplus > 0.0)), np.abs(surplus), 0.0)
         # At a high end the flow is sent to the parent; else it arrives from there.
-        sent, arrived = np.where(self.high, flow, 0.0) + above[1], np.where(self.high, 0.0, flow) + above[0]
+        up, down = np.where(self.high, flow, 0.0), np.where(self.high, 0.0, flow)
+        places = (parent + n * at).ravel()
+        at_parents = (np.bincount(places, one.ravel(), minlength=w.size).reshape(w.shape) for one in (down, up))
+        sent, arrived = (own + other for own, other in zip((up, down), at_parents, strict=True))
         tight = np.abs(self.u - self.u[at, parent] - self._step()) <= self.slack
         room = (self.loss * arrived) + (n + 4.0) * ROUNDOFF * (arrived + sent)
         # Directed rounding; a NaN certifies nothing.
