@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 
 from temporaldp.accounting.curve import grid
-from temporaldp.accounting.curve import pair_kernels as run
 from temporaldp.accounting.curve.arrivals import FINEST, INFLATED, NOTHING, SingleCurve
+from temporaldp.accounting.curve.pair_kernels import Searches, lowest_lines, made_convex
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import Matrix, exactly_known
 from temporaldp.errors import InputError
-from temporaldp.kernels.threads import spread
 from temporaldp.mechanisms.output_table import OutputTable
 from temporaldp.mechanisms.protocol import Mechanisms
 from temporaldp.values import ULP, FloatArray
@@ -32,6 +31,14 @@ from temporaldp.values import ULP, FloatArray
 SMALLEST_DELTA = 1e-9
 """Below, the rounding of the best tests, about 1e-14 a step, would count."""
 
+TOGETHER = 1 << 11
+"""Problems that are searched together, about. Doubled: fewer, larger operations, also beyond the end of curves."""
+
+MOST_KEPT = 1 << 24
+"""Entries of inverses that are kept for the next step, for one matrix (128 MiB)."""
+
+MATRICES_KEPT = 2
+"""Matrices whose best tests are kept: planners go back and forth between two directions."""
 
 SETTLING = 64
 """Number of steps in which the curves of a chain settle, about."""
@@ -58,6 +65,7 @@ class PairCurves:
         self.tail, self.settled = 1e-6 * self.delta, 1e-5 * self.delta
         self._own: dict[Mechanisms, FloatArray] = {}
         self._masses: tuple[FloatArray, FloatArray, FloatArray] | None = None
+        self._searches: dict[int, tuple[Matrix, list[Searches]]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy begins without what was computed."""
@@ -128,26 +136,44 @@ class PairCurves:
 
     def through(self, matrix: Matrix | None, D: FloatArray, *, times: float = 1.0) -> FloatArray:
         """The curves after one transition of the correlation, multiplied by a factor; `InputError` for intervals."""
+        n = self.n_states
         if matrix is None or D.ndim == 1:
             return NOTHING
-        n = self.n_states
         reach = self.one.reach(matrix, D.max(axis=(0, 1)), self.tail)
-        # Copies, so that the kernels are compiled for one kind of array alone.
-        rows = np.array(exactly_known(matrix).dense(), order="C")
-        every = np.array(np.broadcast_to(D, (n, n, D.shape[-1])), order="C")
-        room = 2 * D.shape[-1]
-        first, sizes = np.arange(n * n).reshape(n, n) * room, np.zeros((n, n), np.int64)
-        slope, height, ends = (np.empty(n * n * room) for _ in range(3))
-        run.all_lines(every, self.h, first, slope, height, ends, sizes)
-        passed = np.zeros((n, n, reach))
-
-        def pairs(begin: int, end: int) -> None:
-            run.pair_values(rows, self.h, (slope, height, ends, first, sizes), begin, end, passed)
-
-        # Work of one curve of one pair, for the choice of threads: more than starting one
-        spread(pairs, n * (n - 1), step=1, work=(1 << 22) * n * n)
+        passed = self._best_tests(matrix, np.broadcast_to(D, (n, n, D.shape[-1])), reach)
         passed = self._cut(np.minimum(passed * times, 1.0))
         return passed if passed.any() else NOTHING
+
+    def _best_tests(self, matrix: Matrix, D: FloatArray, reach: int) -> FloatArray:
+        """Incoming leakage at `reach` points, or fewer where it falls below the tail; block by block of points."""
+        rows, n = exactly_known(matrix).dense(), self.n_states
+        one, other = np.nonzero(~np.eye(n, dtype=bool))
+        envelopes, per_block = lowest_lines(D, self.h), max(TOGETHER // one.size, 1)
+        # Taken out meanwhile, so that no other thread moves them
+        _, blocks = self._searches.pop(id(matrix), (matrix, []))
+        values: list[FloatArray] = []
+        for number, first in enumerate(range(0, reach, per_block)):
+            if number < len(blocks):
+                known = blocks[number]
+                known.moved_to(D, self.h)
+            else:
+                points = np.exp(np.minimum(self.h * np.arange(first, first + per_block), grid.LARGEST_LOSS))
+                p, q = (np.tile(rows[side], (per_block, 1)) for side in (one, other))
+                known = Searches.begun(p, q, np.repeat(points, one.size))
+                if (number + 1) * TOGETHER * n * n <= MOST_KEPT:
+                    blocks.append(known)
+            known.solve(envelopes)
+            values.append(known.proved_values().reshape(per_block, one.size))
+            if values[-1][-1].max() <= self.tail:
+                break
+        while len(self._searches) >= MATRICES_KEPT:
+            self._searches.pop(next(iter(self._searches)), None)
+        self._searches[id(matrix)] = matrix, blocks
+        falling = np.minimum.accumulate(np.concatenate(values)[:reach], axis=0)
+        passed = np.zeros((n, n, len(falling)))
+        for a, b, curve in zip(one, other, falling.T, strict=True):
+            passed[a, b] = made_convex(curve, self.h)
+        return passed
 
     def contraction(self, matrix: Matrix) -> float:
         """The largest total variation between two rows."""
@@ -208,7 +234,7 @@ def affordable(
         looked_at = min(steps, settling) if constant else steps
         work += sum(bool(known) for known in user.directions) * n_states**4 * points * looked_at
     # States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
-    # three minutes on two cores. Doubled, a call may take twice as long.
+    # eight minutes on one core. Doubled, a call may take twice as long.
     return work <= 4e9 and any(goes_by_pairs(user) and not _are_exchangeable(user, releases) for user in users)
 
 
