@@ -1,4 +1,4 @@
-"""Compiled functions of arrays, and the leakage profile of a transition matrix."""
+"""Functions of arrays, and the leakage profile of a transition matrix."""
 
 from temporaldp.kernels.profile import LeakageProfile, Witness
 from temporaldp.kernels.search import compute_profiles

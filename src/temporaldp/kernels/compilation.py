@@ -140,17 +140,3 @@ def inner_kernel(function: Function) -> Function:
     as a step of five states.
     """
     return Kernel(function, no_cpython_wrapper=True, _nrt=False)
-
-
-def summing_kernel(function: Function) -> Function:
-    """Compile with sums in any order, which lets them use whole registers.
-
-    Only for functions whose own additions are sums of non-negative terms: reordering a difference could lose its digits. Terms
-    with a difference come from a function of their own, which keeps its order.
-    """
-    return Kernel(function, fastmath={"reassoc"})
-
-
-def inlined_kernel(function: Function) -> Function:
-    """Compile into the caller: for dispatch so small that passing a matrix would cost more."""
-    return Kernel(function, inline="always")
