@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from itertools import accumulate, groupby, pairwise
@@ -128,16 +129,28 @@ def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None, 
 
 
 def require_enough_steps(every: Every, most: int, step: str | None, zone: str | None = None) -> None:
-    """Raise an error for a plan that is shorter than an epoch of the calendar, if the length of a step is known."""
-    between = None if step is None or every == STEPS else steps_between(step, "2024-01-01", PERIODS[every][0])
-    if between is not None and zone is not None and step is not None and not step.endswith("months"):
-        lasting = timedelta(seconds=_longest_seconds(every, zone))
-        between = steps_between(step, "2024-01-01T00:00:00", (datetime(2024, 1, 1) + lasting).isoformat())
-    longest = 0 if between is None else int(between * (1.0 + 1e-9))
+    """Raise an error for a plan that is shorter than an epoch of the calendar, if the length of a step is known.
+
+    Warns if only the longest epochs by the clock of a zone have more steps.
+    """
+    if step is None or every == STEPS:
+        return
+    longest = int((steps_between(step, "2024-01-01", PERIODS[every][0]) or 0.0) * (1.0 + 1e-9))
     if longest > most:
         raise InputError(
             f"expected a plan of at least {longest} steps for a level that is renewed {every} (one step is {step}), got one of "
             f"{most}: plan with --horizon {longest}"
+        )
+    if zone is None or step.endswith("months"):
+        return
+    lasting = timedelta(seconds=_longest_seconds(every, zone))
+    between = steps_between(step, "2024-01-01T00:00:00", (datetime(2024, 1, 1) + lasting).isoformat())
+    longest = int((between or 0.0) * (1.0 + 1e-9))
+    if longest > most:
+        warnings.warn(
+            f"where the clock of {zone} is put back, {longest - most} of {longest} steps will not be released: the plan has "
+            f"{most}. To release them, plan with --horizon {longest} now",
+            stacklevel=2,
         )
 
 

@@ -55,9 +55,9 @@ class RenewedGuard(PlanGuard):
 
     def begin(self, ledger: Ledger) -> None:
         """Store the matrices, record the bound of the renewal once, and continue from the ledger's checkpoint."""
-        every, most, zone = self._epochs[:3]
-        require_enough_steps(every, most, ledger.configuration["step"], zone)
-        if not any(event.kind == RENEWAL for event in ledger.events):
+        is_new, zone = not any(event.kind == RENEWAL for event in ledger.events), self._epochs.zone
+        require_enough_steps(*self._epochs[:2], ledger.configuration["step"], zone if is_new else None)
+        if is_new:
             with ledger.writing() as writer:
                 if not any(event.kind == RENEWAL for event in ledger.events):
                     writer.note(RENEWAL, by="temporaldp", details={"promise": self.promise, "steps": self._epochs.most})
