@@ -49,6 +49,10 @@ def test_lagrangian_bound_covers_the_enumeration_within_its_gap(seed):
     assert (bound.loss(LEVELS) >= exact.loss(LEVELS) * (1.0 - 1e-12)).all()
     assert (bound.loss(LEVELS) <= exact.loss(LEVELS) * (1.0 + bound.tolerance) + 1e-12).all()
     assert (bound.loss(LEVELS[:4]) <= exact.loss(LEVELS[:4]) * 1.05).all()
+    slopes = 1.0 + np.geomspace(1e-3, 1e4, 300)  # corners of either polygon lie between the levels
+    above, attained = bound.contraction(slopes), exact.contraction(slopes)
+    stated = (attained > 0.0) | np.isfinite(bound.tolerance)  # inf where theta vanishes and its bound does not
+    assert (above[stated] <= attained[stated] * (1.0 + bound.tolerance) * (1.0 + 1e-9) + 1e-10).all()
 
 
 def test_intervals_of_width_zero_give_the_profile_of_the_matrix():

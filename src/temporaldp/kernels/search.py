@@ -36,7 +36,7 @@ TIE = 1.0 + 4e-15
 """Factor by which a pair must exceed an edge: about the rounding of sums of a thousand terms."""
 
 UNSCREENED_STATES = 24
-"""Rows up to which all pairs are refined without a screen, which would take longer than it saves."""
+"""MatrixRows up to which all pairs are refined without a screen, which would take longer than it saves."""
 
 SAMPLED_PAIRS = 4
 """Pairs of each row that make the hull with which all pairs are compared. If doubled, half as many pairs rise above it."""
@@ -66,6 +66,10 @@ class DenseRows:
         """The entries of one pair, in all columns."""
         return self.rows[i], self.rows[j]
 
+    def pairs_above(self, slopes: FloatArray, levels: FloatArray) -> Iterator[IntArray]:
+        """All pairs (i, j) whose divergence exceeds the level at some slope, as arrays of shape (m, 2)."""
+        return _pairs_above(self.rows, self.rows, slopes, levels)
+
 
 class SparseRows:
     """The rows of a ``csr_array``; a pair has entries in the columns in which its first row is not zero."""
@@ -94,16 +98,34 @@ class SparseRows:
         q, d = self.matrix[[i, j]].toarray()
         return q, d
 
+    def pairs_above(self, slopes: FloatArray, levels: FloatArray) -> Iterator[IntArray]:
+        """All pairs (i, j) whose divergence exceeds the level at some slope, as arrays of shape (m, 2).
+
+        First by a coarse bound, in which the light columns of a pair are disjoint: E <= q(light) + sum over the heavy ones.
+        """
+        matrix, columns = self.matrix, self.matrix.tocsc()
+        # Share of entries from which a column of a sparse matrix is heavy
+        heavy = np.diff(columns.indptr) > 0.125 * self.n
+        lower = columns[:, np.flatnonzero(heavy)].toarray()
+        light = np.maximum(columns.sum(axis=1) - lower.sum(axis=1), 0.0) + self.n * ULP
+        upper = np.column_stack((lower, light))
+        for coarse in _pairs_above(upper, np.column_stack((lower, np.zeros(self.n))), slopes, levels):
+            for i in np.unique(coarse[:, 0]).tolist():
+                others, row = coarse[coarse[:, 0] == i, 1], slice(*matrix.indptr[i : i + 2])
+                lower = columns[:, matrix.indices[row]].toarray()[others]
+                for found in _pairs_above(matrix.data[None, row], lower, slopes, levels):
+                    yield np.column_stack((np.full(len(found), i), others[found[:, 1]]))
+
     def _starts(self, i: IntArray) -> IntArray:
         lengths: IntArray = self.lengths[i]
         return np.cumsum(lengths) - lengths
 
 
-Rows: TypeAlias = DenseRows | SparseRows
+MatrixRows: TypeAlias = DenseRows | SparseRows
 
 
 def compute_profiles(matrices: Sequence[Any], states: Sequence[Sequence[str]]) -> list[LeakageProfile]:
-    """Return the exact leakage profiles of dense or sparse matrices: a pair of rows and a set attain every vertex.
+    """Return the exact leakage profiles of dense or sparse matrices; each vertex is attained by a pair of rows and a set.
 
     Small dense matrices of one size are searched together.
     """
@@ -137,14 +159,14 @@ def _dense(matrix: Any) -> FloatArray:
     return np.ascontiguousarray(matrix.toarray() if scipy.sparse.issparse(matrix) else matrix)
 
 
-def _rows(matrix: Any) -> Rows:
+def _rows(matrix: Any) -> MatrixRows:
     n = matrix.shape[0]
     # Largest number of rows and share of entries up to which, and from which, a sparse matrix is searched as a dense one
     is_sparse = scipy.sparse.issparse(matrix) and n > 256 and (n > 5_000 or matrix.nnz <= 0.1 * n**2)
     return SparseRows(matrix) if is_sparse else DenseRows(_dense(matrix))
 
 
-def _profile(rows: Rows, vertices: FloatArray, states: Sequence[str]) -> LeakageProfile:
+def _profile(rows: MatrixRows, vertices: FloatArray, states: Sequence[str]) -> LeakageProfile:
     """The profile with vertices (i, j, limit), whose sums are rounded once.
 
     1 - q by the entries inside or outside the set: they differ by what rounding left of the row's sum. The smaller is the safe
@@ -182,7 +204,7 @@ def disjoint_pair(matrix: Any) -> tuple[int, int] | None:
     if not scipy.sparse.issparse(matrix) and matrix.min(axis=0).max() > 0.0:
         return None  # a column without a zero
     columns = matrix.tocsc() if scipy.sparse.issparse(matrix) else matrix
-    # Rows with the fewest entries that are compared with all others for disjoint supports before anything else is done
+    # MatrixRows with the fewest entries that are compared with all others for disjoint supports before anything else is done
     for i in np.argsort((matrix > 0.0).sum(axis=1), kind="stable")[:8].tolist():
         shared = columns[:, matrix[[i]].nonzero()[1]].sum(axis=1)
         if shared.min() == 0.0:
@@ -195,7 +217,7 @@ def _blocks(n_pairs: int, width: int) -> Iterator[slice]:
     return (slice(first, first + step) for first in range(0, n_pairs, step))
 
 
-def excess(rows: Rows, pairs: IntArray, h: FloatArray) -> FloatArray:
+def excess(rows: MatrixRows, pairs: IntArray, h: FloatArray) -> FloatArray:
     """E_(1 + h)(row i || row j) of each pair (i, j), with a slope of its own."""
     found = np.empty(len(pairs))
     for block in _blocks(len(pairs), rows.width):
@@ -206,7 +228,7 @@ def excess(rows: Rows, pairs: IntArray, h: FloatArray) -> FloatArray:
     return found
 
 
-def set_sums(rows: Rows, pairs: IntArray, limit: FloatArray, h: FloatArray) -> FloatArray:
+def set_sums(rows: MatrixRows, pairs: IntArray, limit: FloatArray, h: FloatArray) -> FloatArray:
     """(d, x, x - h d) summed over S, shape (3, pairs); for h <= limit no term is negative."""
     found = np.empty((3, len(pairs)))
     for block in _blocks(len(pairs), rows.width):
@@ -219,7 +241,7 @@ def set_sums(rows: Rows, pairs: IntArray, limit: FloatArray, h: FloatArray) -> F
     return found
 
 
-def refined(rows: Rows, pairs: IntArray, group: IntArray, steepest: FloatArray, gain: float) -> FloatArray:
+def refined(rows: MatrixRows, pairs: IntArray, group: IntArray, steepest: FloatArray, gain: float) -> FloatArray:
     """The vertices (group, i, j, limit, d, x) of each group's listed pairs, by group and rising d, shape (m, 6).
 
     Groups are the matrices 0, 1, ..., each with its pairs in one piece of the list.
@@ -270,7 +292,7 @@ def _best(values: FloatArray, group: IntArray) -> IntArray:
     return hits[np.unique(group[hits], return_index=True)[1]]
 
 
-def screened_pairs(rows: Rows, steepest: FloatArray) -> IntArray:
+def screened_pairs(rows: MatrixRows, steepest: FloatArray) -> IntArray:
     """Pairs that rise above the hull of a sample, and those of the sample's vertices, shape (m, 2). At least one pair."""
     # Pairs of every row with others at random. Only speed depends on them.
     n = rows.n
@@ -281,25 +303,10 @@ def screened_pairs(rows: Rows, steepest: FloatArray) -> IntArray:
     hull = hull[upper_hull(hull[:, 4], hull[:, 5])]
     slopes, levels = _edges(rows, hull, float(steepest[0]))
     own = [hull[:, 1:3].astype(np.int64), np.array([[0, 1]])]
-    if isinstance(rows, DenseRows):
-        return np.concatenate([*own, *_pairs_above(rows.rows, rows.rows, slopes, levels)])
-    # The pair's light columns are disjoint in the coarse bound: E <= q(light) + sum over the heavy ones
-    columns = rows.matrix.tocsc()
-    # Share of entries from which a column of a sparse matrix is heavy
-    heavy = np.diff(columns.indptr) > 0.125 * n
-    lower = columns[:, np.flatnonzero(heavy)].toarray()
-    light = np.maximum(columns.sum(axis=1) - lower.sum(axis=1), 0.0) + n * ULP
-    upper = np.column_stack((lower, light))
-    for coarse in _pairs_above(upper, np.column_stack((lower, np.zeros(n))), slopes, levels):
-        for i in np.unique(coarse[:, 0]).tolist():
-            others, row = coarse[coarse[:, 0] == i, 1], slice(*rows.matrix.indptr[i : i + 2])
-            lower = columns[:, rows.matrix.indices[row]].toarray()[others]
-            for found in _pairs_above(rows.matrix.data[None, row], lower, slopes, levels):
-                own.append(np.column_stack((np.full(len(found), i), others[found[:, 1]])))
-    return np.concatenate(own)
+    return np.concatenate([*own, *rows.pairs_above(slopes, levels)])
 
 
-def _edges(rows: Rows, hull: FloatArray, steepest: float) -> tuple[FloatArray, FloatArray]:
+def _edges(rows: MatrixRows, hull: FloatArray, steepest: float) -> tuple[FloatArray, FloatArray]:
     """Slopes, falling, and levels of the edges of a hull. The ends count as edges of slope 0 and of the steepest slope."""
     if not len(hull):
         return np.zeros(1), np.zeros(1)
@@ -312,7 +319,7 @@ def _edges(rows: Rows, hull: FloatArray, steepest: float) -> tuple[FloatArray, F
     return slopes, np.concatenate(([x[0] if at_axis else 0.0], between, x[-1:])) * TIE
 
 
-def _raised(rows: Rows) -> float:
+def _raised(rows: MatrixRows) -> float:
     """A factor by which a slope is raised: n / 8 ulps, at most 200. The loss changes by less than that relative amount."""
     return 1.0 + min(6.0 + int(rows.n) / 8.0, 200.0) * ULP
 
