@@ -36,7 +36,7 @@ TIE = 1.0 + 4e-15
 """Factor by which a pair must exceed an edge: about the rounding of sums of a thousand terms."""
 
 UNSCREENED_STATES = 24
-"""MatrixRows up to which all pairs are refined without a screen, which would take longer than it saves."""
+"""Rows up to which all pairs are refined without a screen, which would take longer than it saves."""
 
 SAMPLED_PAIRS = 4
 """Pairs of each row that make the hull with which all pairs are compared. If doubled, half as many pairs rise above it."""
@@ -204,7 +204,7 @@ def disjoint_pair(matrix: Any) -> tuple[int, int] | None:
     if not scipy.sparse.issparse(matrix) and matrix.min(axis=0).max() > 0.0:
         return None  # a column without a zero
     columns = matrix.tocsc() if scipy.sparse.issparse(matrix) else matrix
-    # MatrixRows with the fewest entries that are compared with all others for disjoint supports before anything else is done
+    # Rows with the fewest entries that are compared with all others for disjoint supports before anything else is done
     for i in np.argsort((matrix > 0.0).sum(axis=1), kind="stable")[:8].tolist():
         shared = columns[:, matrix[[i]].nonzero()[1]].sum(axis=1)
         if shared.min() == 0.0:
