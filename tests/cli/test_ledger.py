@@ -158,8 +158,8 @@ def test_a_correlation_file_is_adopted(days):
 
 def test_cost_of_learning_a_correlation_is_kept_in_the_ledger(days):
     run(days, "learn", "past.csv", "--epsilon", "8", "--ledger", "paid.db", "-o", "learnt.json")
-    known = ("--alpha", "1", "--set", "correlation.file=learnt.json", "--horizon", "20", "--ledger", "learnt.db")
-    run(days, "release", "morning.csv", *known, "-o", "out.parquet")
+    known = ("--alpha", "1", "--set", "correlation.file=learnt.json", "--horizon", "4", "--ledger", "learnt.db")
+    run(days, "release", "dawn.csv", *known, "-o", "out.parquet")
     with Ledger(days / "learnt.db") as ledger:
         ((_, recipe),) = recipes_of(ledger)
     assert recipe.provenance.source == "learnt"

@@ -28,6 +28,9 @@ from temporaldp.values import FloatArray
 SUM_ROUNDING = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
 """By which a sum of two numbers is raised, so that it is an upper bound."""
 
+MOST_KNOWN = 4096
+"""Claims of one user that are kept, of some kilobytes each. If doubled: nothing where searches are short."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Before:
@@ -91,6 +94,7 @@ class IntervalSteps:
         # What is kept is so much more than what was computed that nearly the same numbers hardly ever make more of it: a
         # hundred times what rounding makes of an enumeration, and of a search for a pair's ratio more
         self._raised = (1.0 + 1e-12) if enumerates(n) else (1.0 + 1e-9)
+        self._known: dict[tuple[tuple[int, float, float], ...], IntervalArrival] = {}
 
     def arriving(self, side: Side, transition: int, release: float, before: IntervalArrival) -> IntervalArrival:
         """K through the transition, from some steps back."""
@@ -99,7 +103,13 @@ class IntervalSteps:
             return self.nothing
         spent = release * self.distance
         steps = (Before(matrix, spent, before.spread_with(spent)), *before.steps)[: depth(matrix.n_states) + 1]
-        return IntervalArrival(arrived_through(steps), steps)
+        # A search for the largest budget asks for the same steps again and again.
+        key = tuple((id(one.matrix), one.epsilon, one.spread) for one in steps)
+        if key not in self._known:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[key] = IntervalArrival(arrived_through(steps), steps)
+        return self._known[key]
 
     def leakage(self, past: IntervalArrival, release: float, future: IntervalArrival) -> float:
         """Return the largest leakage of any pair of states, in nats, rounded up."""
