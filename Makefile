@@ -125,7 +125,7 @@ bench-scale: $(READY)  ## docs/how-to/scale.md: traces of 10^6 to 10^8 rows, and
 	$(PYSPARK)
 	$(BIN)/python benchmarks/scale.py docs/how-to/scale.md $(ROWS)
 
-bench-startup: $(READY)  ## how long the package and the command line take to start (two minutes)
+bench-startup: $(READY)  ## how long the package and the command line take to start (a minute)
 	$(BIN)/python benchmarks/startup.py
 
 bench-population: $(READY)  ## the exact leakage of up to 100,000 people, each with matrices of their own (ten minutes)
@@ -156,7 +156,7 @@ counts: bench-counts measured  ## docs/measured/counts.md, measured again (three
 $(TUMULT)/.ready:
 	@command -v java > /dev/null || { echo "Tumult Analytics needs Java: apt-get install default-jre-headless" >&2; exit 1; }
 	$(PYTHON) -m venv $(TUMULT)
-	$(TUMULT)/bin/python -m pip install --quiet --disable-pip-version-check numba tmlt-analytics==0.21.0
+	$(TUMULT)/bin/python -m pip install --quiet --disable-pip-version-check tmlt-analytics==0.21.0
 	touch $@
 
 # TPL is a folder with the program of the paper's authors (github.com/yangcao888/TPL); GNU Octave runs it (Debian: octave).

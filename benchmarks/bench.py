@@ -6,17 +6,15 @@ Run with:  make bench
 from __future__ import annotations
 
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
 
-import algorithm1
 import numpy as np
 import solvers
 import sorting
-from measure import ACCOUNTING, CORES, exponent, in_a_child, median, over_rows, record, settings, short, table
+from measure import ACCOUNTING, exponent, in_a_child, median, record, short, table
 
 import temporaldp as tdp
 from reproduction.peers import algorithm_1, survey
@@ -26,8 +24,6 @@ SIZES = (50, 150, 500, 1000)
 LARGE = (2000, 4000)
 ALPHAS = (0.1, 1.0, 10.0, 20.0)
 SEED = 0
-EXTRAPOLATED_FROM = 600
-"""Rows from which Algorithm 1 is timed on a part of the first rows, and multiplied."""
 
 
 def fresh(n: int) -> np.ndarray:
@@ -39,40 +35,22 @@ def one_loss() -> Iterator[str]:
     """A profile and one of its losses against Algorithm 1."""
     yield "## One loss value: `matrix.leakage_profile().loss(alpha)`, profile included, against the paper's Algorithm 1\n\n"
     yield (
-        "*literal*: every loop of the paper's pseudocode, compiled with Numba. *best*: the fastest compiled form that we could "
-        "write with one bound a pair (whole rows, padded, no branch). *NumPy*: as printed, vectorised over the other rows. Ratios are to ours "
-        "on the same number of threads (NumPy: one). As printed, Algorithm 1 reports too little in double precision from alpha = 37 or so on: its comparison rounds to equality and the last candidates go (`benchmarks/algorithm1.py`). From n = "
-        f"{EXTRAPOLATED_FROM} on, Algorithm 1 is timed on the first 1/32 of the rows.\n\n"
+        "*Algorithm 1*: as printed, vectorised over the other rows in NumPy; ratios are to ours. It reports too little in double "
+        "precision from alpha = 37 or so on: its comparison rounds to equality and the last candidates go.\n\n"
     )
     rows = []
     for n in (*SIZES, LARGE[0]):
         P = fresh(n)
         for alpha in ALPHAS:
-            cells = [str(n), f"{alpha:g}"]
-            for threads in (1, CORES):
-                with settings(threads=threads):
-                    ours = median(lambda p=P, a=alpha: loss(p, a))
-                cells.append(short(ours))
-                for peer in (algorithm1.literal_rows, algorithm1.compacted_rows):
-                    cells.append(_ratio(peer, P, alpha, threads, ours))
-                if threads == 1:
-                    in_numpy = median(lambda p=P, a=alpha: algorithm_1(p, a)) if n <= SIZES[1] else None
-                    cells.append(f"{in_numpy / ours:,.0f}" if in_numpy else "")
-            rows.append(cells)
-    head = ["n", "alpha", "ours, 1 thread", "literal", "best", "NumPy", f"ours, {CORES} threads", "literal", "best"]
-    yield table(head, rows) + "\n\n"
+            ours = median(lambda p=P, a=alpha: loss(p, a))
+            theirs = median(lambda p=P, a=alpha: algorithm_1(p, a)) if n <= SIZES[1] else None
+            rows.append([str(n), f"{alpha:g}", short(ours), f"{theirs / ours:,.0f}" if theirs else ""])
+    yield table(["n", "alpha", "ours", "Algorithm 1"], rows) + "\n\n"
 
 
 def loss(P: np.ndarray, alpha: float) -> float:
     """One loss of a profile that is computed for it."""
     return compute_profiles([P], [tuple(str(k) for k in range(len(P)))])[0].loss(alpha)
-
-
-def _ratio(peer: Callable, P: np.ndarray, alpha: float, threads: int, ours: float) -> str:
-    n = len(P)
-    part = n if n < EXTRAPOLATED_FROM else n // 32
-    call = over_rows(lambda first, last: peer(P, alpha, first, last), part, threads)
-    return ("~" if part < n else "") + f"{median(call) * n / part / ours:,.0f}"
 
 
 def profiles() -> Iterator[str]:
@@ -85,18 +63,12 @@ def profiles() -> Iterator[str]:
     rows = []
     for n in (*SIZES, *LARGE):
         P = fresh(n)
-        cells = [str(n)]
         states = tuple(str(k) for k in range(n))
-        warm = n < LARGE[0]
-        with settings(threads=1):
-            ours = median(lambda p=P, s=states: compute_profiles([p], [s])[0], warm=warm)
-        with settings(threads=CORES):
-            together = median(lambda p=P, s=states: compute_profiles([p], [s])[0], warm=warm)
-        cells += [short(ours), short(together)]
-        cells += [_sorted(sorting.pair_by_pair, P, ours), _sorted(sorting.row_by_row, P, ours)]
-        rows.append([*cells, str(len(compute_profiles([P], [states])[0]))])
-    head = ["n", "1 thread", f"{CORES} threads", "pair by pair / ours", "row by row / ours"]
-    yield table([*head, "vertices"], rows) + "\n\n"
+        ours = median(lambda p=P, s=states: compute_profiles([p], [s])[0], warm=n < LARGE[0])
+        sorted_ = [_sorted(sorting.pair_by_pair, P, ours), _sorted(sorting.row_by_row, P, ours)]
+        rows.append([str(n), short(ours), *sorted_, str(len(compute_profiles([P], [states])[0]))])
+    head = ["n", "ours", "pair by pair / ours", "row by row / ours", "vertices"]
+    yield table(head, rows) + "\n\n"
 
 
 def _sorted(build: Callable, P: np.ndarray, ours: float) -> str:
@@ -113,7 +85,7 @@ def against_solvers() -> Iterator[str]:
     yield (
         "The paper's program for one ordered pair of rows, after Charnes and Cooper: *bounds* has n + 1 variables and 2 n + 1 "
         "constraints, *paper* the n (n - 1) constraints of the paper. Median milliseconds a pair, building the program included; "
-        "*all pairs* is that times n (n - 1), as a ratio to a profile and its loss, one thread (~: extrapolated). Errors are relative "
+        "*all pairs* is that times n (n - 1), as a ratio to a profile and its loss (~: extrapolated). Errors are relative "
         "and signed: below 0, leakage is reported too low, below -100 % a loss comes out negative. *uneven* rows are Dirichlet with concentration 0.1: most weight on few columns, as estimated rows have. *wrong*: called optimal and off by more than 1e-6. Gurobi's pip licence "
         "ends at 2,000 constraints; lp_solve is a process of its own"
     )
@@ -132,9 +104,8 @@ def against_solvers() -> Iterator[str]:
     surveys.append((50, {"alphas": (10.0, 20.0, 30.0), "forms": ("bounds",), "concentration": 0.1}))
     for n, options in surveys:
         for result in survey(n, seed=SEED, pairs=10, solvers=named, **options):
-            with settings(threads=1):
-                P = fresh(n)
-                ours = median(lambda p=P, a=result.alpha: loss(p, a))
+            P = fresh(n)
+            ours = median(lambda p=P, a=result.alpha: loss(p, a))
             ratio = result.seconds * n * (n - 1) / ours
             errors = ["" if np.isnan(e) else f"{e:+.0e}" for e in (result.lowest, result.highest)]
             kind = result.form + (", uneven" if "concentration" in options else "")
@@ -162,8 +133,7 @@ def series() -> Iterator[str]:
         spent = rng.uniform(0.01, 0.2, steps)
         for known in ("backward", "both"):
             who = [tdp.Adversary(m, m if known == "both" else None, name=str(k)) for k, m in enumerate(matrices)]
-            with settings(threads=CORES):
-                seconds = median(lambda w=who, s=spent, b=method: tdp.temporal_leakage(w, s, accounting=ACCOUNTING[b]))
+            seconds = median(lambda w=who, s=spent, b=method: tdp.temporal_leakage(w, s, accounting=ACCOUNTING[b]))
             row = [method, f"{len(who):,}", str(n), f"{steps:,}", known, short(seconds)]
             rows.append([*row, short(seconds / len(who) / steps)])
     yield table(["accounting", "users", "values", "steps", "matrices", "seconds", "a step of a user"], rows) + "\n\n"
@@ -201,7 +171,7 @@ result["vertices"] = len(matrix.leakage_profile())
 def memory() -> Iterator[str]:
     """Peak memory, growth and the first call."""
     yield "## Memory and growth\n\n"
-    yield "Each in a process of its own, machine code loaded, all cores; peak memory includes Python and its libraries.\n\n"
+    yield "Each in a process of its own; peak memory includes Python and its libraries.\n\n"
     rows, seconds = [], {}
     for n in (500, 1000, 2000, 4000):
         found = in_a_child(MATRIX.format(n=n))
@@ -217,33 +187,25 @@ def memory() -> Iterator[str]:
     steps = [10_000, 100_000, 1_000_000]
     matrix = tdp.correlation.random_correlation(50, rng=SEED)
     taken = []
-    with settings(threads=CORES):
-        for T in steps:
-            spent = np.random.default_rng(SEED).uniform(0.01, 0.2, T)
-            taken.append(
-                median(lambda s=spent: tdp.temporal_leakage(tdp.Adversary(matrix), s, accounting=tdp.PaperBound()))
-            )
-        users = [500, 1000, 2000, 4000]
-        groups = [[tdp.Adversary(m) for m in stack_of(np.random.default_rng(1), u)] for u in users]
-        spent = np.random.default_rng(SEED).uniform(0.01, 0.2, 1000)
-        crowd = [
-            median(lambda g=group: tdp.temporal_leakage(g, spent, accounting=tdp.PaperBound())) for group in groups
-        ]
+    for T in steps:
+        spent = np.random.default_rng(SEED).uniform(0.01, 0.2, T)
+        taken.append(
+            median(lambda s=spent: tdp.temporal_leakage(tdp.Adversary(matrix), s, accounting=tdp.PaperBound()))
+        )
+    users = [500, 1000, 2000, 4000]
+    groups = [[tdp.Adversary(m) for m in stack_of(np.random.default_rng(1), u)] for u in users]
+    spent = np.random.default_rng(SEED).uniform(0.01, 0.2, 1000)
+    crowd = [median(lambda g=group: tdp.temporal_leakage(g, spent, accounting=tdp.PaperBound())) for group in groups]
     yield f"Of the series by the paper's bound in T: {exponent(steps, taken):.2f}; in users: {exponent(users, crowd):.2f}.\n\n"
     yield "## The first call\n\n"
     code = "import temporaldp as tdp\nm = tdp.correlation.random_correlation(50, rng=0)\nm.leakage_profile().loss(1.0)"
     code += "\ntdp.temporal_leakage(tdp.Adversary(m), [0.1] * 100_000)"
-    with tempfile.TemporaryDirectory() as folder:
-        first = in_a_child(code, NUMBA_CACHE_DIR=folder)["seconds"]
-        second = in_a_child(code, NUMBA_CACHE_DIR=folder)["seconds"]
-    bare = in_a_child("import numpy")["seconds"]
-    imported = in_a_child("import temporaldp")["seconds"]
-    rows = [
-        ["import, one loss, one profile (n = 50) and one series, the first time after installation", short(first)],
-        ["the same, from then on", short(second)],
-        ["`import temporaldp`", short(imported)],
-        ["`import numpy`", short(bare)],
-    ]
+    asked = {
+        "import, one loss, one profile (n = 50) and one series": code,
+        "`import temporaldp`": "import temporaldp",
+        "`import numpy`": "import numpy",
+    }
+    rows = [[what, short(in_a_child(line)["seconds"])] for what, line in asked.items()]
     yield table(["process", "time"], rows) + "\n"
 
 

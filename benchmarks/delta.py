@@ -165,7 +165,6 @@ VARYING = "releases = [tdp.GaussianNoise(10.0 + 0.001 * (k % 997), sensitivity=1
 
 
 def cost() -> str:
-    in_a_child(CHILD.format(noise=VARYING.format(n=2), h=1e-2))  # an installation compiles its kernels once
     rows = []
     for what, releases in (("the same noise", CONSTANT), ("other noise each step", VARYING)):
         for n_steps, h in ((10, 1e-3), (100, 1e-3), (1000, 1e-3), (10000, 1e-3), (1000, 1e-2), (1000, 1e-4)):

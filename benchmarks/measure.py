@@ -1,8 +1,7 @@
-"""Timing: medians of repeated runs, with one thread or all, and children of their own for memory and first calls."""
+"""Timing: medians of repeated runs, and children of their own for memory and first calls."""
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import json
 import os
@@ -12,8 +11,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -31,27 +29,6 @@ PATIENCE = 1.5
 """Seconds spent on one median, at least three runs and at most 25."""
 
 
-@contextlib.contextmanager
-def settings(**values: str | int | None) -> Iterator[None]:
-    """Environment variables TEMPORALDP_<name> within the block."""
-    names = {f"TEMPORALDP_{name.upper()}": value for name, value in values.items()}
-    before = {name: os.environ.get(name) for name in names}
-    try:
-        for name, value in names.items():
-            _put(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            _put(name, value)
-
-
-def _put(name: str, value: str | int | None) -> None:
-    if value is None:
-        os.environ.pop(name, None)
-    else:
-        os.environ[name] = str(value)
-
-
 def median(call: Callable[[], Any], *, warm: bool = True) -> float:
     """Seconds of a call: the median of at least three runs, after one that does not count."""
     if warm:
@@ -64,19 +41,6 @@ def median(call: Callable[[], Any], *, warm: bool = True) -> float:
         if seconds[0] > PATIENCE:
             break
     return statistics.median(seconds)
-
-
-def over_rows(call: Callable[[int, int], Any], n_rows: int, threads: int) -> Callable[[], Any]:
-    """`call(first, last)` over all rows on so many threads, as one call; it must release Python's lock."""
-
-    def together() -> Any:
-        if threads == 1:
-            return call(0, n_rows)
-        bounds = [n_rows * k // threads for k in range(threads + 1)]
-        with ThreadPoolExecutor(threads) as pool:
-            return max(pool.map(call, bounds[:-1], bounds[1:]))
-
-    return together
 
 
 PEAK = """
@@ -135,7 +99,7 @@ def record(target: Path, text: str, command: str) -> None:
 
 def machine() -> str:
     """What the numbers depend on."""
-    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba"))
+    packages = ", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy"))
     model = next(
         (line.split(":")[1].strip() for line in _processor() if line.startswith("model name")), platform.machine()
     )

@@ -65,7 +65,7 @@ def main(target: Path) -> None:
         for name, fragment in CASES.items():
             visit = Visit(browser, address).open(fragment + "&epsilon=0.1")
             values = [f"{0.05 * 1.05**k:.4f}" for k in range(MOVES)]
-            visit.page.evaluate(MOVE, ["control-epsilon", [f"{0.2 + k / 1000:.3f}" for k in range(5)]])  # compiles
+            visit.page.evaluate(MOVE, ["control-epsilon", [f"{0.2 + k / 1000:.3f}" for k in range(5)]])
             visit.page.wait_for_timeout(3_000)
             taken = visit.page.evaluate(MOVE, ["control-epsilon", values])
             lines.append(f"| {name} | {statistics.median(taken):.0f} | {statistics.quantiles(taken, n=10)[-1]:.0f} |")

@@ -45,14 +45,14 @@ session = (
     SparkSession.builder.master(f"local-cluster[{sys.argv[2]},1,1024]")
     .config("spark.ui.enabled", "false").config("spark.ui.showConsoleProgress", "false")
     .config("spark.sql.shuffle.partitions", "8").config("spark.executorEnv.PYTHONPATH", os.environ.get("PYTHONPATH", ""))
-    .config("spark.executorEnv.TEMPORALDP_THREADS", "1").getOrCreate()
+    .getOrCreate()
 )
 session.sparkContext.setLogLevel("OFF")
 import temporaldp as tdp
 from temporaldp.cluster import leakage_on_spark
 people = session.read.parquet(sys.argv[1])
 warm = leakage_on_spark(tdp.read_traces(people), epsilon=0.1, prior=1.0, horizon=50)
-warm.worst(1), warm.close()  # workers are there, and have compiled; nothing of it is kept
+warm.worst(1), warm.close()  # workers are there; nothing of it is kept
 started = time.perf_counter()
 traces = tdp.read_traces(people)
 read = time.perf_counter() - started

@@ -9,7 +9,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from importlib.resources import as_file, files
 from pathlib import Path
@@ -22,35 +21,21 @@ RUNS = 5
 HEAD = """# How long it takes to start
 
 Made by `make bench-startup`: whole processes from start to exit, the median of {runs}, on modules that are compiled to bytecode. NumPy
-alone is the part that cannot be saved. *Empty*: no kernel has been compiled yet, as after installation; *warm*: an earlier run has.
+alone is the part that cannot be saved.
 
 """
 
 
-def seconds(command: list[str], kernels: str) -> float:
-    """Of one process that keeps its compiled kernels in this folder."""
-    environment = {**os.environ, "NUMBA_CACHE_DIR": kernels}
+def seconds(command: list[str]) -> float:
+    """The median of several processes, after one that reads every file from the disk."""
     # Where this is set, Python compiles every module of an editable installation anew: that is not what users see.
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    started = time.perf_counter()
-    subprocess.run(command, env=environment, capture_output=True, check=True)
-    return time.perf_counter() - started
-
-
-def empty(command: list[str]) -> float:
-    """The median where each process finds no compiled kernel."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     found = []
-    for _ in range(RUNS):
-        with tempfile.TemporaryDirectory() as kernels:
-            found.append(seconds(command, kernels))
-    return statistics.median(found)
-
-
-def warm(command: list[str]) -> float:
-    """The median where a process before, which does not count, has compiled what it needed."""
-    with tempfile.TemporaryDirectory() as kernels:
-        seconds(command, kernels)
-        return statistics.median(seconds(command, kernels) for _ in range(RUNS))
+    for _ in range(RUNS + 1):
+        started = time.perf_counter()
+        subprocess.run(command, env=environment, capture_output=True, check=True)
+        found.append(time.perf_counter() - started)
+    return statistics.median(found[1:])
 
 
 def commands(sample: Path) -> dict[str, list[str]]:
@@ -72,11 +57,9 @@ def commands(sample: Path) -> dict[str, list[str]]:
 def main() -> None:
     """Print the table."""
     with as_file(files("temporaldp.sample") / "sleep_5min.csv") as sample:
-        # The warm runs come first: their uncounted run is also the one that reads every file from the disk.
-        found = [(name, warm(command), empty(command)) for name, command in commands(sample).items()]
-    rows = [[f"`{name}`", short(first), short(second)] for name, second, first in found]
+        rows = [[f"`{name}`", short(seconds(command))] for name, command in commands(sample).items()]
     print(HEAD.format(runs=RUNS) + machine())
-    print(table(["process", "empty kernel cache", "warm kernel cache"], rows))
+    print(table(["process", "time"], rows))
 
 
 if __name__ == "__main__":

@@ -46,7 +46,7 @@ def learnt(path: Path) -> Iterator[tdp.Adversary]:
 
 def main() -> None:
     count, kind = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "random"
-    tdp.studies.leakage_distribution(people(100, "random"), epsilon=EPSILON)  # kernels are compiled, or loaded
+    tdp.studies.leakage_distribution(people(1, "random"), epsilon=EPSILON)  # libraries are loaded
     if kind != "traces":
         measure(count, kind, partial(people, count, kind))
         return

@@ -169,7 +169,7 @@ def _all_pairs(result: peers.Result) -> float:
 
 
 def _seconds(call: Callable[[FloatArray, float], object], P: FloatArray, alpha: float) -> float:
-    """The median of five runs, after one that may compile; of three where one takes longer than a second."""
+    """The median of five runs, after one that may load libraries; of three where one takes longer than a second."""
     call(P, alpha)
     spent: list[float] = []
     while len(spent) < (5 if not spent or spent[0] < 1.0 else 3):

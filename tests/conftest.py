@@ -28,22 +28,7 @@ settings.register_profile(
 settings.load_profile("same")
 
 
-def _drop_stale_machine_code():
-    """Numba keeps a kernel's code until its own file changes, not the kernels it calls: after any edit, all of it goes."""
-    source = REPOSITORY / "src" / "temporaldp"
-    edited = max(
-        path.stat().st_mtime for folder in ("kernels", "accounting") for path in (source / folder).rglob("*.py")
-    )
-    kept = list(source.rglob("*.nb[ic]"))
-    if any(path.stat().st_mtime < edited for path in kept):
-        for path in kept:
-            path.unlink(missing_ok=True)
-
-
 os.environ.setdefault("TEMPORALDP_KEY_FILE", str(Path(tempfile.mkdtemp(prefix="temporaldp-key-")) / "key"))
-
-if "PYTEST_XDIST_WORKER" not in os.environ:  # once, before any worker compiles
-    _drop_stale_machine_code()
 
 
 def shared_folder() -> Path:

@@ -1,8 +1,8 @@
 """A process that has loaded what the command needs, and forks itself for every command that a test runs.
 
-Loading libraries and machine code takes longer than most commands do. A forked process begins with both, and shares nothing
-else: the command line itself, with its consoles, is imported after the fork, under the test's own environment and folder.
-Requests are lines of JSON on standard input, exit codes lines on standard output.
+Loading libraries takes longer than most commands do. A forked process begins with them, and shares nothing else: the command
+line itself, with its consoles, is imported after the fork, under the test's own environment and folder. Requests are
+lines of JSON on standard input, exit codes lines on standard output.
 """
 
 import atexit
@@ -32,22 +32,9 @@ ROOMS = (
 
 
 def load():
-    """Import what commands import, and let Numba read the machine code that they use; on one thread, so that forks are safe."""
+    """Import what commands import."""
     for name in (*LIBRARIES, *ROOMS):
         importlib.import_module(name)
-    import numpy as np
-
-    from temporaldp import Adversary, TemporalAccountant, TransitionMatrix, leakage_supremum, temporal_leakage
-
-    matrix = TransitionMatrix(np.full((5, 5), 0.1) + 0.5 * np.eye(5))
-    asked = os.environ.get("TEMPORALDP_THREADS")
-    os.environ["TEMPORALDP_THREADS"] = "1"
-    temporal_leakage(Adversary(matrix, matrix), np.full(47, 0.1))
-    leakage_supremum(Adversary(matrix, matrix), 0.1)
-    assert TemporalAccountant(Adversary(matrix, matrix), alpha=1.0).reserve > 0.0
-    del os.environ["TEMPORALDP_THREADS"]
-    if asked is not None:
-        os.environ["TEMPORALDP_THREADS"] = asked
 
 
 def become(request):

@@ -150,7 +150,7 @@ def main(kind, ledger, folder, n_kills, seed):
     rng = random.Random(seed)
     warm = folder / "warm.db"
     _ = [accountant(adversary) for adversary in ADVERSARIES]
-    for number in range(2 if kind == "shared" else 1):  # libraries and machine code are loaded before the forks
+    for number in range(2 if kind == "shared" else 1):  # libraries are loaded before the forks
         for _, step, _ in KINDS[kind](str(warm), number):
             if step == 1:
                 break

@@ -35,7 +35,7 @@ DEFINITION = {
 
 
 def warm():
-    """Load what a server does when it begins to work: libraries, machine code, and what lasts for ever under DEFINITION."""
+    """Load what a server does when it begins to work: libraries, and what lasts for ever under DEFINITION."""
     for name in (
         "psycopg",
         "psycopg_binary",

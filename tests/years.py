@@ -114,22 +114,12 @@ def start(place, folder, number, n_steps):
     return child, waiting
 
 
-def _loaded():
-    """Everything that takes long to load or to compile, before the forks."""
-    accountant = TemporalAccountant(ADVERSARIES[0], alpha=ALPHA)
-    for number in range(30):
-        accountant.spend(accountant.reserve)
-        accountant.total()
-        if number % 10 == 9:
-            accountant.adopt(ADVERSARIES[1 + number // 10])
-    assert accountant.remaining() > 0.0
-
-
 def simulate(place, folder, n_steps, n_kills, seed):
     """Keep two writers going, kill one of them again and again, and adopt three histories on the way."""
     rng = random.Random(seed)
-    DiscreteLaplaceHistogram(n_states=1)([0], 1.0)  # loads OpenDP, so that the forks need not
-    _loaded()
+    # The first calls load OpenDP and SciPy's optimisers, so that the forks need not.
+    DiscreteLaplaceHistogram(n_states=1)([0], 1.0)
+    TemporalAccountant(ADVERSARIES[0], alpha=ALPHA).remaining()
     opened(place, 0).close()
     began, killed, adopted, done = time.monotonic(), 0, 0, set()
     running = {number: start(place, folder, number, n_steps) for number in range(N_WRITERS)}

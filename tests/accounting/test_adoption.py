@@ -191,7 +191,15 @@ def test_no_reserve_if_the_new_correlation_has_no_sustainable_budget():
     assert accountant.remaining() == pytest.approx(0.0, abs=1e-8)
 
 
-@pytest.mark.parametrize(("before", "after"), [(0.6, 0.999), (0.6, 0.9999), (0.9, 0.6), (0.9, 0.9)])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (0.9, 0.6),
+        (0.9, 0.9),
+        pytest.param(0.6, 0.999, marks=pytest.mark.long),
+        pytest.param(0.6, 0.9999, marks=pytest.mark.long),
+    ],
+)
 def test_evidence_from_before_a_change_never_proves_more_than_alpha(before, after):
     """A rollout compares leakage with the level at that time, and may exceed it by slack or rounding of a sign."""
     accountant = TemporalAccountant(two(before), alpha=1.0)

@@ -118,7 +118,7 @@ def assert_is(found, truth, case):
 @pytest.mark.parametrize("kind", ["epsilons", "absent", "own noise"])
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_exact_leakage_equals_the_definition_and_never_exceeds_the_paper(kind, n):
-    """2,040 cases (204 without machine code): matrices with zeros, that vary or do not, unknown directions, zero budgets."""
+    """2,040 cases: matrices with zeros, that vary or do not, unknown directions, zero budgets."""
     rng = np.random.default_rng([n, len(kind)])
     for _ in range(170):
         case = random_case(kind, n, rng)

@@ -247,6 +247,7 @@ def test_reserve_is_always_admitted(matrix, n_steps):
     assert worst(adversary, tailed(spent, standing, n_steps)) <= 1.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("backward", "forward", "alpha"),
     [
@@ -273,7 +274,7 @@ def test_reserve_of_a_nearly_deterministic_chain_is_found_quickly(backward, forw
     start = time.process_time()
     accountant = tdp.TemporalAccountant(adversary, alpha=alpha)
     reserve = accountant.reserve
-    assert time.process_time() - start < 30.0  # machine code that is not kept yet included
+    assert time.process_time() - start < 120.0
     assert worst(adversary, [reserve] * 300) <= alpha
     assert accountant.remaining() >= reserve
 

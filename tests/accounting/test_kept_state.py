@@ -117,7 +117,7 @@ def test_resumed_accountant_has_its_reserve():
 def test_kept_state_does_not_grow():
     matrix = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
     accountant, sizes = TemporalAccountant(Adversary(matrix, matrix)), []
-    for steps in (160, 90):
+    for steps in (320, 90):
         for _ in range(steps):
             accountant.spend(0.1)
         sizes.append(len(json.dumps(account_of(accountant).kept_state())))

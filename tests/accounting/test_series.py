@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -400,3 +402,28 @@ def test_series_of_a_hundred_thousand_steps_converges_to_its_supremum(bound):
     assert series.backward[-1] == pytest.approx(
         leakage_supremum(Adversary(matrix), 0.4, accounting=method_of(bound)).backward, rel=2e-10
     )
+
+
+SIGNALLED = """
+import signal, time
+import numpy as np
+import temporaldp as tdp
+
+rng = np.random.default_rng(0)
+matrix = tdp.TransitionMatrix(rng.dirichlet(np.full(60, 0.2), 60) * 0.9 + 0.1 / 60)
+tdp.temporal_leakage(tdp.Adversary(matrix), [0.1, 0.2])
+handled = [time.monotonic()]
+signal.signal(signal.SIGALRM, lambda *_: handled.append(time.monotonic()))
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+tdp.temporal_leakage(tdp.Adversary(matrix), np.linspace(0.01, 0.3, 60))
+signal.setitimer(signal.ITIMER_REAL, 0.0)
+handled.append(time.monotonic())
+print(max(np.diff(handled)) / (handled[-1] - handled[0]))
+"""
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no interval timers")
+def test_signals_are_handled_while_a_long_series_is_computed():
+    found = subprocess.run([sys.executable, "-c", SIGNALLED], capture_output=True, text=True, check=True)
+    assert float(found.stdout) < 0.5

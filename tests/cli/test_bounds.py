@@ -254,10 +254,7 @@ LONG = (
 )
 SLEEPS = "time.sleep(60)"
 IN_MACHINE_CODE = "import ctypes; ctypes.CDLL(None).usleep(3_000_000); ctypes.CDLL(None).sleep(60)"
-IN_THREADS = (
-    "from temporaldp.kernels import threads; threads.n_threads = lambda: 2; "
-    "threads.spread(lambda first, last: time.sleep(5), 100, step=1, work=1 << 40)"
-)
+IN_THREADS = "from concurrent.futures import ThreadPoolExecutor; list(ThreadPoolExecutor(2).map(time.sleep, [5] * 100))"
 
 
 @pytest.mark.long

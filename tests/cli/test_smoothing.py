@@ -177,6 +177,7 @@ def test_tradeoff_finds_the_smallest_alpha_for_an_error(folder):
     assert "The smallest alpha with an error of at most 5 people smoothed" in " ".join(shown.stdout.split())
 
 
+@pytest.mark.long
 def test_periodic_correlation_starts_at_the_phase_of_the_first_step(tmp_path):
     """A smoothed release goes on with data that begin at another phase, and a finished one is smoothed from its own."""
     sample = load_sample()

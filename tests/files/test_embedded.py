@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from temporaldp import InputError, read_traces
+from temporaldp import InputError, load_sample, read_traces
 from temporaldp.errors import MissingFileError, OutputError, StateError, TraceError
 from temporaldp.files.embedded import Embedded
 from temporaldp.files.spilled import remove_folder, temporary_folder
@@ -393,3 +393,10 @@ def test_notebook_without_widgets_reads_files(tmp_path, monkeypatch):
     path = tmp_path / "traces.csv"
     path.write_text(LONG + "x,1,a\nx,2,b\ny,1,a\ny,2,a\n")
     assert read_traces(path).transition_counts().tolist() == [[1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("value", ["0", "two"])
+def test_invalid_numbers_of_threads_are_refused(monkeypatch, value):
+    monkeypatch.setenv("TEMPORALDP_THREADS", value)
+    with pytest.raises(InputError, match=f"expected TEMPORALDP_THREADS to be a whole number from 1, got '{value}'"):
+        load_sample()

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 
 from matrices import large_matrices
 from oracles import extended_loss
-from temporaldp import InputError, TransitionMatrix, load_sample
+from temporaldp import TransitionMatrix
 from temporaldp.correlation import random_correlation, strongest_correlation
 from temporaldp.correlation.transition import compute_missing_profiles
 from temporaldp.kernels import search
@@ -155,10 +155,3 @@ def test_forked_process_can_continue():
     child.start()
     assert queue.get(timeout=120) == expected
     child.join()
-
-
-@pytest.mark.parametrize("value", ["0", "two"])
-def test_invalid_numbers_of_threads_are_refused(monkeypatch, value):
-    monkeypatch.setenv("TEMPORALDP_THREADS", value)
-    with pytest.raises(InputError, match=f"expected TEMPORALDP_THREADS to be a whole number from 1, got '{value}'"):
-        load_sample()

@@ -24,6 +24,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.correlation import random_correlation, smoothed_correlation, strongest_correlation
+from temporaldp.progress import watched
 from temporaldp.release import release_snapshots
 
 # These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.
@@ -275,3 +276,13 @@ def test_enormous_alpha_is_planned_without_warnings(alpha):
         plan = plan_by_paper(Adversary(matrix, matrix), alpha=alpha, horizon=20)
         assert plan.leakage.worst <= alpha
         assert plan.optimality.error_bound <= plan.optimality.error <= 20 / alpha * (1 + 1e-12)
+
+
+def test_progress_of_a_comparison_covers_all_plans():
+    told = []
+    matrix = random_correlation(3, rng=0)
+    with watched(lambda doing, share: told.append((doing, share))):
+        paper_plans(Adversary(matrix, matrix), alpha=1.0, horizon=6)
+    assert {doing for doing, _ in told} == {"plans by all methods"}
+    shares = [share for _, share in told]
+    assert shares == sorted(shares) and (shares[0], shares[-1]) == (0.0, 1.0)

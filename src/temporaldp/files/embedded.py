@@ -26,7 +26,6 @@ from temporaldp.files.atomic import brief
 from temporaldp.files.places import NOT_UTF_8
 from temporaldp.files.row_groups import cuts
 from temporaldp.files.spilled import remove_folder, temporary_folder
-from temporaldp.kernels.threads import n_threads
 from temporaldp.progress import progressed
 
 with needing("tables"):
@@ -62,7 +61,7 @@ class Embedded:
         folder, self._has_condition = temporary_folder(), False
         self._connection = duckdb.connect()
         weakref.finalize(self, _close, self._connection, folder)
-        settings = {"threads": n_threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
+        settings = {"threads": _threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
         # DuckDB 2.0 splits a window over Parquet into hundreds of branches, each of which reads the metadata of all
         # row groups of the file: at 10^7 rows this took half as long again. What is worth splitting is split into `cuts`.
         known = self.run(lambda: self._connection.execute("FROM duckdb_optimizers()").fetchall())
@@ -206,6 +205,16 @@ class Embedded:
             return answer.result()
         del answer  # it holds the failure, whose frames would hold it
         raise _translated(failure, self._has_condition) from None
+
+
+def _threads() -> int:
+    """Threads of DuckDB: ``TEMPORALDP_THREADS``, or one for every core that this process may run on."""
+    asked = os.environ.get("TEMPORALDP_THREADS")
+    if asked is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise InputError(f"expected TEMPORALDP_THREADS to be a whole number from 1, got {asked!r}")
+    return int(asked)
 
 
 def _place(paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Callable[[int], str]:

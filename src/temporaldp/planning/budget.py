@@ -14,7 +14,6 @@ from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversaries
 from temporaldp.display import draw, summary
 from temporaldp.errors import BudgetError, InputError, PlanError
-from temporaldp.kernels.threads import together
 from temporaldp.planning.budget_plan import METHODS, BudgetPlan
 from temporaldp.planning.enlarged_plan import enlarged_plan
 from temporaldp.planning.exact_plan import exact_plan
@@ -23,6 +22,7 @@ from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method, Objective
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level, sustainable_plan
+from temporaldp.progress import part
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
@@ -222,6 +222,9 @@ def compare_plans(
         except PlanError as error:
             return error
 
-    found = dict(zip(METHODS, together(planned, METHODS), strict=True))  # kernels release the interpreter lock
+    found: dict[Method, BudgetPlan | PlanError] = {}
+    for k, method in enumerate(METHODS):
+        with part(k / len(METHODS), (k + 1) / len(METHODS), "plans by all methods"):
+            found[method] = planned(method)
     plans = {method: one for method, one in found.items() if isinstance(one, BudgetPlan)}
     return PlanComparison(plans, {method: one for method, one in found.items() if isinstance(one, PlanError)})

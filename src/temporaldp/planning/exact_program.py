@@ -20,8 +20,8 @@ import numpy as np
 from temporaldp.accounting import ExactLeakage, LeakageSeries
 from temporaldp.accounting.exact.arrivals import ordered_matrices, pair_values
 from temporaldp.correlation import Adversary
-from temporaldp.kernels.exact import LARGEST_EXPONENT, Chain, derivatives
-from temporaldp.kernels.threads import spread
+from temporaldp.kernels.chain import LARGEST_EXPONENT, Chain
+from temporaldp.kernels.observations import derivatives
 from temporaldp.planning.interior_point import Point, minimise
 from temporaldp.planning.optimal import POWERS, Measure
 from temporaldp.progress import progressed
@@ -132,7 +132,7 @@ class PairProgram:
         found = np.zeros((self.constraints.shape[1], self._horizon))
         found[np.arange(len(found)), self.constraints[1]] = 1.0
         for user, side, members, pairs in self._groups():
-            each = _derivatives(self._chain(user, side, epsilons), *pairs, point.kept[members, side])
+            each = derivatives(self._chain(user, side, epsilons), (0 * pairs[0], *pairs), point.kept[members, side])
             item, back = np.nonzero(each > LEAST_DERIVATIVE)
             step = pairs[0][item] - 1 - back
             found[members[item], self._horizon - 1 - step if side else step] = each[item, back]
@@ -223,18 +223,6 @@ def worst_pairs(series: LeakageSeries, alpha: float, *, share: float) -> IntArra
             pairs = (states[steps] for states in member.evidence.pairs["temporal"])
             found.append(np.stack([np.full(len(steps), number), steps, *pairs]))
     return np.hstack(found)
-
-
-def _derivatives(chain: Chain, t: IntArray, i: IntArray, j: IntArray, rho: FloatArray) -> FloatArray:
-    """Derivatives of the incoming leakage of pairs at steps by the budget of the k-th step before, shape (m, T - 1)."""
-    found = np.zeros((len(t), len(chain.factors) - 1))
-
-    def fill(first: int, last: int) -> None:
-        some = slice(first, last)
-        derivatives(chain, t[some], i[some], j[some], rho[some], found[some])
-
-    spread(fill, len(t), step=1, work=found.size * chain.n**2)
-    return found
 
 
 def _shrunk(

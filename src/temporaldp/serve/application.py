@@ -61,7 +61,7 @@ def create_app(
         exception_handlers=HANDLERS,
     )
     app.state.service, app.state.metrics = service, Metrics()
-    app.state.worker, app.state.quick = Worker(), Worker(seconds=20.0, compilation=60.0)
+    app.state.worker, app.state.quick = Worker(), Worker(seconds=20.0)
     app.state.patience, app.state.in_flight = patience, Counter()
     app.include_router(operation.router)
     if service is not None:

@@ -73,7 +73,7 @@ def require_writable(database: Database) -> None:
 
 
 def load_for_first_step() -> None:
-    """Load the compiled filter and OpenDP, which takes a second or two, before the first step."""
+    """Load SciPy's optimisers and OpenDP, which takes a second or two, before the first step."""
     chain = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]])
     accountant = TemporalAccountant(Adversary(chain, chain), alpha=1.0)
     accountant.spend(0.5 * accountant.remaining())

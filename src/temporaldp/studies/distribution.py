@@ -156,8 +156,8 @@ def leakage_distribution(
 ) -> LeakageDistribution:
     """Compute the largest temporal leakage about each of many people or groups under one release, in nats.
 
-    Adversaries are processed in batches of some thousands. Exact leakage, also over an infinite horizon, is computed for a
-    whole batch in compiled code if all have the same few states; otherwise one by one.
+    Adversaries are processed in batches of some thousands. Exact leakage over a finite horizon is computed for a whole batch
+    at once if all have constant dense matrices of one size; otherwise one by one.
 
     Parameters
     ----------

@@ -8,40 +8,25 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from temporaldp.accounting.exact.search import CELLS, COARSE, FEWEST_STEPS, SPREAD_ROOM, STEPS, Cells, Side, largest
 from temporaldp.accounting.protocol import numbered
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Correlation
-from temporaldp.kernels import exact, signs
-from temporaldp.kernels.exact import Chain
-from temporaldp.kernels.signs import LARGEST_LEVEL
-from temporaldp.kernels.threads import spread
+from temporaldp.kernels.chain import LARGEST_LEVEL, Chain
+from temporaldp.kernels.roots import CLOSE, Values, values
 from temporaldp.mechanisms.likelihood_box import widths
-from temporaldp.progress import progressed
+from temporaldp.progress import part, progressed
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import FloatArray, IntArray, compared_by_value
 
-BLOCK = 64
-"""Steps between two reports of progress, and steps that a thread takes at once."""
-
-CALL_WORK = 1_000_000
-"""Cube of the states times steps of one call, about a third of a second: an interrupt waits for its end."""
-
-EFFORT = 2.5e12
-"""Products that may be spent on comparing all pairs once, some minutes: 1,200 states. Beyond, the paper's bound is the answer
-from above, and only candidates are computed."""
-
-USERS_BLOCK = 1 << 13
+USERS_BLOCK = 1 << 9
 """Users whose series are computed between two reports of progress."""
-
-STEP_WORK = 64
-"""Products of a state's pairs at one step that cost as much as one entry of other kernels, for the choice of threads."""
 
 
 @compared_by_value
@@ -108,34 +93,30 @@ class Releases:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Largest:
-    """The largest leakage over pairs at each step, shape (T,): attained by the pair ``i n + j``, proved for all pairs."""
+    """The largest leakage over pairs at each step, shape (users, T): attained by the pair ``i n + j``, proved for all pairs."""
 
     attained: FloatArray
     proved: FloatArray
     pairs: IntArray
 
     @classmethod
-    def empty(cls, n_steps: int) -> Largest:
+    def empty(cls, n_users: int, n_steps: int) -> Largest:
         """Room for all steps."""
-        return cls(np.zeros(n_steps), np.full(n_steps, np.inf), np.ones(n_steps, np.int64))
+        shape = n_users, n_steps
+        return cls(np.zeros(shape), np.full(shape, np.inf), np.ones(shape, np.int64))
 
     @property
     def reversed(self) -> Largest:
         """The last step first."""
-        return Largest(self.attained[::-1].copy(), self.proved[::-1].copy(), self.pairs[::-1].copy())
+        return Largest(self.attained[:, ::-1].copy(), self.proved[:, ::-1].copy(), self.pairs[:, ::-1].copy())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactArrivals:
-    """Rollouts of one direction, and the largest incoming leakage with a step's own part, in the direction's order of steps.
+    """One direction of some users, and the largest incoming leakage with a step's own part, in the direction's own order."""
 
-    `worst` and `static` bound each pair at all steps; see `worst_step` and `static_bounds`.
-    """
-
-    chain: Chain
+    side: Side
     largest: Largest
-    worst: Chain
-    static: FloatArray
 
 
 def rollouts(correlation: Correlation, releases: Releases, spreads: FloatArray, *, turned: bool) -> Chain:
@@ -157,134 +138,138 @@ def arrivals(correlation: Correlation, releases: Releases, ceiling: FloatArray, 
     turned : bool
         Whether the direction starts from the last step; results are in the direction's own order of steps.
     """
-    n_steps = len(releases)
-    chain = rollouts(correlation, releases, np.zeros(n_steps), turned=turned)
-    order = slice(None, None, -1 if turned else 1)
-    ceiling = ceiling[order].copy()
-    lift, drop = releases[order].sides
-    runs = _runs(chain)[None]
-    found, likely = (
-        Largest.empty(n_steps),
-        np.append(likely_pairs(exactly_known(correlation.at(0))), releases[order].widest[:1]),
+    chain = rollouts(correlation, releases, np.minimum(ceiling, _added(releases, turned=turned)), turned=turned)
+    likely = np.append(likely_pairs(exactly_known(correlation.at(0))), releases.widest[-1 if turned else 0])
+    return one_direction(chain, releases[:: -1 if turned else 1], ceiling[None, :: -1 if turned else 1], likely[None])
+
+
+def _added(releases: Releases, *, turned: bool) -> FloatArray:
+    """The budgets up to each step, in order of time, from the last step on if `turned`: no leakage exceeds them."""
+    width = releases.width[:: -1 if turned else 1]
+    return np.asarray((np.cumsum(width) * (1.0 + len(width) * U))[:: -1 if turned else 1])
+
+
+def one_direction(chain: Chain, releases: Releases, ceiling: FloatArray, likely: IntArray) -> ExactArrivals:
+    """The largest incoming leakage of each step with its own part; all in the direction's own order."""
+    sides = [Side(chain, worst_step(chain, ceiling.max(axis=1)))]
+    found = _filled(sides, releases, ceiling, likely)
+    return ExactArrivals(sides[0], found)
+
+
+def _filled(
+    sides: list[Side], releases: Releases, ceiling: FloatArray, likely: IntArray, *proved: FloatArray
+) -> Largest:
+    """Fill all steps from one side or two; the second counts steps from the last one on, and `proved` is what each arrives at.
+
+    Spreads of a single side are those that are known beforehand, and lowered to what is proved.
+    """
+    n_users, n_steps = ceiling.shape
+    found, runs, until = (
+        Largest.empty(n_users, n_steps),
+        [_runs(one.chain) for one in sides],
+        np.zeros(n_users, np.int64),
     )
-    worst, first = worst_step(chain, float(ceiling.max())), 0
-    static = static_bounds(worst)[None]
-    while first < n_steps:
+    added = np.cumsum(releases.width)
+    at_once = max(FEWEST_STEPS, min(STEPS, CELLS // max(n_users, 1)))
+    for first in range(0, n_steps, at_once):
         progressed("leakage of every step", first / n_steps)
-        last = min(n_steps, first + BLOCK)
-        first = _fill((chain,), (worst,), (lift, drop), ceiling, runs, static, likely, found, first, last)
-        likely = found.pairs[first - 1 : first].copy()
-    return ExactArrivals(chain, found, worst, static[0])
-
-
-def _fill(
-    chains: tuple[Chain, ...],
-    worst: tuple[Chain, ...],
-    sides: tuple[FloatArray, FloatArray],
-    ceiling: FloatArray,
-    runs: IntArray,
-    static: FloatArray,
-    candidates: IntArray,
-    found: Largest,
-    first: int,
-    last: int,
-) -> int:
-    """Fill steps first .. last - 1 of what is found from one or two sides; the next step to fill."""
-    n, scratch = chains[0].n, np.zeros((2, len(chains)), np.int64)
-    shares = np.ones((len(chains), n, n))
-    if static.size and len(chains) > 1:
-        most = np.array([chain.spreads[:, 0].max() for chain in chains])[:, None, None]
-        np.divide(np.minimum(static, most), most, out=shares, where=most > 0.0)
-    work, several = np.empty((4, n)), max(1, CALL_WORK // n**3)
-    while first < last:
-        first = int(exact.series(
-            (chains[0], chains[-1]), (worst[0], worst[-1]), scratch[0], *sides, ceiling, runs, static, shares, candidates,
-            work, scratch[1], found.attained, found.proved, found.pairs, first, min(last, first + several),
-        ))  # fmt: skip
-    return first
-
-
-def worst_step(chain: Chain, a: float) -> Chain:
-    """The widest factors of any step over an infinite horizon, for spreads up to a; the chain itself if matrices vary."""
-    if (chain.into[1:] != chain.into[-1]).any():
-        return chain
-    up, down = chain.factors[:, 0].max(axis=0), chain.factors[:, 1].min(axis=0)
-    above = np.array([[a, *((math.exp(a), math.expm1(a)) if a <= exact.LARGEST_EXPONENT else (math.inf, math.inf))]])
-    return chain._replace(into=chain.into[-1:], factors=np.stack((up, down))[None], spreads=above, infinite=True)
-
-
-def static_bounds(worst: Chain) -> FloatArray:
-    """Bounds of each pair at all steps, shape (n, n); inf where matrices vary. Empty where there are too many pairs."""
-    n = worst.n
-    if float(n) ** 4 > EFFORT:
-        return np.zeros((0, 0))
-    if not worst.infinite:
-        return np.full((n, n), np.inf)
-    found = np.zeros((n, n))
-    # A pair begins with what was found of the last one in its block. Blocks must not depend on the number of threads: all rows
-    # where one thread is enough, else one row.
-    rows = n if n**4 < (1 << 22) else 1
-
-    def fill(first: int, last: int) -> None:
-        for row in range(first, last, rows):
-            exact.static_bounds(worst, row, row + rows, np.empty((4, n)), found)
-
-    spread(fill, n, step=1, work=n**4)
+        last = min(n_steps, first + at_once)
+        user, t = np.nonzero(np.arange(first, last) >= until[:, None])
+        if not len(user):
+            continue
+        t += first
+        candidates = np.hstack((likely[user], found.pairs[user, first - 1][:, None] if first else likely[user, :1]))
+        steps = np.stack((t, n_steps - 1 - t))[: len(sides)]
+        cells = Cells(user, steps, releases.lift[t], releases.drop[t], ceiling[user, t], candidates)
+        here = largest(sides, cells)
+        found.attained[user, t], found.proved[user, t], found.pairs[user, t] = here.attained, here.proved, here.pairs
+        chains = [one.chain for one in sides]
+        for place in np.flatnonzero(t == last - 1).tolist():
+            one, depths = int(user[place]), here.depths[:, place].tolist()
+            end = _end_of_answer(chains, proved or (found.proved,), runs, one, last - 1, depths)
+            if end > last:
+                found.attained[one, last:end], found.pairs[one, last:end] = here.attained[place], here.pairs[place]
+                found.proved[one, last:end] = np.minimum(here.proved[place], ceiling[one, last:end])
+                until[one] = end
+        if len(sides) == 1:
+            grown = (found.proved[:, last - 1, None] + (added[last:] - added[last - 1])) * (1.0 + n_steps * U)
+            beyond = np.where(np.arange(last, n_steps) < until[:, None], found.proved[:, last:], grown)
+            spreads = np.hstack((found.proved[:, :last], beyond)) * SPREAD_ROOM
+            sides[0].chain = replace(chains[0], spreads=np.minimum(spreads, chains[0].spreads))
     return found
+
+
+def _end_of_answer(
+    chains: Sequence[Chain],
+    proved: Sequence[FloatArray],
+    runs: Sequence[IntArray],
+    user: int,
+    t: int,
+    depths: Sequence[int],
+) -> int:
+    """The first step after t that does not share its answer.
+
+    Where budgets and matrices are those of the steps that the rollouts of t reached, and the spreads that they ended in bound
+    those of a later step, too, the same rollouts prove the same of it.
+    """
+    n_steps = len(chains[0].up)
+    end = n_steps
+    for side, (chain, depth, step) in enumerate(zip(chains, depths, (t, n_steps - 1 - t), strict=False)):
+        run, known = runs[side][user], proved[side][user]
+        start = max(1, int(run[step]))
+        if not 0 < depth <= step - start:
+            return t
+        room = chain.spreads[user, step - depth : step].min()
+        if side == 0:
+            if known[step - depth : step + 1].max() > room:
+                return t
+            another = np.flatnonzero(run[t + 1 :] > t)
+            wider = np.flatnonzero((known[t + 1 :] > room) & (known[t + 1 :] < np.inf))
+            end = min([end, *(t + 1 + another[:1]).tolist(), *(t + 2 + wider[:1]).tolist()])
+        else:  # the windows of later steps lie before that of t, as this side counts them
+            if known[start:step].max() > room:
+                return t
+            end = min(end, n_steps - start - depth)
+    return end
+
+
+def worst_step(chain: Chain, a: FloatArray) -> Chain | None:
+    """The widest factors of any step over an infinite horizon, for spreads up to a of each user; None if matrices vary."""
+    if (chain.into[:, 1:] != chain.into[:, -1:]).any():
+        return None
+    up, down = chain.up.max(axis=0, keepdims=True), chain.down.min(axis=0, keepdims=True)
+    return replace(chain, into=chain.into[:, -1:], up=up, down=down, spreads=a[:, None], infinite=True)
 
 
 def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releases, ceiling: FloatArray) -> Largest:
     """TPL: the largest sum over pairs of incoming leakage from both directions and the step's own part.
 
-    `ceiling`, shape (T,), has known upper bounds of the results.
+    `ceiling`, shape (users, T), has known upper bounds of the results.
     """
-    n_steps, n = len(releases), past.chain.n
-    found, chains = Largest.empty(n_steps), (past.chain, future.chain)
-    runs = np.stack([_runs(chain) for chain in chains])
-    worst, static = (past.worst, future.worst), np.stack((past.static, future.static))
-    before, after = past.largest.pairs, future.largest.reversed.pairs
-    # Whole runs, so that what is solved never depends on the number of threads.
-    starts = np.unique(runs[0][np.arange(0, n_steps, BLOCK)]).tolist()
-
-    def fill(first: int, last: int) -> None:
-        for start, end in itertools.pairwise([*starts[first:last], *[*starts, n_steps][last : last + 1]]):
-            candidates = np.array([before[start], after[start]])
-            _fill(chains, worst, releases.sides, ceiling, runs, static.copy(), candidates, found, start, end)
-
     progressed("past and future together", 0.0)
-    spread(fill, len(starts), step=1, work=STEP_WORK * len(np.unique(runs[0])) * n**3)
-    return found
+    ends = (one.largest.pairs[:, -1] for one in (past, future))
+    sides, known = [past.side, future.side], (past.largest.proved, future.largest.proved)
+    return _filled(sides, releases, ceiling, np.stack(list(ends), axis=1), *known)
 
 
 def _runs(chain: Chain) -> IntArray:
-    """For each step the first of the run of steps, up to it, with the same budgets and matrices."""
-    n_steps = len(chain.factors)
-    changed = np.zeros(n_steps, bool)
-    changed[1:] = (chain.factors[1:] != chain.factors[:-1]).any(axis=(1, 2))
-    changed[2:] |= chain.into[2:] != chain.into[1:-1]
-    return np.maximum.accumulate(np.where(changed, np.arange(n_steps), 0))
+    """For each user and step the first of the run of steps, up to it, with the same budgets and matrices."""
+    n_steps = chain.into.shape[1]
+    changed = np.zeros(chain.into.shape, bool)
+    for factors in (chain.up, chain.down):
+        changed[:, 1:] |= (factors[1:] != factors[:-1]).any(axis=1)
+    changed[:, 2:] |= chain.into[:, 2:] != chain.into[:, 1:-1]
+    return np.asarray(np.maximum.accumulate(np.where(changed, np.arange(n_steps), 0), axis=1))
 
 
 def pair_values(
     chain: Chain, t: IntArray, i: IntArray, j: IntArray, guess: FloatArray | None = None, *, close: bool = True
-) -> tuple[FloatArray, FloatArray, FloatArray, int]:
-    """Incoming leakage of pairs of states at steps: attained and proved, the observation's ratio less 1, the largest depth.
+) -> Values:
+    """Incoming leakage of pairs of states at steps of the first user, arrays of shape (m,), in nats.
 
-    All arrays have shape (m,); leakage is in nats. `guess` has ratios less 1, where the search begins. Without `close`, proved
-    bounds are within some thousandths, and no leakage is attained.
+    `guess` has ratios less 1, where the search begins. Without `close`, both sides are within some thousandths.
     """
-    t, i, j = (np.ascontiguousarray(one) for one in (t, i, j))  # one layout, compiled once
-    attained, proved, rho = np.zeros((3, len(t)))
-    start = rho.copy() if guess is None else guess
-
-    def fill(first: int, last: int) -> int:
-        some = slice(first, last)
-        arrays = start[some], close, attained[some], proved[some], rho[some]
-        return int(signs.pair_values(chain, t[some], i[some], j[some], *arrays))
-
-    # Rollouts about a pair have about 100 steps together.
-    depth = max(spread(fill, len(t), step=1, work=100 * len(t) * chain.n**2))
-    return attained, proved, rho, depth
+    return values(chain, (np.zeros(len(t), np.int64), t, i, j), guess, close=CLOSE if close else COARSE)
 
 
 def dense_matrices(users: Sequence[Adversary]) -> tuple[FloatArray, IntArray] | None:
@@ -307,29 +292,55 @@ def population_series(
     Matrices and their numbers are those of `dense_matrices`. `ceilings` are upper bounds of the results, of their
     shape.
     """
-    n_users, n_steps, n = len(numbers), len(releases), matrices.shape[1]
-    lift, drop, factors = (
-        np.stack((one, one[::-1])) for one in (releases.lift, releases.drop, np.stack(releases.factors, axis=1))
-    )
-    changed = np.diff(releases.lift[:, 0], prepend=releases.lift[0]) != 0.0
-    runs = np.stack([
-        np.maximum.accumulate(np.where(one, np.arange(n_steps), 0)) for one in (changed, np.roll(changed[::-1], 1))
-    ])  # fmt: skip
-    attained, proved, pairs = np.empty(ceilings.shape), np.empty(ceilings.shape), np.empty(ceilings.shape, np.int64)
-    data, worst = matrices.ravel(), factors[:1].max(axis=1)
-
-    def fill(start: int, first: int, last: int) -> None:
-        exact.population(
-            data, n, numbers, factors, worst, lift, drop, ceilings, runs, exact.rounding(n), start + first,
-            start + last, attained, proved, pairs,
-        )  # fmt: skip
-
-    for start in range(0, n_users, USERS_BLOCK):
-        progressed("leakage of every person", start / n_users)
-        here = min(USERS_BLOCK, n_users - start)
-        spread(partial(fill, start), here, step=1, work=STEP_WORK * here * n_steps * n**3)
-    progressed("leakage of every person", 1.0)
+    n_users, doing = len(numbers), "leakage of every person"
+    attained, proved = (np.array(np.broadcast_to(one, ceilings.shape)) for one in (releases.attained, releases.width))
+    pairs = np.array(np.broadcast_to(releases.widest, ceilings.shape))
+    for first in range(0, n_users, USERS_BLOCK):
+        known, sides = numbers[first : first + USERS_BLOCK], []
+        done, left = first / n_users, min(USERS_BLOCK, n_users - first) / n_users
+        for k, order in ((0, 1), (1, -1)):
+            members = np.flatnonzero(known[:, k] >= 0)
+            with part(done + k * left / 3.0, done + (k + 1) * left / 3.0, doing):
+                found = _population_side(
+                    matrices, known[members, k], releases[::order], ceilings[first + members, k, ::order]
+                )
+            sides.append(found)
+            for direction in (k, 2):
+                _written(attained, proved, pairs, (first + members, direction), found.largest, order)
+        both = np.flatnonzero((known >= 0).all(axis=1))
+        with part(done + 2.0 * left / 3.0, done + left, doing):
+            if len(both):
+                places = [np.searchsorted(np.flatnonzero(known[:, k] >= 0), both) for k in range(2)]
+                past, future = (_of_users(side, place) for side, place in zip(sides, places, strict=True))
+                found_both = both_directions(past, future, releases, ceilings[first + both, 2])
+                _written(attained, proved, pairs, (first + both, 2), found_both)
     return attained, proved, pairs
+
+
+def _written(
+    attained: FloatArray, proved: FloatArray, pairs: IntArray, place: Any, found: Largest, order: int = 1
+) -> None:
+    """Write what was found of some users and a direction."""
+    attained[place], proved[place] = found.attained[:, ::order], found.proved[:, ::order]
+    pairs[place] = found.pairs[:, ::order]
+
+
+def _population_side(matrices: FloatArray, number: IntArray, releases: Releases, ceiling: FloatArray) -> ExactArrivals:
+    """One direction of many users with a constant matrix each, all in the direction's order of steps."""
+    n_steps = len(releases)
+    up, down = releases.factors
+    spreads = np.minimum(ceiling, np.cumsum(releases.width) * (1.0 + n_steps * U))
+    chain = Chain(matrices, np.repeat(number[:, None], n_steps, axis=1), up, down, spreads)
+    return one_direction(chain, releases, ceiling, np.zeros((len(number), 0), np.int64))
+
+
+def _of_users(one: ExactArrivals, which: IntArray) -> ExactArrivals:
+    """Some of the users."""
+    found = one.largest
+    return ExactArrivals(
+        one.side.of_users(which),
+        Largest(found.attained[which], found.proved[which], found.pairs[which]),
+    )
 
 
 def ordered_matrices(correlation: Correlation, n_steps: int, *, turned: bool) -> tuple[tuple[Any, ...], IntArray]:
@@ -356,11 +367,22 @@ def rows_of(matrix: TransitionMatrix) -> Any:
 
 
 def likely_pairs(matrix: TransitionMatrix) -> IntArray:
-    """Pairs ``i n + j`` of the leakage profile, which one step distinguishes best."""
+    """Pairs ``i n + j`` with which a search begins: those that one step distinguishes best, and two states far apart."""
     witnesses, n = matrix.leakage_profile().witnesses, len(matrix.states)
-    if not len(witnesses):
-        return np.ones(1, np.int64)
     position = {state: k for k, state in enumerate(matrix.states)}
-    # Pairs of the leakage profile that a search begins with
-    chosen = [witnesses[int(k)] for k in np.unique(np.linspace(0, len(witnesses) - 1, 6).astype(int))]
-    return np.unique([position[one.state] * n + position[one.other_state] for one in chosen])
+    # Pairs of the leakage profile, of which there may be many
+    chosen = [witnesses[int(k)] for k in np.unique(np.linspace(0, len(witnesses) - 1, 6).astype(int)) if len(witnesses)]
+    pairs = [position[one.state] * n + position[one.other_state] for one in chosen]
+    return np.unique([*pairs, *_far_apart(matrix.probabilities)])
+
+
+def _far_apart(probabilities: Any) -> list[int]:
+    """Two states, in both orders, that many transitions lie between: their observations stay apart longest."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order
+
+    graph, n = csr_array(probabilities), probabilities.shape[0]
+    last = 0
+    for _ in range(2):
+        first, last = last, int(breadth_first_order(graph, last, directed=False)[0][-1])
+    return [first * n + last, last * n + first] if first != last else [1 % (n * n)]

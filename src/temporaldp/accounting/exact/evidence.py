@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from temporaldp.accounting.exact.arrivals import Releases, pair_values, rollouts
+from temporaldp.accounting.exact.search import SPREAD_ROOM
 from temporaldp.accounting.protocol import Attained, Direction, Evidence
 from temporaldp.correlation import Adversary
 from temporaldp.display import number
-from temporaldp.kernels import exact
-from temporaldp.kernels.exact import SPREAD_ROOM, Chain
+from temporaldp.kernels.chain import Chain
+from temporaldp.kernels.observations import observation
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import BoolArray, FloatArray, IntArray, compared_by_value
 
@@ -123,8 +124,7 @@ class ExactLeakage(Evidence):
             if t == 0:
                 continue
             attained, _, rho, _ = pair_values(chain, *np.array([[t], [i], [j]]))
-            favoured = np.zeros((t, chain.n), bool)
-            exact.observation(chain, t, i, j, float(rho[0]), favoured)
+            favoured = observation(chain, t, i, j, float(rho[0]))
             if turned:
                 high[at + 1 :] = favoured[::-1]
             else:

@@ -5,7 +5,7 @@ Notation
 t          the next step; steps before it are spent
 alpha, A   the level that is satisfied, and the level up to which budgets are admitted, a little lower
 K_B, K_F   incoming leakage about a pair of states from the past and from the future
-c          coefficients of a rollout (`temporaldp.kernels.signs`)
+c          coefficients of a rollout (`temporaldp.kernels.continued`)
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from temporaldp.accounting.protocol import numbered
 from temporaldp.correlation import Adversary
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.correlation.protocol import Changing, Correlation
-from temporaldp.kernels.exact import Chain
-from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, backward
+from temporaldp.kernels.chain import LARGEST_LEVEL, Chain, backward
+from temporaldp.kernels.continued import Coefficients
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import BoolArray, FloatArray, IntArray
 
@@ -40,8 +40,8 @@ LONGEST_MEMORY, DIGITS = 20_000, 30.0
 KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more. If doubled, a spend copies more."""
 
-AT_ONCE = 8
-"""Pairs computed to rounding at once, those with the largest sums first; as few pairs in all have no coarse bound before."""
+AT_ONCE, FEW = 8, 128
+"""Pairs computed to rounding at once, those with the largest sums first; and so few that coarse bounds would not save time."""
 
 MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
@@ -49,7 +49,7 @@ MANY = 256
 
 def not_admitted(alpha: float, n_states: int, n_steps: float) -> float:
     """Nats by which a filter stays below its level where rollouts take up to so many steps."""
-    return min(max(SLACK * alpha, 8.0 * float(backward(n_states, np.array(n_steps)))), LARGEST_SLACK * alpha)
+    return min(max(SLACK * alpha, 8.0 * backward(n_states, n_steps)), LARGEST_SLACK * alpha)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +103,7 @@ class Transitions:
         return np.asarray(self.matrices[self.number(step)])
 
     def chain(self, into: IntArray, up: FloatArray, spread: FloatArray, *, infinite: bool = False) -> Chain:
-        """Steps of this direction as `temporaldp.kernels.exact` takes them, the furthest first."""
+        """Steps of this direction as `temporaldp.kernels.rollouts` takes them, the furthest first."""
         return Chain.of(self.matrices, into, up[:, None], 0.0 * up[:, None], spread, infinite=infinite)
 
     @property
@@ -280,7 +280,7 @@ class Incoming:
             up, spread, into = up[surplus:], spread[surplus:], into[surplus:]
             up[0] = np.expm1(spread[0])
         moved = replace(self, into=into, up=up, spread=spread)
-        return moved._computed(problem, side, np.arange(len(self.rho)), close or len(self.rho) <= AT_ONCE)
+        return moved._computed(problem, side, np.arange(len(self.rho)), close or len(self.rho) <= FEW)
 
     def adopted(self, problem: OnlineProblem, side: Transitions | None, step: int) -> Self:
         """Incoming leakage of the step through another matrix, exact to rounding."""
@@ -311,7 +311,7 @@ class Incoming:
         _, proved, found, depth = pair_values(self.chain(side), at, i[which], j[which], self.rho[which], close=close)
         leakage, rho, exact = self.leakage.copy(), self.rho.copy(), self.close.copy()
         leakage[which], rho[which], exact[which] = proved, found, close
-        return replace(self, leakage=leakage, rho=rho, close=exact, depth=max(depth, self.depth))
+        return replace(self, leakage=leakage, rho=rho, close=exact, depth=max(int(depth.max(initial=0)), self.depth))
 
     def saved(self) -> dict[str, Any]:
         """All fields as JSON values."""

@@ -28,10 +28,10 @@ from temporaldp.accounting.exact.incoming import SLACK, not_admitted
 from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
 from temporaldp.accounting.exact.supremum import (
     Limit,
+    Repeated,
     both_limits,
     exact_limit,
     has_supremum,
-    leakage_within,
 )
 from temporaldp.accounting.monotone_search import CLOSE, largest_sustainable
 from temporaldp.accounting.paper.arrivals import added
@@ -53,11 +53,11 @@ from temporaldp.accounting.protocol import (
 from temporaldp.correlation import Adversary, TransitionMatrix
 from temporaldp.correlation.adversary import exactly_known
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.kernels.signs import LARGEST_LEVEL
+from temporaldp.kernels.chain import LARGEST_LEVEL
 from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals
-from temporaldp.progress import part
-from temporaldp.values import FloatArray, IntArray, compared_by_value
+from temporaldp.progress import effort, part
+from temporaldp.values import FloatArray, IntArray, compared_by_value, real_number
 
 PAPER = PaperBound()
 """Its bound is never exceeded."""
@@ -106,6 +106,9 @@ class Exact(Accounting[Releases, Any]):
     ----------
     distances : array_like, shape (n, n), optional
         Distances of metric privacy, if they are those of a box; `MetricPrivacy` then chooses this method.
+    effort : float
+        Seconds after which a series or supremum stops comparing pairs of states, with the bounds that it has: both sides may
+        then differ by more than rounding, and filters and plans use the upper one. Without limit by default.
     """
 
     name = "exact"
@@ -113,7 +116,8 @@ class Exact(Accounting[Releases, Any]):
     takes_sets = True
     allows_any_level = True
 
-    def __init__(self, distances: ArrayLike | None = None) -> None:
+    def __init__(self, distances: ArrayLike | None = None, *, effort: float = math.inf) -> None:
+        self.effort = effort if effort == math.inf else real_number(effort, "effort", ge=0.0)
         self._unit = Releases(np.ones((1, 1)), np.zeros((1, 1)))
         if distances is not None:
             self.distances = checked_distances(distances, None)
@@ -180,19 +184,24 @@ class Exact(Accounting[Releases, Any]):
             return paper
         if not releases.is_countable or _exceeds_range([one.largest.proved for one in (past, future) if one]):
             return replace(paper, method=PAPER)
-        alone = Largest(releases.attained, releases.width, releases.widest)
+        alone = Largest(releases.attained[None], releases.width[None], releases.widest[None])
         before = past.largest if past else alone
         after = future.largest.reversed if future else alone
         both = before if past else after
         if past and future:
-            both = both_directions(past, future, releases, paper.temporal)
+            both = both_directions(past, future, releases, paper.temporal[None])
         attained, proved, codes = (
-            np.stack([getattr(one, name) for one in (before, after, both)]) for name in ("attained", "proved", "pairs")
+            np.stack([getattr(one, name)[0] for one in (before, after, both)])
+            for name in ("attained", "proved", "pairs")
         )
         return _leakage(user, releases, attained, proved, codes)
 
     def series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
         """User by user, or all in one kernel where each has constant dense matrices."""
+        with effort(self.effort):
+            return self._series(users, releases)
+
+    def _series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
         matrices = dense_matrices(users) if releases.is_plain and len(users) > 1 and releases.is_countable else None
         if matrices is None:
             return super().series(users, releases)
@@ -251,6 +260,10 @@ class Exact(Accounting[Releases, Any]):
 
     def limits(self, users: Sequence[Adversary], release: Releases) -> Limits:
         """The largest suprema. Users whose paper's bound is at most the largest so far are not computed."""
+        with effort(self.effort):
+            return self._limits(users, release)
+
+    def _limits(self, users: Sequence[Adversary], release: Releases) -> Limits:
         if len(users) == 1 or not release.is_plain:
             return super().limits(users, release)
         each = [PAPER.limits([user], release.width) for user in users]
@@ -273,10 +286,12 @@ class Exact(Accounting[Releases, Any]):
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Largest budget for which rollouts prove, by induction on the horizon, that no horizon exceeds the level."""
+        directions = [[one for side in SIDES if (one := _known_matrix(user, side)) is not None] for user in users]
+        repeated = [Repeated(matrices) for matrices in directions]
 
         def worst(epsilon: float) -> float:
             release = self.of_epsilons(np.array([epsilon]))
-            return max(self._leakage_within(user, release, alpha) for user in users)
+            return max(_leakage_within(one, release, alpha) for one in repeated)
 
         known = PaperBound(self.distances).sustainable_epsilon(users, alpha)
         # Share of alpha that a sustainable budget leaves: supremum and long series are proved by different rollouts, 1e-12
@@ -288,16 +303,6 @@ class Exact(Accounting[Releases, Any]):
         while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:
             found, share = max(known, found * (1.0 - min(share, 1.0))), GIVEN_UP_FASTER * share
         return found
-
-    def _leakage_within(self, user: Adversary, release: Releases, alpha: float) -> float:
-        """TPL over an infinite horizon, if it is at most alpha; otherwise more than alpha."""
-        past, future = (_known_matrix(user, side) for side in SIDES)
-        if release.is_plain and any(
-            matrix is not None and not has_supremum(matrix.probabilities, float(release.width[0]))
-            for matrix in (past, future)
-        ):
-            return math.inf
-        return leakage_within(past, future, release, alpha)
 
     def odometer(self, user: Adversary) -> Odometer:
         """Odometer of rollouts that are continued from step to step; for plain privacy only."""
@@ -330,6 +335,16 @@ def _leakage(user: Adversary, releases: Releases, attained: FloatArray, proved: 
     agree = (proved - attained <= SAME_SIDES * np.maximum(proved, 1.0)).all()
     past, future, both = proved
     return Leakage(past, future, both, evidence, None if agree else PAPER)
+
+
+def _leakage_within(repeated: Repeated, release: Releases, alpha: float) -> float:
+    """TPL over an infinite horizon, if it is at most alpha; otherwise more than alpha."""
+    epsilon = float(release.width[0])
+    if alpha > LARGEST_LEVEL or (
+        release.is_plain and not all(has_supremum(one.probabilities, epsilon) for one in repeated.matrices)
+    ):
+        return math.inf
+    return repeated.leakage_within(release, alpha) if repeated.matrices else epsilon
 
 
 def _exceeds_range(proved: Sequence[FloatArray] | FloatArray) -> bool:

@@ -7,7 +7,7 @@ e          a budget for step t; rho, the reserve, is what every later step may s
 alpha, A   the level that is satisfied, and the level up to which budgets are admitted, a little lower
 W          the largest TPL so far
 K_B, K_F   incoming leakage about a pair of states from the past and from the future
-c          coefficients of a rollout (`temporaldp.kernels.signs`)
+c          coefficients of a rollout (`temporaldp.kernels.continued`)
 
 *Filter.* e is admitted if and only if with the budgets so far, e, and rho at every later step, no TPL exceeds A. Only signs are
 needed:
@@ -39,15 +39,17 @@ from typing import Any, Self
 
 import numpy as np
 
+from temporaldp.accounting.exact.arrivals import Releases, one_direction, pair_values
 from temporaldp.accounting.exact.incoming import LEAST_KEPT, Incoming, OnlineProblem, Transitions
 from temporaldp.accounting.exact.reserve import Reserve, largest_close
+from temporaldp.accounting.exact.search import Cells, largest
 from temporaldp.accounting.kept_state import packed, unpacked
 from temporaldp.accounting.protocol import Filter, Leakage, Odometer
 from temporaldp.correlation import Adversary
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.kernels import signs
-from temporaldp.kernels.exact import Chain
-from temporaldp.kernels.signs import LARGEST_LEVEL, Coefficients, largest_budget
+from temporaldp.kernels.chain import LARGEST_LEVEL, Chain
+from temporaldp.kernels.continued import Coefficients, largest_budget
+from temporaldp.kernels.rollouts import upper
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import FloatArray, IntArray
 
@@ -60,6 +62,10 @@ first, but for steps older than twice, and four times, the memory of the correla
 
 LOOK_AHEAD = 16
 """Steps after which it is tried which ones are final. If doubled, catching up takes less time, and questions a little more."""
+
+FEW_ENTRIES = 1 << 13
+"""Coefficients of all pairs at all steps that are not final, up to which each is computed by itself. If doubled, less is
+compared and more is computed."""
 
 SAME = 1e-12
 """Relative difference up to which two steps count as leaking equally."""
@@ -227,7 +233,7 @@ class ExactFilter(Filter):
             )
         past, n_steps = Incoming.restored(document["past"]), int(document["n_steps"])
         flags = bool(document["keeps_reserve"]), bool(document["broken"])
-        return cls(problem, tail, n_steps, past, pairs, Coefficients(*rollouts), *flags)
+        return cls(problem, tail, n_steps, past, pairs, Coefficients.of(rollouts), *flags)
 
     def _admitted(self, last: bool) -> float:
         """The largest budget that is admitted next; negative if none is, not even 0 with the reserve after it."""
@@ -264,8 +270,7 @@ def _lowered(chain: Chain, incoming: float, items: Coefficients, low: float, hig
     """The largest budget up to `high` of the last step of a chain for which all items are proved; see `largest_budget`."""
     if high <= low or high < 0.0:
         return low
-    order = np.random.default_rng(0).permutation(len(items))
-    return float(largest_budget(chain, *items.arrays[:5], order, incoming, low, high, room))
+    return largest_budget(chain, items, incoming, low, high, room)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -421,13 +426,27 @@ class ExactOdometer(Odometer):
         """BPL, FPL and TPL of the steps that are not final, and the ratios less 1 where the next search begins."""
         alone = (self.spent + self.arrived.max(axis=1, initial=0.0)) * (1.0 + 4.0 * U)
         side, rho = self.problem.forward, self.rho[::-1].copy()
-        if side is None:
+        if side is None or not len(alone):
             return np.stack((alone, self.spent, alone)), self.rho
         into, up, epsilons, arrived = self._future(side)
-        forward, temporal = np.zeros((2, len(into)))
-        chain = side.chain(into, up, 0.0 * up)
-        signs.forward_leakage(chain, *self.problem.pairs, epsilons, arrived, rho, forward, temporal)
-        return np.stack((alone, forward[::-1], temporal[::-1])), rho[::-1]
+        chain = side.chain(into, up, np.cumsum(epsilons) * (1.0 + len(epsilons) * U))
+        n, (i, j) = self.problem.n, self.problem.pairs
+        if rho.size * n <= FEW_ENTRIES:  # all pairs of all steps, from what was found last time
+            step, pair = np.divmod(np.arange(rho.size), len(i))
+            values = pair_values(chain, step, i[pair], j[pair], rho.ravel())
+            ahead = values.proved.reshape(rho.shape)
+            forward, temporal = ahead.max(axis=1), (arrived + ahead).max(axis=1)
+            found = np.stack((alone[::-1], epsilons + forward, epsilons + temporal)) * (1.0 + 4.0 * U)
+            return found[:, ::-1], values.rho.reshape(rho.shape)[::-1]
+        releases = Releases(epsilons[:, None], 0.0 * epsilons[:, None])
+        future = one_direction(chain, releases, chain.spreads, np.ones((1, 1), np.int64))
+        extra = np.full((len(into), n * n), -np.inf)
+        extra[:, i * n + j] = arrived
+        every, zero = np.arange(len(into)), np.zeros(len(into), np.int64)
+        likely = np.stack((extra.argmax(axis=1), future.largest.pairs[0]), axis=1)
+        cells = Cells(zero, every[None], releases.lift, releases.drop, np.full(len(into), np.inf), likely, extra)
+        temporal = largest([future.side], cells).proved
+        return np.stack((alone, future.largest.proved[0][::-1], temporal[::-1])), rho[::-1]
 
     def _count_final(self, side: Transitions, found: FloatArray) -> int:
         """Number of steps, the oldest first, that are final now; by how much later ones may still raise them is added."""
@@ -440,11 +459,32 @@ class ExactOdometer(Odometer):
         spread = np.full(len(into) + 1, self.ceiling * (1.0 + 2.0 * FINAL[-1]) + 10.0 * FINAL[-1])
         chain = side.chain(np.append(0, into), np.append(math.expm1(spread[0]), up), spread)
         for times, share in enumerate(FINAL):
-            done = int(signs.count_final(chain, *self.problem.pairs, epsilons, arrived, forward, temporal, share))
+            done = self._n_final(chain, epsilons, arrived, forward, temporal, share)
             if len(into) - done <= 2.0 * (times + 1) * side.memory + LEAST_KEPT + LOOK_AHEAD:
                 found[1:, :done] += share * np.maximum(found[1:, :done], 1.0)
                 return done
         return 0
+
+    def _n_final(
+        self,
+        chain: Chain,
+        epsilons: FloatArray,
+        arrived: FloatArray,
+        forward: FloatArray,
+        temporal: FloatArray,
+        share: float,
+    ) -> int:
+        """Number of steps, from the end of a chain on, whose FPL and TPL no later steps raise by more than a share of them.
+
+        Or of a nat, where they are less than one. Step 0 of the chain stands for all later steps.
+        """
+        room = 0.5 * share * np.maximum(forward, 1.0)
+        level = np.minimum((forward + room - epsilons)[:, None], (temporal + room - epsilons)[:, None] - arrived)
+        n_steps, n_pairs = arrived.shape
+        t, (i, j) = np.repeat(np.arange(1, n_steps + 1), n_pairs), (np.tile(one, n_steps) for one in self.problem.pairs)
+        bound = upper(chain, (0 * t, t, i, j), level.ravel())[0].reshape(level.shape)
+        final = np.all((level >= 0.0) & (bound <= level + room[:, None]), axis=1)
+        return int(np.argmin(np.append(final[::-1], False)))
 
     def _close(self, values: FloatArray, first: int) -> None:
         """Take note of final steps, of which the oldest has this number."""

@@ -4,7 +4,7 @@ Notation
 --------
 t          the next step; steps before it are spent
 K_B, K_F   incoming leakage about a pair of states from the past and from the future
-c          coefficients of a rollout (`temporaldp.kernels.signs`)
+c          coefficients of a rollout (`temporaldp.kernels.continued`)
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 
 from temporaldp.accounting.exact.arrivals import pair_values
 from temporaldp.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, Incoming, OnlineProblem, Transitions
-from temporaldp.kernels.exact import Chain
-from temporaldp.kernels.signs import Coefficients
+from temporaldp.kernels.chain import Chain
+from temporaldp.kernels.continued import Coefficients
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import FloatArray
 
@@ -109,7 +109,7 @@ def _infinite(problem: OnlineProblem, epsilon: float) -> Reserve | float:
             # Suppose that no horizon's leakage exceeds alpha: what is proved then proves it (Theory, section 21).
             last, up = np.array([len(side.matrices) - 1]), np.array([math.expm1(epsilon)])
             chain = side.chain(last, up, np.array([problem.alpha]), infinite=True)
-            found = pair_values(chain, steps, *problem.pairs, np.full(len(steps), up[0]))[1]
+            found = pair_values(chain, steps, *problem.pairs, np.full(len(steps), up[0])).proved
         sides.append(found)
     past, future = sides
     worst = float((past + future).max()) + epsilon
@@ -138,7 +138,7 @@ def _repeating_rollouts(problem: OnlineProblem, epsilon: float, level: FloatArra
         if not len(items):
             return kept[0][1]
         items = items.advanced(epsilon, side.at(last))
-        work += items.c.size * problem.n + 1000 * problem.n
+        work += items.now.c.size * problem.n + 1000 * problem.n
     return None
 
 

@@ -13,15 +13,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from temporaldp.accounting.exact.arrivals import Releases, likely_pairs, rows_of, static_bounds
+from temporaldp.accounting.exact.arrivals import Releases, likely_pairs, rows_of
+from temporaldp.accounting.exact.search import Cells, Side, largest
 from temporaldp.correlation import TransitionMatrix
-from temporaldp.kernels import exact
-from temporaldp.kernels.exact import Chain
-from temporaldp.kernels.signs import LARGEST_LEVEL
+from temporaldp.kernels.chain import LARGEST_LEVEL, Chain
+from temporaldp.kernels.rollouts import LONGEST
+from temporaldp.kernels.roots import MOST_LONG
 from temporaldp.progress import progressed
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import FloatArray, IntArray
@@ -29,10 +30,6 @@ from temporaldp.values import FloatArray, IntArray
 FIRST_LEVEL, LEVEL_RAISED, MOST_LEVELS = 4.0, 2.5, 12
 """Levels that are supposed: the first in units of a step's own part, each next one this many times what the last one led to,
 and how many."""
-
-
-Rollouts: TypeAlias = tuple[Chain, FloatArray]
-"""Rollouts of one direction over an infinite horizon, and bounds of the incoming leakage about each pair, shape (n, n)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +42,7 @@ class Limit:
     attained: float
     proved: float
     pair: int
-    rollouts: Rollouts | None = None
+    rollouts: Side | None = None
 
 
 def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> Limit:
@@ -66,18 +63,18 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
         if supposed > LARGEST_LEVEL:
             break
         progressed("leakage over an infinite horizon", attempt / MOST_LEVELS)
-        chain = infinite(matrix, release, supposed)
         limit = supposed if supposed < ceiling else math.inf
-        static = static_bounds(chain)
-        attained, proved, pair, depth = _largest([(chain, static)], release, limit, math.inf, likely)
+        side = _side(infinite(matrix, release, supposed))
+        attained, proved, pair, depth = _largest([side], release, limit, math.inf, likely)
         if proved <= supposed or supposed == ceiling:
             ceiling = min(proved, ceiling)
             if supposed <= LEVEL_RAISED * ceiling:
-                return Limit(min(attained, ceiling), ceiling, pair, (infinite(matrix, release, ceiling), static))
+                side.chain = infinite(matrix, release, ceiling)
+                return Limit(min(attained, ceiling), ceiling, pair, side)
             supposed = ceiling  # rollouts that end in a smaller spread are shorter, and lose fewer digits
         else:
-            unfinished += depth >= exact.LONGEST
-            if unfinished >= exact.MOST_UNFINISHED:
+            unfinished += depth >= LONGEST
+            if unfinished >= MOST_LONG:
                 break
             supposed = min(ceiling, LEVEL_RAISED * max(attained, supposed))
         likely = np.array([pair])
@@ -90,47 +87,53 @@ def infinite(matrix: TransitionMatrix, release: Releases, a: float = 0.0) -> Cha
     return Chain.of((rows_of(matrix),), np.zeros(1, np.int64), up, down, np.array([a]), infinite=True)
 
 
+def _side(chain: Chain) -> Side:
+    return Side(chain, chain)
+
+
 def both_limits(past: Limit, future: Limit, release: Releases, ceiling: float) -> Limit:
     """Return the supremum of TPL: the largest sum over pairs of incoming leakage in both directions and a step's own part."""
     sides = [one.rollouts for one in (past, future) if one.rollouts]
     candidates = np.array([past.pair, future.pair])
-    attained, proved, pair, _ = _largest(sides, release, math.inf, ceiling, candidates)
+    attained, proved, pair, _ = _largest(list(sides), release, math.inf, ceiling, candidates)
     return Limit(attained, proved, pair)
 
 
-def leakage_within(
-    past: TransitionMatrix | None, future: TransitionMatrix | None, release: Releases, level: float
-) -> float:
-    """TPL over an infinite horizon if it is at most `level`, an upper bound; otherwise more than the level.
+class Repeated:
+    """Releases that repeat, one budget after another: each search begins with what the last one found about pairs.
 
-    Suppose that no horizon's leakage exceeds the level. If what follows is at most the level, the supposition holds.
+    Parameters
+    ----------
+    matrices : sequence of TransitionMatrix
+        Of the directions that are known.
     """
-    if level > LARGEST_LEVEL:
-        return math.inf
-    known = [matrix for matrix in (past, future) if matrix is not None]
-    if not known:
-        return float(release.width[0])
-    chains = [infinite(matrix, release, level) for matrix in known]
-    candidates = np.concatenate([likely_pairs(matrix) for matrix in known])
-    return _largest([(chain, static_bounds(chain)) for chain in chains], release, level, math.inf, candidates)[1]
+
+    def __init__(self, matrices: Sequence[TransitionMatrix]) -> None:
+        self.matrices = matrices
+        self._likely = np.concatenate([np.zeros(0, np.int64), *(likely_pairs(matrix) for matrix in matrices)])
+        self._known: list[FloatArray | None] = [None] * len(matrices)
+
+    def leakage_within(self, release: Releases, level: float) -> float:
+        """TPL over an infinite horizon if it is at most `level`, an upper bound; otherwise more than the level.
+
+        Suppose that no horizon's leakage exceeds the level. If what follows is at most the level, the supposition holds.
+        """
+        chains = (infinite(matrix, release, level) for matrix in self.matrices)
+        sides = [Side(chain, chain, known=known) for chain, known in zip(chains, self._known, strict=True)]
+        attained, proved, pair, _ = _largest(sides, release, level, math.inf, self._likely)
+        self._likely, self._known = np.array([pair]), [side.known for side in sides]
+        return attained if attained > level else proved
 
 
 def _largest(
-    sides: Sequence[Rollouts],
-    release: Releases,
-    limit: float,
-    ceiling: float,
-    candidates: IntArray,
+    sides: list[Side], release: Releases, limit: float, ceiling: float, candidates: IntArray
 ) -> tuple[float, float, int, int]:
     """The largest leakage of one or two directions over an infinite horizon: attained, proved, the pair, and the depth."""
-    chains, static = zip(*sides, strict=True)
-    n, (lift, drop) = chains[0].n, release.sides
-    depths = np.zeros(len(chains), np.int64)
-    attained, proved, pair = exact.largest(
-        (chains[0], chains[-1]), (chains[0], chains[-1]), False, np.zeros(len(chains), np.int64), lift[0], drop[0], limit,
-        ceiling, np.stack(static), np.ones((len(chains), n, n)), candidates, np.empty((4, n)), depths,
-    )  # fmt: skip
-    return float(attained), float(proved), int(pair), int(depths.max())
+    zero = np.zeros(1, np.int64)
+    steps = np.zeros((len(sides), 1), np.int64)
+    cells = Cells(zero, steps, release.lift, release.drop, np.array([ceiling]), candidates[None])
+    found = largest(sides, cells, limit=limit)
+    return float(found.attained[0]), float(found.proved[0]), int(found.pairs[0]), int(found.depths.max())
 
 
 def has_supremum(matrix: Any, epsilon: float) -> bool | None:

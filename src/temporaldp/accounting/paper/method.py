@@ -141,7 +141,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         return found, epsilon
 
     def series(self, users: Sequence[Adversary], releases: FloatArray) -> list[Leakage]:
-        """All users at once, in compiled code for many of them."""
+        """All users at once."""
         past, future = (_arrivals(users, side, releases) for side in ("backward", "forward"))
         return [
             self.leakage(user, before, releases, after) for user, before, after in zip(users, past, future, strict=True)

@@ -5,13 +5,11 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from typing import Any
 
 from temporaldp.errors import InputError, TemporaldpError
-from temporaldp.kernels.compilation import share_arrays
 
 TOO_MUCH = "this takes more memory than the page may use: the command line computes it"
 
@@ -20,11 +18,8 @@ class FaultError(Exception):
     """An unexpected error, by the name of its class alone: its message may contain data, which the server must not log."""
 
 
-def work(questions: Connection, compiles: bool) -> None:
-    """Answer questions in a worker process, with a limited address space where the platform supports it.
-
-    With `compiles`, compile the kernels after the first answer.
-    """
+def work(questions: Connection) -> None:
+    """Answer questions in a worker process, with a limited address space where the platform supports it."""
     if sys.platform != "win32":
         import resource
 
@@ -37,15 +32,6 @@ def work(questions: Connection, compiles: bool) -> None:
         while True:
             function, arguments = questions.recv()
             questions.send(_answered(function, arguments))
-            if compiles:
-                compiles = False
-                threading.Thread(target=_compiled, args=(function, arguments), daemon=True).start()
-
-
-def _compiled(function: Any, arguments: tuple[Any, ...]) -> None:
-    """Answer once more by compiled kernels, which the next answers then use: interpreting takes a hundred times as long."""
-    share_arrays()
-    _answered(function, arguments)
 
 
 def _answered(function: Any, arguments: tuple[Any, ...]) -> Any:

@@ -39,16 +39,12 @@ class Worker:
     ----------
     seconds : float
         Time limit of a computation.
-    compilation : float
-        If positive, the process compiles its kernels after its first answer, so that later ones are faster. For so many seconds
-        after its first start it is not ended, because incomplete machine code is not stored.
     """
 
-    def __init__(self, *, seconds: float = 60.0, compilation: float = 0.0) -> None:
-        self._seconds, self._compilation = seconds, compilation
+    def __init__(self, *, seconds: float = 60.0) -> None:
+        self._seconds = seconds
         self._turn = Lock()
         self._process: BaseProcess | None = None
-        self._compiled_by = 0.0
 
     async def answer(
         self, function: Callable[..., Any], *arguments: Any, is_gone: Callable[[], Awaitable[bool]]
@@ -79,8 +75,6 @@ class Worker:
         began = time.monotonic()
         try:
             while not (await asyncio.wait({task}, timeout=0.1))[0]:
-                if time.monotonic() < self._compiled_by:
-                    continue
                 if await is_gone():
                     return None
                 alone = self._turn.statistics().tasks_waiting == 0
@@ -115,10 +109,9 @@ class Worker:
         os.environ.setdefault("MALLOC_ARENA_MAX", "2")  # of the process to come: each arena reserves addresses
         context = get_context("spawn")
         self._questions, theirs = context.Pipe()
-        process = context.Process(target=work, args=(theirs, self._compilation > 0.0), daemon=True)
+        process = context.Process(target=work, args=(theirs,), daemon=True)
         process.start()
         self._process = process
-        self._compiled_by = self._compiled_by or time.monotonic() + self._compilation
         theirs.close()
 
 
