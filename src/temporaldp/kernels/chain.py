@@ -119,8 +119,8 @@ class Chain:
         if not self.is_dense or self.infinite or self.n < SINGLE_STATES:
             return self
         assert isinstance(self.matrices, np.ndarray)
-        least = np.where(self.matrices > 0.0, self.matrices, 1.0).min()
-        if least < 1e-20 or float(self.up.max()) > 10.0:  # products must stay within the range of single precision
+        # Products that underflow, by 1e-38 each, are nothing compared with the margin, with all that they can grow by later on.
+        if float(self.up.max()) > 1.0 or float(self.spreads.max()) > 12.0:
             return self
         matrices, up, down = (one.astype(np.float32) for one in (self.matrices, self.up, self.down))
         return replace(self, matrices=matrices, up=up, down=down, unit=2.0**-24, rows_at_once=self.n)  # type: ignore[arg-type]

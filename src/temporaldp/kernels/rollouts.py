@@ -364,7 +364,7 @@ def _below(chain: Chain, items: Items, level: FloatArray) -> IntArray:
     asked = np.flatnonzero(level > 8.0 * margin)
     here = tuple(one[asked] for one in items)
     signs, found = computed_signs(chain, here, level[asked] - margin, chain.few_steps)  # type: ignore[arg-type]
-    depths[asked] = np.where(signs < 0, found, 0)
+    depths[asked] = np.where((signs < 0) & (found <= chain.few_steps), found, 0)
     return depths
 
 

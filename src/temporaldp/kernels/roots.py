@@ -136,7 +136,7 @@ def _values(chain: Chain, items: Items, arriving: FloatArray, guess: FloatArray,
         sign, steps = computed_signs(chain, here, levels, LONGEST)  # type: ignore[arg-type]
         least, most = np.array([[-1.0], [1.0]]) * chain.blur(steps).reshape(2, -1) + levels.reshape(2, -1)
         positive, negative = sign[: len(asked)] > 0, sign[len(asked) :] < 0
-        attained[asked] = np.where(positive, least * (1.0 - 4.0 * UNIT), 0.0)
+        attained[asked] = np.where(positive, np.maximum(least, 0.0) * (1.0 - 4.0 * UNIT), 0.0)
         proved[asked] = np.where(negative, np.minimum(most * (1.0 + 4.0 * UNIT), proved[asked]), proved[asked])
         enclosed[:, asked] |= positive, negative
         depth[asked] = np.maximum(depth[asked], steps.reshape(2, -1).max(axis=0))
