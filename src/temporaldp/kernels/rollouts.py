@@ -209,7 +209,7 @@ class Pause:
         self._left = self._length
 
 
-class _Run:
+class _SignRun:
     """Rollouts of items through the steps of a chain, of which ever fewer are followed."""
 
     def __init__(self, chain: Chain, items: Items, rho: FloatArray) -> None:
@@ -270,7 +270,7 @@ class Signs(NamedTuple):
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def signs(chain: Chain, items: Items, level: FloatArray, slack: float, deepest: int) -> Signs:
     """Follow rollouts until the sign of F is proved, or K exceeds the level by no more than rounding or a share `slack`."""
-    run, m = _Run(chain, items, np.expm1(level)), len(level)
+    run, m = _SignRun(chain, items, np.expm1(level)), len(level)
     above, below, depth = np.full(m, np.inf), np.zeros(m), np.zeros(m, np.int64)
     while len(run.alive):
         seen, at = run.look(), level[run.alive]

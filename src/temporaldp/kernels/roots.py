@@ -246,7 +246,7 @@ def newton_steps(
     Away from the root, coefficients far back all have one sign, so that Newton's steps by themselves gain but a digit each.
     Signs are therefore those at the root that the steps so far lead to, with what later ones added in the last call.
     """
-    run = _Run(chain, user, s, both, np.stack((low, slope), axis=1), foreseen)
+    run = _RootRun(chain, user, s, both, np.stack((low, slope), axis=1), foreseen)
     look_at, found, depths = 1, np.zeros(len(low)), np.zeros(len(low), np.int64)
     for depth in range(1, deepest + 1):
         if deepest == LONGEST and depth > 1:
@@ -272,7 +272,7 @@ def newton_steps(
     return found, depths, foreseen.after(run.roots, found, run.jumped)
 
 
-class _Bound(NamedTuple):
+class _RootBound(NamedTuple):
     """What rollouts can gain at most with everything before, the positive coefficients, and F and its slope with all of it."""
 
     most: FloatArray
@@ -280,7 +280,7 @@ class _Bound(NamedTuple):
     whole: FloatArray
 
 
-class _Run:
+class _RootRun:
     """Rollouts of F and its slope, of which ever fewer are followed."""
 
     def __init__(
@@ -324,14 +324,14 @@ class _Run:
         self.root = np.where(self.plain, -self.before, root)
         self.at_root = self.both[:, 0] - self.root[:, None] * self.both[:, 1]
 
-    def bound(self, *, within: bool) -> _Bound:
+    def bound(self, *, within: bool) -> _RootBound:
         """Before a step; `within` the spread of everything before, F and its slope may be as large as `whole`."""
         more, positive = self.chain.growth_less_1[self.user, self.s], np.maximum(self.at_root, 0.0)
         top = positive @ self.ones
         most, whole = np.where(top > 0.0, more * top, 0.0), self.sums
         if within:
             whole = self.sums + np.stack((most, more * ((self.both[:, 1] * (self.at_root > 0.0)) @ self.ones)), axis=1)
-        return _Bound(most, positive, whole)
+        return _RootBound(most, positive, whole)
 
     def take(self) -> None:
         """Raise the coefficients by the factors of a step."""
@@ -340,7 +340,7 @@ class _Run:
         self.both += gained
         self.sums += gained @ self.ones
 
-    def is_settled(self, bound: _Bound, least: FloatArray) -> BoolArray:
+    def is_settled(self, bound: _RootBound, least: FloatArray) -> BoolArray:
         """After a step: whether no further one adds as much as `least`, or there is none."""
         settled = np.abs(bound.most - (bound.positive * self.raising) @ self.ones) <= least
         if self.plain.any():  # where all coefficients are positive, F and its slope grow alike
