@@ -151,9 +151,29 @@ def loaded_by(code, *arguments):
 
 def test_importing_the_package_loads_nothing_heavy():
     loaded = loaded_by("import temporaldp")
-    assert {"temporaldp", "numpy"} <= loaded
+    assert {name for name in loaded if name.startswith("temporaldp")} == {"temporaldp"}
+    assert "numpy" not in loaded
+
+
+def test_asking_what_releases_leak_loads_what_computes_it():
+    loaded = loaded_by("import temporaldp; temporaldp.temporal_leakage")
+    ours = {name.split(".")[1] for name in loaded if name.startswith("temporaldp.")}
+    assert {"accounting", "correlation", "kernels"} <= ours <= set(ROOMS[: ROOMS.index("planning")])
     # scipy.sparse takes longer than NumPy itself: it loads with the first matrix
     assert not loaded & (LOADED_WHEN_USED | {"pydantic", "typer", "rich", "scipy.sparse"})
+
+
+def test_help_names_all_groups_of_public_names_in_few_lines():
+    story = temporaldp.__doc__.splitlines()
+    assert len(story) <= 20
+    named = set(re.findall(r"\w+", temporaldp.__doc__))
+    plain = {
+        name
+        for name in temporaldp.__all__
+        if not name.startswith(("estimate_", "load_", "save_")) and name[0].islower()
+    }
+    assert plain <= named
+    assert dir(temporaldp) == sorted(temporaldp.__all__)
 
 
 @pytest.mark.long
@@ -181,7 +201,12 @@ BEHIND_THE_DOOR = {
 
 def libraries(requirements):
     """The names under which these requirements are imported."""
-    imported = {"pyyaml": "yaml", "dp-accounting": "dp_accounting", "scikit-learn": "sklearn"}
+    imported = {
+        "lazy-loader": "lazy_loader",
+        "pyyaml": "yaml",
+        "dp-accounting": "dp_accounting",
+        "scikit-learn": "sklearn",
+    }
     names = {re.match(r"[\w-]+", requirement)[0] for requirement in requirements}
     return {imported.get(name, name) for name in names - {"temporaldp"}}
 

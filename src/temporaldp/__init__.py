@@ -1,149 +1,24 @@
-"""Differential privacy under temporal correlations: quantify the leakage, bound it, and spend it on real releases."""
+"""Differential privacy under temporal correlations: what releases leak, which budgets satisfy a level, and releases that do.
+
+Begin with an adversary, who knows how people move, and ask what releases leak to them, in nats:
+
+>>> import temporaldp as tdp
+>>> matrix = tdp.TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
+>>> adversary = tdp.Adversary(backward=matrix, forward=matrix)
+>>> round(tdp.temporal_leakage(adversary, [0.1] * 10).worst, 3)
+0.479
+
+What is known       Adversary, TransitionMatrix, IntervalMatrix, sticky, Periodic; estimate_adversary and others
+What leaks          temporal_leakage, leakage_supremum, event_epsilons; by Exact, PaperBound, ApproximateDP or MetricPrivacy
+What may be spent   sustainable_budget, plan_budget, plan_noise, replan, compare_plans; step by step TemporalAccountant
+Releases            release_histograms, ContinualRelease, Ledger, learn_correlation, Project; smooth and tradeoff
+Mechanisms          LaplaceNoise, GaussianNoise, RandomizedResponse and others; PrivacyGuarantee for one of your own
+Files               load_sample, read_traces, read_counts; load_ and save_ of matrices, correlations, plans and released counts
+Further             studies, deployment (published systems), adapters (other libraries), errors
+"""
+
+import lazy_loader
 
 __version__ = "0.1.0"
 
-import temporaldp.report  # noqa: F401  # registers the figures of results
-from temporaldp import adapters, deployment, errors, studies
-from temporaldp.accounting import (
-    ApproximateDP,
-    Exact,
-    LeakageSeries,
-    LeakageSupremum,
-    MetricPrivacy,
-    PaperBound,
-    TemporalAccountant,
-    leakage_supremum,
-    temporal_leakage,
-)
-from temporaldp.correlated_noise import MatrixMechanism, Windows, event_epsilons
-from temporaldp.correlation import (
-    Adversary,
-    IntervalMatrix,
-    Periodic,
-    Trajectories,
-    TransitionMatrix,
-    estimate_adversaries,
-    estimate_adversary,
-    estimate_periodic,
-    sticky,
-)
-from temporaldp.counts import (
-    DiscreteLaplaceHistogram,
-    ReleasedHistograms,
-    SmoothedHistograms,
-    load_released,
-    save_released,
-    smooth,
-)
-from temporaldp.errors import (
-    BudgetError,
-    InputError,
-    LeakageBudgetError,
-    LedgerError,
-    PlanError,
-    TemporaldpError,
-)
-from temporaldp.files import (
-    load_correlation,
-    load_matrix,
-    load_plan,
-    load_sample,
-    read_counts,
-    read_traces,
-    save_correlation,
-    save_matrix,
-    save_plan,
-)
-from temporaldp.mechanisms import (
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
-    GaussianNoise,
-    LaplaceNoise,
-    LikelihoodBox,
-    OutputTable,
-    PrivacyGuarantee,
-    RandomizedResponse,
-)
-from temporaldp.planning import (
-    BudgetPlan,
-    NoisePlan,
-    compare_plans,
-    plan_budget,
-    plan_noise,
-    replan,
-    sustainable_budget,
-)
-from temporaldp.project import Project
-from temporaldp.release import ContinualRelease, Ledger, learn_correlation, release_histograms
-from temporaldp.smoothing import PublicCorrelation, tradeoff
-
-__all__ = [
-    "Adversary",
-    "ApproximateDP",
-    "BudgetError",
-    "BudgetPlan",
-    "ContinualRelease",
-    "DiscreteGaussianNoise",
-    "DiscreteLaplaceHistogram",
-    "DiscreteLaplaceNoise",
-    "Exact",
-    "GaussianNoise",
-    "InputError",
-    "IntervalMatrix",
-    "LaplaceNoise",
-    "LeakageBudgetError",
-    "LeakageSeries",
-    "LeakageSupremum",
-    "Ledger",
-    "LedgerError",
-    "LikelihoodBox",
-    "MatrixMechanism",
-    "MetricPrivacy",
-    "NoisePlan",
-    "OutputTable",
-    "PaperBound",
-    "Periodic",
-    "PlanError",
-    "PrivacyGuarantee",
-    "Project",
-    "PublicCorrelation",
-    "RandomizedResponse",
-    "ReleasedHistograms",
-    "SmoothedHistograms",
-    "TemporalAccountant",
-    "TemporaldpError",
-    "Trajectories",
-    "TransitionMatrix",
-    "Windows",
-    "adapters",
-    "compare_plans",
-    "deployment",
-    "errors",
-    "estimate_adversaries",
-    "estimate_adversary",
-    "estimate_periodic",
-    "event_epsilons",
-    "leakage_supremum",
-    "learn_correlation",
-    "load_correlation",
-    "load_matrix",
-    "load_plan",
-    "load_released",
-    "load_sample",
-    "plan_budget",
-    "plan_noise",
-    "read_counts",
-    "read_traces",
-    "release_histograms",
-    "replan",
-    "save_correlation",
-    "save_matrix",
-    "save_plan",
-    "save_released",
-    "smooth",
-    "sticky",
-    "studies",
-    "sustainable_budget",
-    "temporal_leakage",
-    "tradeoff",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

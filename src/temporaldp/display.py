@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import singledispatch
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
+
+FIGURES = "temporaldp.report"
+"""The package that draws results."""
 
 MOST_CELLS = 12
 """Rows and columns of a matrix that are written out."""
@@ -58,8 +63,11 @@ def apart(low: float, high: float) -> tuple[str, str]:
 def figure_of(result: object, **options: Any) -> Figure:
     """Return a figure of a result; figures with one plot accept `axes` to draw on.
 
-    `temporaldp.report` registers a function for each type of result, so that modules of results load no plotting library.
+    `temporaldp.report` registers a function for each type of result, and is loaded when the first one is drawn.
     """
+    if FIGURES not in sys.modules:
+        importlib.import_module(FIGURES)
+        return figure_of(result, **options)
     raise TypeError(f"expected a result that can be drawn, got {type(result).__name__}")
 
 
