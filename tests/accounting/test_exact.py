@@ -345,3 +345,29 @@ def test_large_budgets_agree_with_60_digit_arithmetic(epsilon):
             true = np.max(defined_by_sign_rule(*case.towards(t, "backward")) - 999.0 * np.eye(len(matrix))) + epsilon
             assert found.attained.backward[t] * (1.0 - 1e-15) <= true <= found.backward[t] * (1.0 + 1e-15)
             assert found.backward[t] == pytest.approx(true, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize(("large", "small"), [(50.0, 1e-13), (200.0, 1e-11), (1.0, 1e-15)])
+def test_small_budgets_after_large_ones_are_not_lost(large, small):
+    """Where states are remembered for good from some step on, budgets add up: also those that the sum so far hides."""
+    mixed, kept = TransitionMatrix(np.full((2, 2), 0.5)), TransitionMatrix(np.eye(2))
+    budgets = [large] * 31 + [small / 1024.0] + [small] * 32
+    series = temporal_leakage(Adversary(backward=[mixed] * 31 + [kept] * 32), budgets)
+    truth = small * (1.0 / 1024.0 + np.arange(33))
+    assert (series.backward[31:] >= truth * (1.0 - 1e-15)).all()
+    np.testing.assert_allclose(series.backward[31:], truth, rtol=1e-9)
+
+
+def test_leakage_of_many_steps_between_states_that_are_hardly_ever_left():
+    """Two groups of states between which an observation never errs: budgets add up, beyond the range of single precision."""
+    n, leave = 64, 1.0000001e-20
+    matrix = np.zeros((n, n))
+    for state, home, other in ((0, 0, 4), (4, 0, 5), (5, 0, 1), (1, 1, 2), (2, 1, 3), (3, 1, 0)):
+        matrix[state, [home, other]] = 1.0 - leave, leave
+    matrix[6:60, 1], matrix[6:60, 2] = 1.0 - leave, leave
+    matrix[60:, 60:] = 0.25
+    order = np.append([0, 1], 2 + np.random.default_rng(0).permutation(n - 2))
+    series = temporal_leakage(Adversary(backward=TransitionMatrix(matrix[np.ix_(order, order)])), [2.39] * 110)
+    truth = 2.39 * np.arange(1, 111)
+    assert (series.backward >= truth * (1.0 - 1e-12)).all()
+    np.testing.assert_allclose(series.backward, truth, rtol=1e-9)

@@ -189,7 +189,7 @@ def _unproved(chain: Chain, items: Rollouts, h: float, incoming: float, room: fl
         is_last = s == 0 and not chain.infinite
         seen = now.look(up, None, up[0] if is_last else more)
         by_sums = seen.summed_high + seen.bound
-        left = np.where(seen.backward <= room, np.minimum(seen.high, by_sums), by_sums) > 0.0
+        left = ~(np.where(seen.backward <= room, np.minimum(seen.high, by_sums), by_sums) <= 0.0)
         # F does not fall with further steps, and at some time what lies before them is less than rounding.
         unknown = seen.summed_high - seen.summed
         failed = left & (

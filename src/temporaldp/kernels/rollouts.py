@@ -179,7 +179,7 @@ class Rollouts:
         return Rollouts(c, seen.summed, seen.error, drift, self.depth + 1.0, self.gamma)
 
     def jumped(self, chain: Chain) -> tuple[Rollouts, IntArray]:
-        """After several steps at once, and their number; every step counts twice, for rounding may hide signs within."""
+        """After several steps at once, and their number."""
         c, steps, gained, size = chain.jumped(self.c[:, None])
         widest, sums = float(np.maximum(chain.up, chain.down).max()), (self.c.shape[1] + 4) * UNIT
         grown = (1.0 + widest) ** steps
@@ -187,7 +187,12 @@ class Rollouts:
         total = self.total + gained[:, 0]
         off = UNIT * (np.abs(self.total) + np.abs(total) + widest * size)
         error = self.error + widest * (steps * drift + 2.0 * sums * size) + steps * off
-        return Rollouts(c[:, 0], total, error, drift, self.depth + 2.0 * steps, self.gamma), steps
+        return Rollouts(c[:, 0], total, error, drift, self.depth + steps, self.gamma), steps
+
+
+def shrinking(c: FloatArray) -> FloatArray:
+    """Powers of two, which round nothing, that bring the entries of each row to at most 1."""
+    return np.asarray(np.ldexp(1.0, -np.frexp(np.maximum(np.abs(c).max(axis=1), 1.0))[1]))
 
 
 class Pause:
@@ -249,8 +254,8 @@ class _SignRun:
             g = self.now.raised(seen, self.up, self.down)
             self.now = self.now.after(seen, self.chain.through(self.user, self.s, g))
         # Coefficients beyond are scaled down: only ratios count.
-        if float(seen.p.max()) > 1e140:
-            shrink = 1.0 / np.maximum(np.abs(self.now.c).max(axis=1), 1.0)
+        if not float(np.maximum(seen.p, seen.w).max()) < 1e140:
+            shrink = shrinking(self.now.c)
             self.unit = self.unit * shrink
             now = self.now
             sides = now.total * shrink, now.error * shrink, now.drift * shrink
@@ -308,7 +313,7 @@ def signs(chain: Chain, items: Items, level: FloatArray, slack: float, deepest: 
 def computed_signs(chain: Chain, items: Items, level: FloatArray, deepest: int) -> tuple[IntArray, IntArray]:
     """Signs of F as they are computed at a level each, and their depths; 0 where there is none after so many steps.
 
-    A sign proves K to the backward error of its depth, in which steps that were taken at once count twice.
+    A sign proves K to the backward error of its depth.
     """
     user, t, i, j = items
     found, depths = np.zeros(len(level), np.int64), np.zeros(len(level), np.int64)
@@ -325,18 +330,21 @@ def computed_signs(chain: Chain, items: Items, level: FloatArray, deepest: int) 
         if look:
             look_at, p = next_look(depth), np.maximum(c, 0.0) @ ones
             w, grown = p - c @ ones, 1.0 + chain.growth_less_1[user, s]
-            below = grown * p <= w
-            if chain.is_plain:  # F grows with the number of steps
-                ended = below | ((1.0 + (chain.up[0] if chain.repeats else chain.up[s, 0])) * p > w)
-            else:
-                ended = below | (p > grown * w)
+            sign = -((grown * p <= w) & (w < np.inf)).astype(np.int64)
+            # For plain releases F grows with the number of steps.
+            above = (
+                (1.0 + (chain.up[0] if chain.repeats else chain.up[s, 0])) * p > w if chain.is_plain else p > grown * w
+            )
+            sign[above] = 1
+            ended = sign != 0
         c += c * chain.raising(s, c > 0.0)
         if look:
             if ends:
-                below, ended = np.where(s == 0, c @ ones <= 0.0, below), ended | (s == 0)
+                whole, last = c @ ones, s == 0
+                sign, ended = np.where(last, np.sign(np.where(whole == 0.0, -1.0, whole)), sign), ended | last
             if ended.any():
                 at = alive[ended]
-                found[at], depths[at] = np.where(below[ended], -1, 1), depth + at_once[at]
+                found[at], depths[at] = np.where(np.isnan(sign), 0, sign)[ended], depth + at_once[at]
             ended |= at_once[alive] + depth >= deepest
             if ended.any():
                 kept = np.flatnonzero(~ended)
@@ -344,14 +352,14 @@ def computed_signs(chain: Chain, items: Items, level: FloatArray, deepest: int) 
                     break
                 alive, user, s, c = alive[kept], user[kept], s[kept], c[kept]
                 nearest = nearest if chain.infinite else int(s.min())
-            if float(p.max()) > 1e140:  # only ratios count
-                c /= np.maximum(np.abs(c).max(axis=1, keepdims=True), 1.0)
+            if not float(np.maximum(p, w).max()) < 1e140:  # only ratios count
+                c *= shrinking(c)[:, None]
         c = chain.through(user, s, c)
         if pause.is_over(len(alive)):
             moved, steps, _, _ = chain.jumped(c[:, None])
             pause.noted(steps)
             c, look_at = moved[:, 0], depth + 1
-            at_once[alive] += 2 * steps
+            at_once[alive] += steps
         if not chain.infinite:
             s, nearest = s - 1, nearest - 1
     return found, depths

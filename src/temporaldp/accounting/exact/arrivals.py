@@ -169,7 +169,6 @@ def _filled(
         [_runs(one.chain) for one in sides],
         np.zeros(n_users, np.int64),
     )
-    added = np.cumsum(releases.width)
     at_once = max(FEWEST_STEPS, min(STEPS, CELLS // max(n_users, 1)))
     for first in range(0, n_steps, at_once):
         progressed("leakage of every step", first / n_steps)
@@ -189,10 +188,15 @@ def _filled(
             end = _end_of_answer(chains, proved or (found.proved,), runs, one, last - 1, depths)
             if end > last:
                 found.attained[one, last:end], found.pairs[one, last:end] = here.attained[place], here.pairs[place]
-                found.proved[one, last:end] = np.minimum(here.proved[place], ceiling[one, last:end])
+                # Where the bound was reached, other pairs were not compared.
+                is_bound = here.proved[place] >= ceiling[one, last - 1]
+                found.proved[one, last:end] = np.minimum(
+                    np.inf if is_bound else here.proved[place], ceiling[one, last:end]
+                )
                 until[one] = end
         if len(sides) == 1:
-            grown = (found.proved[:, last - 1, None] + (added[last:] - added[last - 1])) * (1.0 + n_steps * U)
+            # Sums of the budgets ahead: differences of sums from the first one on would lose small budgets after large ones.
+            grown = (found.proved[:, last - 1, None] + np.cumsum(releases.width[last:])) * (1.0 + n_steps * U)
             beyond = np.where(np.arange(last, n_steps) < until[:, None], found.proved[:, last:], grown)
             spreads = np.hstack((found.proved[:, :last], beyond)) * SPREAD_ROOM
             sides[0].chain = replace(chains[0], spreads=np.minimum(spreads, chains[0].spreads))
