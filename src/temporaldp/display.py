@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from temporaldp.values import ROUNDOFF
+from temporaldp.values import ROUNDOFF, SAME_SIDES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,6 +48,22 @@ def number(value: float, *, up: bool = False, down: bool = False, digits: int = 
 def bound(leakage: float) -> str:
     """An upper bound as reprs and tables show it: six digits, rounded up."""
     return number(leakage, up=True, digits=6)
+
+
+def interval(low: float, high: float, effort: float, digits: int = 4, *, unit: str = "") -> str:
+    """Two sides of a number, rounded down and up, and the seconds after which the search between them ended, if any.
+
+    One number, rounded up, where they are equal but for rounding.
+    """
+    if low >= high * (1.0 - SAME_SIDES):
+        return number(high, up=True, digits=digits) + unit
+    sides = number(low, down=True, digits=digits), number(high, up=True, digits=digits)
+    return " to ".join(sides) + unit + after(effort)
+
+
+def after(effort: float) -> str:
+    """The seconds after which a search ended; empty for one without a limit."""
+    return f" after {effort:g} s" if math.isfinite(effort) else ""
 
 
 def apart(low: float, high: float) -> tuple[str, str]:

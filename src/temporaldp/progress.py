@@ -12,13 +12,31 @@ Watcher = Callable[[str, float], None]
 
 _watcher: ContextVar[Watcher | None] = ContextVar("temporaldp_progress", default=None)
 _last: ContextVar[tuple[str, float]] = ContextVar("temporaldp_last_progress", default=("", 0.0))
+_reported: ContextVar[float] = ContextVar("temporaldp_reported", default=0.0)
 _end: ContextVar[float] = ContextVar("temporaldp_effort", default=math.inf)
+_is_estimated: ContextVar[bool] = ContextVar("temporaldp_estimated", default=False)
+
+LONG = 10.0
+"""Seconds of estimated work above which a computation reports the estimate before it begins."""
+
+AGAIN = 0.1
+"""Seconds after which the last progress is reported again."""
+
+
+class Estimate(str):
+    """What is about to be done, and about how long it takes: what a watcher gets of `estimated`."""
+
+    __slots__ = ()
 
 
 @contextmanager
-def effort(seconds: float) -> Iterator[None]:
-    """Let computations within the block stop after so many seconds, in this thread or task, with the bounds that they have."""
-    token = _end.set(min(_end.get(), time.monotonic() + seconds))
+def effort(seconds: float = math.inf, *, share: float = 1.0) -> Iterator[None]:
+    """Let computations within the block stop after so many seconds, in this thread or task, with the bounds that they have.
+
+    Within another block, after a share of what is left of that one at most.
+    """
+    now = time.monotonic()
+    token = _end.set(now + share * (min(_end.get(), now + seconds) - now))
     try:
         yield
     finally:
@@ -26,27 +44,53 @@ def effort(seconds: float) -> Iterator[None]:
 
 
 def effort_is_over() -> bool:
-    """Whether the time for a computation is over."""
+    """Whether the time for a computation is over; it must be `still_wanted`, too."""
+    still_wanted()
     return time.monotonic() >= _end.get()
+
+
+def still_wanted() -> None:
+    """Report the last progress again, if that was a while ago: a watcher may end the computation by an exception."""
+    doing, share = _last.get()
+    if doing and _watcher.get() and time.monotonic() - _reported.get() >= AGAIN:
+        progressed(doing, share)
 
 
 def progressed(doing: str, share: float) -> None:
     """Report that a share (0 to 1) of a computation is done, if there is a watcher."""
     if watcher := _watcher.get():
         _last.set((doing, share))
+        _reported.set(time.monotonic())
         watcher(doing, share)
 
 
-def still_wanted() -> None:
-    """Report again what was reported last: a watcher ends a computation by an exception."""
-    if watcher := _watcher.get():
-        watcher(*_last.get())
+@contextmanager
+def estimated(doing: str, estimate: Callable[[], float]) -> Iterator[None]:
+    """Report to a watcher before the block that it may take more seconds than `LONG`; at most those that the effort leaves.
+
+    Computations within the block report no estimate of their own.
+    """
+    watcher = _watcher.get()
+    if watcher is None or _is_estimated.get():
+        yield
+        return
+    seconds = min(estimate(), _end.get() - time.monotonic())
+    if seconds > LONG:
+        shown = f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60.0:.0f} min"
+        watcher(Estimate(f"{doing}, about {shown}"), 0.0)
+    progressed(doing, 0.0)
+    token = _is_estimated.set(True)
+    try:
+        yield
+    finally:
+        _is_estimated.reset(token)
 
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
     """Report progress to `watcher` within the block, in this thread or task."""
     token = _watcher.set(watcher)
+    _last.set(("", 0.0))
     try:
         yield
     finally:
@@ -63,8 +107,7 @@ def part(first: float, last: float, doing: str) -> Iterator[None]:
     if watcher is None or last - first >= 1.0:
         yield
         return
-    watcher(doing, first)
-    _last.set((doing, 0.0))
     with watched(lambda _, share: watcher(doing, first + share * (last - first))):
+        progressed(doing, 0.0)
         yield
-    watcher(doing, last)
+    progressed(doing, last)

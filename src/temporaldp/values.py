@@ -25,6 +25,9 @@ ULP = sys.float_info.epsilon
 ROUNDOFF = ULP / 2.0
 """Largest relative change of a number by rounding to the nearest double."""
 
+SAME_SIDES = 1e-9
+"""Share of a number up to which its lower and its upper side count as one number."""
+
 SMALLEST, LARGEST = 1e-100, 1e100
 """Limits of budgets and levels, in nats: beyond them, arithmetic would leave the range of doubles."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache
 from itertools import count
 
-from temporaldp.progress import progressed
+from temporaldp.progress import effort_is_over, part
 from temporaldp.values import SMALLEST
 
 CLOSE = 1e-8
@@ -55,19 +55,19 @@ def largest(worst: Callable[[float], float], low: float, high: float, ceiling: f
         return value
 
     at_high = excess(high)
-    while math.isinf(at_high) and high > sure * (1.0 + CLOSE):
+    while math.isinf(at_high) and high > sure * (1.0 + CLOSE) and not effort_is_over():
         middle = math.sqrt(sure * high)
         value = excess(middle)
         if value > 0.0:
             high, at_high = middle, value
-    if at_high > 0.0 and high > sure * (1.0 + CLOSE) and excess(sure) < 0.0:
+    if at_high > 0.0 and high > sure * (1.0 + CLOSE) and not effort_is_over() and excess(sure) < 0.0:
         xtol = 0.5 * CLOSE * max(sure, CLOSE * high)
         root, found = brentq(
             excess, sure, high, xtol=xtol, rtol=1e-12, maxiter=SMOOTH_TRIES, full_output=True, disp=False
         )
         if found.converged and root > sure:  # Brent may end on the far side
             excess(max(sure, root - CLOSE * sure))
-        while not found.converged and least - sure > max(CLOSE * sure, xtol):
+        while not found.converged and least - sure > max(CLOSE * sure, xtol) and not effort_is_over():
             excess(0.5 * (sure + least))
     return sure
 
@@ -78,11 +78,12 @@ def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: f
     `known` is an admissible budget, or 0. For other budgets, `worst` may be any number above the ceiling.
     """
     least = max(LEAST_SHARE * most, SMALLEST)
-    tries = count(1)
+    shares = (1.0 - 1.0 / (1.0 + 0.2 * tries) for tries in count(1))
 
     def reported(epsilon: float) -> float:
-        progressed("sustainable budget", 1.0 - 1.0 / (1.0 + 0.2 * next(tries)))
-        return worst(epsilon)
+        share = next(shares)
+        with part(share, share, "sustainable budget"):
+            return worst(epsilon)
 
     if known < least and reported(least) > ceiling:
         return known

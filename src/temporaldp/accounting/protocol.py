@@ -238,6 +238,8 @@ class Accounting(ABC, Generic[R, A]):
     """The delta at which leakage is counted; 0 for pure differential privacy."""
     distances: FloatArray | None = None
     """Distances between states by which epsilons are multiplied, shape (n, n); None for plain privacy."""
+    effort: float = np.inf
+    """Seconds after which a search ends with the bounds that it has; of a call, and no part of the method in files."""
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Accounting):

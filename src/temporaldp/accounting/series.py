@@ -17,6 +17,7 @@ from temporaldp.accounting.protocol import (
     DIRECTIONS,
     Accounting,
     Attained,
+    Direction,
     Evidence,
     Leakage,
     grouped,
@@ -27,9 +28,9 @@ from temporaldp.accounting.protocol import (
 from temporaldp.accounting.sequence import SequenceMechanism
 from temporaldp.arrow import Table
 from temporaldp.correlation import Adversaries, Adversary, Population
-from temporaldp.display import bound, draw, spread, summary
+from temporaldp.display import draw, interval, spread, summary
 from temporaldp.errors import BudgetError, InputError
-from temporaldp.values import LARGEST, FloatArray, assign, compared_by_value, read_only, sum_up
+from temporaldp.values import LARGEST, SAME_SIDES, FloatArray, assign, compared_by_value, read_only, sum_up
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,8 +42,8 @@ class LeakageSeries(Table):
     """Leakage at every step of a sequence of T releases, in nats; from `temporal_leakage`.
 
     The paper's Definitions 5 to 7: the supremum over every mechanism with these epsilons. Exact by default, within rounding:
-    numbers are upper bounds, and `attained` has lower bounds. Otherwise an upper bound by `accounting`. Neighbouring databases
-    differ in one person's *state* (replace one).
+    numbers are upper bounds, and `attained` has lower bounds. Otherwise an upper bound by `accounting`, or where its effort
+    ended (`is_exact`). Neighbouring databases differ in one person's *state* (replace one).
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class LeakageSeries(Table):
     accounting : Accounting
         The accounting method of the numbers.
     details : optional
-        `evidence`, or a function without parameters that returns it.
+        `evidence`, or a function without parameters that returns it; of a series from a file, `attained` alone.
     """
 
     epsilons: FloatArray
@@ -80,7 +81,8 @@ class LeakageSeries(Table):
     def __repr__(self) -> str:
         who = f", worst user {self.worst_user!r}" if self.worst_user else ""
         at = f" at delta {self.delta:g}" if self.delta else ""
-        return f"LeakageSeries({len(self)} steps, worst {bound(self.worst)} nats{at} at step {self.worst_time}{who})"
+        worst = self.written(digits=6, unit=" nats")
+        return f"LeakageSeries({len(self)} steps, worst {worst}{at} at step {self.worst_time}{who})"
 
     @property
     def evidence(self) -> Evidence | None:
@@ -90,7 +92,7 @@ class LeakageSeries(Table):
         """
         if callable(self.details):
             assign(self, details=self.details())
-        known: Evidence | None = self.details
+        known: Evidence | None = None if isinstance(self.details, Attained) else self.details
         return known
 
     @property
@@ -126,6 +128,8 @@ class LeakageSeries(Table):
             each = [member.attained for member in self.members]
             known = [one for one in each if one is not None]
             return Attained(*(np.max([one[k] for one in known], axis=0) for k in range(3))) if known == each else None
+        if isinstance(self.details, Attained):
+            return self.details
         if self.evidence is not None:
             return self.evidence.attained
         return Attained(self.backward, self.forward, self.temporal) if self.accounting.is_exact else None
@@ -136,6 +140,25 @@ class LeakageSeries(Table):
         if (attained := self.attained) is None:
             return 0.0
         return max(float((getattr(self, name) - getattr(attained, name)).max()) for name in DIRECTIONS)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether observations attain these numbers, but for rounding; otherwise they are upper bounds."""
+        if self.members:
+            return all(member.is_exact for member in self.members)
+        known = callable(self.details)  # of an accountant, whose numbers are exact where its method is
+        return self.accounting.is_exact and (known or self.gap <= SAME_SIDES * self.worst)
+
+    @property
+    def label(self) -> str:
+        """Kind of the numbers: exact, or an upper bound."""
+        return "exact" if self.is_exact else "upper bound"
+
+    def written(self, direction: Direction = "temporal", *, digits: int = 4, unit: str = "") -> str:
+        """Return the largest leakage of any step, rounded up; 1.79 to 1.83 after 10 s where the effort ended in between."""
+        attained = self.attained if self.accounting.is_exact and not self.is_exact else None
+        low, high = (float(getattr(one, direction).max()) for one in (attained or self, self))
+        return interval(low, high, self.accounting.effort, digits, unit=unit)
 
     def worst_pair(self, time: int | None = None) -> tuple[str, str] | None:
         """The two states with the largest leakage at a step (default: the worst); None if unknown."""
@@ -246,15 +269,15 @@ class LeakageSeries(Table):
         """A table for notebooks."""
         shown: dict[str, object] = {
             "each release by itself": spread(self.epsilons, up=True),
-            "all of them, about one step (TPL)": f"{bound(self.worst)} at worst, about step {self.worst_time}",
-            "from the past (BPL)": f"{bound(self.backward.max())} at worst",
-            "from the future (FPL)": f"{bound(self.forward.max())} at worst",
+            "all of them, about one step (TPL)": f"{self.written(digits=6)} at worst, about step {self.worst_time}",
+            "from the past (BPL)": f"{self.written('backward', digits=6)} at worst",
+            "from the future (FPL)": f"{self.written('forward', digits=6)} at worst",
         }
         if self.delta:
             shown["at delta"] = f"{self.delta:g}"
         if self.worst_user:
             shown["worst user"] = self.worst_user
-        return summary(f"Leakage of {len(self)} steps, in nats", shown, f"accounted: {self.accounting.label}")
+        return summary(f"Leakage of {len(self)} steps, in nats", shown, f"accounted: {self.label}")
 
 
 def _series_of_user(

@@ -10,14 +10,16 @@ from temporaldp.accounting.exact.method import EXACT, ExactLimits
 from temporaldp.accounting.metric.method import MetricLimits
 from temporaldp.accounting.periodic import limits_of
 from temporaldp.accounting.protocol import (
+    DIRECTIONS,
     Accounting,
+    Direction,
     Limits,
     grouped,
     largest_limits,
     weakest,
 )
 from temporaldp.correlation import Adversaries, Population
-from temporaldp.display import bound, summary
+from temporaldp.display import bound, interval, summary
 from temporaldp.values import compared_by_value, positive
 
 
@@ -38,10 +40,11 @@ class LeakageSupremum:
     accounting : Accounting
         As for `LeakageSeries`.
     certified : bool
-        False if the search ended before the upper bound came within 1e-9 of what some horizon attains; the supremum is then
-        an upper bound only, usually inf or that of the paper.
+        False if the search, or its effort, ended before the upper bound came within 1e-9 of what some horizon attains; the
+        supremum is then an upper bound only, often inf or that of the paper.
     evidence : ExactLimits, MetricLimits, CurveLimits or None
-        Lower bounds or certificates of the accounting method, for a single user.
+        Lower bounds of the exact leakage (of several users, those of the worst), or certificates of another accounting method
+        for a single user.
     """
 
     epsilon: float
@@ -54,25 +57,38 @@ class LeakageSupremum:
     evidence: ExactLimits | MetricLimits | CurveLimits | None = None
 
     def __repr__(self) -> str:
-        values = ", ".join(
-            f"{name}={bound(getattr(self, name))}" for name in ("epsilon", "backward", "forward", "temporal")
-        )
-        kind = f"delta={self.delta:g}" if self.delta else self.accounting.name
-        return f"LeakageSupremum({values}, {kind})"
+        values = ", ".join(f"{name}={self.written(name, digits=6)}" for name in DIRECTIONS)
+        kind = self.label if self.accounting.is_exact else self.accounting.name
+        return f"LeakageSupremum(epsilon={bound(self.epsilon)}, {values}, {f'delta={self.delta:g}' if self.delta else kind})"
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
+        at_most = " at most" if self.label == self.accounting.label else ""
         shown: dict[str, object] = {
             "each release by itself": bound(self.epsilon),
-            "all of them, about one step (TPL)": f"{bound(self.temporal)} at most",
-            "from the past (BPL)": f"{bound(self.backward)} at most",
-            "from the future (FPL)": f"{bound(self.forward)} at most",
+            "all of them, about one step (TPL)": self.written(digits=6) + at_most,
+            "from the past (BPL)": self.written("backward", digits=6) + at_most,
+            "from the future (FPL)": self.written("forward", digits=6) + at_most,
         }
         if self.delta:
             shown["at delta"] = f"{self.delta:g}"
-        label = self.accounting.label if self.certified else "upper bound"
-        note = f"accounted: {label}; inf: it grows without bound"
+        note = f"accounted: {self.label}; inf: it grows without bound"
         return summary("Leakage over an infinite horizon, in nats", shown, note)
+
+    @property
+    def label(self) -> str:
+        """Kind of the numbers: exact, or an upper bound."""
+        return "exact" if self.accounting.is_exact and self.certified else "upper bound"
+
+    def written(self, direction: Direction = "temporal", *, digits: int = 4) -> str:
+        """Return a supremum, rounded up; 1.79 to 1.83 after 10 s where the search, or its effort, ended in between."""
+        proved, attained = float(getattr(self, direction)), self.attained(direction)
+        return interval(proved if attained is None else attained, proved, self.accounting.effort, digits)
+
+    def attained(self, direction: Direction = "temporal") -> float | None:
+        """Return leakage that some horizon comes arbitrarily close to; None where there are only upper bounds."""
+        known = self if self.label == "exact" else self.evidence
+        return float(getattr(known, direction)) if isinstance(known, LeakageSupremum | ExactLimits) else None
 
     @property
     def delta(self) -> float:

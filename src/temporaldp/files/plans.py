@@ -2,13 +2,14 @@
 
 import hashlib
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
 
-from temporaldp.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.accounting import Attained, LeakageSeries, LeakageSupremum
+from temporaldp.accounting.exact.method import ExactLimits
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import DIRECTIONS
 from temporaldp.documents import plain, value_of
@@ -56,10 +57,21 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "neighboring_relation": REPLACE_ONE,
             **own,
             "epsilons": plan.epsilons,
-            "leakage": {"epsilons": promised, **{name: getattr(plan.leakage, name) for name in DIRECTIONS}},
+            "leakage": {"epsilons": promised, **_directions(plan.leakage), **_attained(plan.leakage)},
         }
     )
     return content | {"digest": _digest(content)}
+
+
+def _directions(leakage: Any) -> dict[str, Any]:
+    return {name: getattr(leakage, name) for name in DIRECTIONS}
+
+
+def _attained(leakage: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
+    """What is attained where it is less than the upper bound, because the effort of the exact method ended."""
+    if leakage.label == leakage.accounting.label:
+        return {}
+    return {"attained": _directions(leakage.attained) if isinstance(leakage, LeakageSeries) else leakage.evidence}
 
 
 def _digest(document: dict[str, Any]) -> str:
@@ -112,6 +124,13 @@ def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:
     epsilons, past, future, both = (
         np.array(document["leakage"][name], dtype=np.float64) for name in ("epsilons", *DIRECTIONS)
     )
+    attained = document["leakage"].get("attained")
     if document["horizon"] is not None:
-        return LeakageSeries(epsilons, past, future, both, accounting=method)
-    return LeakageSupremum(epsilons.item(), past.item(), future.item(), both.item(), accounting=method)
+        details = (
+            None if attained is None else Attained(*(np.array(attained[name], dtype=np.float64) for name in DIRECTIONS))
+        )
+        return LeakageSeries(epsilons, past, future, both, accounting=method, details=details)
+    limits = LeakageSupremum(epsilons.item(), past.item(), future.item(), both.item(), accounting=method)
+    if "attained" not in document["leakage"]:
+        return limits
+    return replace(limits, certified=False, evidence=value_of(ExactLimits | None, attained))

@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from temporaldp.kernels.chain import LARGEST_EXPONENT, ROWS, Chain, Items
-from temporaldp.progress import effort_is_over, still_wanted
+from temporaldp.progress import effort_is_over
 from temporaldp.values import ROUNDOFF as UNIT
 from temporaldp.values import BoolArray, FloatArray, IntArray
 
@@ -277,7 +277,7 @@ def signs(chain: Chain, items: Items, level: FloatArray, slack: float, deepest: 
     """Follow rollouts until the sign of F is proved, or K exceeds the level by no more than rounding or a share `slack`."""
     run, m = _SignRun(chain, items, np.expm1(level)), len(level)
     above, below, depth = np.full(m, np.inf), np.zeros(m), np.zeros(m, np.int64)
-    while len(run.alive):
+    while len(run.alive) and not effort_is_over():
         seen, at = run.look(), level[run.alive]
         excess = seen.excess(run.unit)
         hidden = np.where(seen.backward <= LEVEL_SHARE * at, 1.01 * seen.backward, 0.0)
@@ -345,7 +345,7 @@ def computed_signs(chain: Chain, items: Items, level: FloatArray, deepest: int) 
             if ended.any():
                 at = alive[ended]
                 found[at], depths[at] = np.where(np.isnan(sign), 0, sign)[ended], depth + at_once[at]
-            ended |= at_once[alive] + depth >= deepest
+            ended |= (at_once[alive] + depth >= deepest) | effort_is_over()
             if ended.any():
                 kept = np.flatnonzero(~ended)
                 if not len(kept):
@@ -376,10 +376,9 @@ def _below(chain: Chain, items: Items, level: FloatArray) -> IntArray:
     return depths
 
 
-def _blocks(chain: Chain, m: int) -> Iterator[slice]:
+def blocks(chain: Chain, m: int) -> Iterator[slice]:
     """Blocks of items, until the effort is over."""
     for some in chain.blocks(m):
-        still_wanted()
         if effort_is_over():
             return
         yield some
@@ -396,13 +395,13 @@ def upper(
     proved, depth = chain.arriving(*items[:2]) * (1.0 + 4.0 * UNIT), np.zeros(m, np.int64)
     asked = np.flatnonzero((proved > level) & (level > 0.0) & (level <= LARGEST_EXPONENT))
     if deepest == LONGEST:
-        for some in _blocks(chain, len(asked)):
+        for some in blocks(chain, len(asked)):
             here = asked[some]
             depth[here] = _below(chain, tuple(one[here] for one in items), level[here])  # type: ignore[arg-type]
         known = depth[asked] > 0
         proved[asked[known]] = level[asked[known]]
         asked = asked[~known & (not roughly)]
-    for some in _blocks(chain, len(asked)):
+    for some in blocks(chain, len(asked)):
         here = asked[some]
         found = signs(chain, tuple(one[here] for one in items), level[here], slack, deepest)  # type: ignore[arg-type]
         proved[here], depth[here] = np.minimum(proved[here], found.proved), found.depth

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from temporaldp.kernels.chain import LARGEST_EXPONENT, LARGEST_LEVEL, Chain, Items
-from temporaldp.kernels.rollouts import LEVEL_SHARE, LONGEST, Pause, computed_signs, next_look, signs, upper
+from temporaldp.kernels.rollouts import LEVEL_SHARE, LONGEST, Pause, blocks, computed_signs, next_look, signs, upper
+from temporaldp.progress import effort_is_over
 from temporaldp.values import ROUNDOFF as UNIT
 from temporaldp.values import BoolArray, FloatArray, IntArray
 
@@ -39,8 +40,8 @@ MOST_ROUNDS, MOST_LONG = 60, 3
 
 def coarse_bounds(chain: Chain, items: Items, guess: FloatArray, close: float) -> tuple[FloatArray, IntArray]:
     """Upper bounds of K, mostly a share `close` above it, and depths; `guess` has ratios less 1."""
-    proved, depth = np.zeros(len(guess)), np.zeros(len(guess), np.int64)
-    for some in chain.blocks(len(guess)):
+    proved, depth = chain.arriving(*items[:2]) * (1.0 + 4.0 * UNIT), np.zeros(len(guess), np.int64)
+    for some in blocks(chain, len(guess)):
         here = tuple(one[some] for one in items)
         root, _ = near_roots(chain, here, guess[some], close)  # type: ignore[arg-type]
         level = np.log1p(root * (1.0 + close))
@@ -98,11 +99,11 @@ class Values(NamedTuple):
 def values(chain: Chain, items: Items, guess: FloatArray | None = None, *, close: float = CLOSE) -> Values:
     """K of each item between two sides, which a share `close` or rounding keeps apart. `guess` has ratios less 1."""
     m = len(items[1])
-    attained, proved, rho, depth = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m, np.int64)
     arriving = chain.arriving(*items[:2])
+    attained, proved, rho, depth = np.zeros(m), arriving * (1.0 + 4.0 * UNIT), np.zeros(m), np.zeros(m, np.int64)
     open_ = np.flatnonzero(arriving > 0.0)
     guess = np.zeros(m) if guess is None else guess
-    for some in chain.blocks(2 * len(open_)):
+    for some in blocks(chain, 2 * len(open_)):
         at = open_[some]
         if not len(at):
             break
@@ -165,7 +166,7 @@ def _values(chain: Chain, items: Items, arriving: FloatArray, guess: FloatArray,
         # Rounding hides the signs inside the bracket, or rollouts come to no end.
         stuck = divided & (gap > 0.8 * (high - low)) | (attempt > MOST_LONG) & (depth[alive] >= LONGEST)
         alive = alive[~_is_done(*moved, blur, close) & ~stuck]
-        if not len(alive):
+        if not len(alive) or effort_is_over():
             break
     attained = np.minimum(attained, proved)
     rho = np.where(attained > 0.0, np.expm1(attained), np.minimum(root, np.expm1(proved)))
@@ -207,7 +208,7 @@ def near_roots(
         left = np.maximum(np.where(last_known, share, 1.0) * np.abs(by), found.missed * MISSED_SHARE)
         known = np.maximum(0.25 * close * here[alive], 0.1 * chain.blur(deep) * (1.0 + here[alive]))
         kept = np.flatnonzero(left > known)
-        if not len(kept):
+        if not len(kept) or effort_is_over():
             break
         alive, foreseen = alive[kept], found[kept]
     return here, depth
@@ -249,6 +250,8 @@ def newton_steps(
     run = _RootRun(chain, user, s, both, np.stack((low, slope), axis=1), foreseen)
     look_at, found, depths = 1, np.zeros(len(low)), np.zeros(len(low), np.int64)
     for depth in range(1, deepest + 1):
+        if effort_is_over():
+            break
         if deepest == LONGEST and depth > 1:
             run.foresee(depth)
         last, look = depth == deepest, depth in (look_at, deepest) or run.ends

@@ -30,6 +30,7 @@ import scipy
 
 from temporaldp.kernels.hull import upper_hull
 from temporaldp.kernels.profile import LeakageProfile, Witness
+from temporaldp.progress import still_wanted
 from temporaldp.values import ULP, FloatArray, IntArray
 
 TIE = 1.0 + 4e-15
@@ -214,7 +215,9 @@ def disjoint_pair(matrix: Any) -> tuple[int, int] | None:
 
 def _blocks(n_pairs: int, width: int) -> Iterator[slice]:
     step = max(1, BLOCK // width)
-    return (slice(first, first + step) for first in range(0, n_pairs, step))
+    for first in range(0, n_pairs, step):
+        still_wanted()
+        yield slice(first, first + step)
 
 
 def excess(rows: MatrixRows, pairs: IntArray, h: FloatArray) -> FloatArray:

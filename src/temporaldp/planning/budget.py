@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
+from temporaldp.accounting.exact.estimate import PLANS, seconds_of_series
 from temporaldp.accounting.exact.method import EXACT, Exact
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import Accounting
@@ -22,7 +23,7 @@ from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method, Objective
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level, sustainable_plan
-from temporaldp.progress import part
+from temporaldp.progress import effort, estimated, part
 from temporaldp.values import compared_by_value
 
 if TYPE_CHECKING:
@@ -118,6 +119,11 @@ def plan_budget(
 
 def plan_of(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan, by the planner for the methods that account for the users."""
+    with effort(request.accounting.effort):
+        return _plan_of(request, method, by)
+
+
+def _plan_of(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     methods = [one for one, _ in request.methods()]
     if all(isinstance(one, PaperBound) and one.distances is None for one in methods):
         return paper_plan(request, method, by)
@@ -127,7 +133,8 @@ def plan_of(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
         shares = paper_plan(request.by(PaperBound()), method, by).epsilons
         return plan_within_level(request, shares / request.most_promised, method)
     if all(isinstance(one, Exact) and one.distances is None for one in methods):
-        return exact_plan(request, method, by)
+        with estimated("plan", lambda: PLANS * seconds_of_series(request.users, request.n_shares, alike=False)):
+            return exact_plan(request, method, by)
     return enlarged_plan(request, method, by)
 
 

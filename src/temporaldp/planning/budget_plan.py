@@ -103,4 +103,4 @@ class BudgetPlan(Plan):
     def for_others(self) -> Accounting[Any, Any]:
         """The exact leakage, of the plan's distances if it has some."""
         distances = self.accounting.distances
-        return Exact() if distances is None else MetricPrivacy(distances)
+        return Exact(effort=self.accounting.effort) if distances is None else MetricPrivacy(distances)

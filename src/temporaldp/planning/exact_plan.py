@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
@@ -20,6 +21,7 @@ from temporaldp.planning.paper_plan import paper_plan
 from temporaldp.planning.plan import Method
 from temporaldp.planning.request import Request
 from temporaldp.planning.within_level import plan_within_level
+from temporaldp.progress import effort
 from temporaldp.values import FloatArray
 
 ENLARGEMENTS, ROUGH, NEARLY = 4, 0.02, 0.995
@@ -34,17 +36,21 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
     # An accountant admits a little less than the level, so that it can leave steps behind.
     alpha = request.alpha * (1.0 - request.unspent - 2.0 * SLACK)
 
-    @lru_cache(maxsize=1)
+    @lru_cache(maxsize=1 if math.isinf(request.accounting.effort) else None)
     def series_of(epsilons: bytes) -> LeakageSeries:
         return request.series(np.frombuffer(epsilons))
 
     def accounted(epsilons: FloatArray) -> LeakageSeries:
-        """The exact leakage of these budgets. The last answer is kept: each search begins where another one ended."""
+        """The exact leakage of these budgets. The last answer is kept: each search begins where another one ended.
+
+        All are kept where the effort has an end, after which none would be found again.
+        """
         return series_of(epsilons.tobytes())
 
     known = _by_paper(request, method, by)
     if by is None:
-        return plan_within_level(request, raised(known, accounted, alpha, mean_noise), method)
+        found = raised(known, accounted, alpha, mean_noise)
+        return plan_within_level(request, found, method, leakage=accounted(found))
     start = _enlarged(known, accounted, alpha)
     found = least_noise(list(request.users), alpha, by, start, accounted)
     # Share of alpha that a plan may leave unused without another look
@@ -58,7 +64,8 @@ def _by_paper(request: Request, method: Method, by: Measure | None) -> FloatArra
     with suppress(PlanError):
         return paper_plan(request.by(PaperBound()), method, by).epsilons
     if request.has_constant_matrices:
-        budget = request.sustainable_epsilon()
+        with effort(share=0.5):  # the rest is for the leakage of the plan
+            budget = request.sustainable_epsilon()
         if budget > 0.0:
             return np.full(request.n_shares, budget)
     raise request.nothing_lasts()

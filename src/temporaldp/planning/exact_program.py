@@ -24,7 +24,7 @@ from temporaldp.kernels.chain import LARGEST_EXPONENT, Chain
 from temporaldp.kernels.observations import derivatives
 from temporaldp.planning.interior_point import Point, minimise
 from temporaldp.planning.optimal import POWERS, Measure
-from temporaldp.progress import progressed
+from temporaldp.progress import effort_is_over, progressed
 from temporaldp.values import BoolArray, FloatArray, IntArray
 
 GAP = 1e-7
@@ -198,9 +198,13 @@ def least_noise(
         return np.where(free, alpha, start)
     for round_ in range(MOST_ROUNDS):
         progressed("least noise", round_ / MOST_ROUNDS)
+        if effort_is_over():
+            break
         found = program.improved(best)
         series = accounted(found)
         over = series.worst / alpha - 1.0
+        if over > 0.0 and effort_is_over():
+            break
         inside = found if over <= 0.0 else _shrunk(found, free, accounted, alpha)
         if by.error(inside) < by.error(best):
             best = inside

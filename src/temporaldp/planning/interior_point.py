@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from temporaldp.progress import still_wanted
 from temporaldp.values import FloatArray
 
 
@@ -58,6 +59,7 @@ def minimise(
     mu = 0.1 / count
     y = [mu / part for part in now.slacks]
     for _ in range(400):
+        still_wanted()
         descent, move, changes = program.newton(now, y, mu, scale)
         decrease = float((move * descent).sum())
         step, after = _search(program, now, move, mu, scale, decrease)

@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from temporaldp.accounting.exact.estimate import BUDGETS, seconds_of_supremum
 from temporaldp.accounting.exact.method import EXACT
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation import Adversary
 from temporaldp.display import bound
 from temporaldp.errors import InputError
 from temporaldp.planning.budget import sustainable_budget
-from temporaldp.progress import progressed
+from temporaldp.progress import effort, estimated, part
 from temporaldp.values import FloatArray, compared_by_value, plural, real_number
 
 
@@ -72,6 +73,7 @@ def plan_for_share(
     share : float
         Above 0, at most 1.
     accounting : Accounting
+        The effort of `Exact(effort=...)` is for all people together, in equal shares.
 
     Raises
     ------
@@ -88,11 +90,19 @@ def plan_for_share(
     (('Ann',), '50 % of people (1) leak more than 1 nat about some step: the plan does not satisfy the level for them')
     """
     real_number(share, "share of people", gt=0.0, le=1.0)
-    names, budgets = [], []
-    for k, one in enumerate(adversaries):
-        names.append(str(k) if one.name is None else one.name)
-        budgets.append(sustainable_budget(one, alpha=alpha, accounting=accounting))
-        progressed("budgets of single users", 0.0)
+    people, budgets = list(adversaries), []
+    names = [str(k) if one.name is None else one.name for k, one in enumerate(people)]
+
+    def seconds() -> float:
+        return BUDGETS * seconds_of_supremum(people) if accounting.is_exact else 0.0
+
+    with effort(accounting.effort), estimated("budgets of single users", seconds):
+        for k, one in enumerate(people):
+            with (
+                part(k / len(people), (k + 1) / len(people), "budgets of single users"),
+                effort(share=1.0 / (len(people) - k)),
+            ):
+                budgets.append(sustainable_budget(one, alpha=alpha, accounting=accounting))
     if not names:
         raise InputError("expected at least one adversary, got none")
     order = np.argsort(budgets, kind="stable")

@@ -75,7 +75,8 @@ class Plan(Table):
 
     def __repr__(self) -> str:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
-        return f"{type(self).__name__}({self.description}, {self.level}, {steps}, worst leakage {bound(self.leakage.worst)})"
+        worst = self.leakage.written(digits=6)
+        return f"{type(self).__name__}({self.description}, {self.level}, {steps}, worst leakage {worst})"
 
     def plot(self, *, times: Sequence[object] | None = None, ax: Axes | None = None) -> Any:
         """Draw the leakage and the budgets of a plan with a horizon; otherwise as `LeakageSeries.plot`.
@@ -100,10 +101,10 @@ class Plan(Table):
             "for": "any number of steps" if self.horizon is None else f"{self.horizon} steps",
             "how": self.description,
             "each release by itself, in nats": spread(self.epsilons, down=True),
-            "leaks at worst, in nats": bound(self.leakage.worst),
+            "leaks at worst, in nats": self.leakage.written(digits=6),
             "mean absolute noise of a count": f"{self.mean_absolute_noise:.3g}",
         }
-        return summary(type(self).__name__, shown, f"accounted: {self.accounting.label}")
+        return summary(type(self).__name__, shown, f"accounted: {self.leakage.label}")
 
     @property
     def horizon(self) -> int | None:

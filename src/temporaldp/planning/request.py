@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -141,6 +142,11 @@ class Request:
             "Give a horizon of T steps, each of which can spend at least alpha / T; or estimate with a prior, if certainty is "
             "only an artefact of short traces"
         )
+        if math.isfinite(method.effort):
+            return PlanError(
+                f"no positive budget was proved to be sustainable at alpha = {self.alpha:g} within {method.effort:g} s: allow "
+                f"more effort, or none at all. {otherwise}"
+            )
         if method.is_exact:
             return PlanError(
                 f"no positive budget is sustainable at alpha = {self.alpha:g}: the correlation{who} has states that never lead "

@@ -9,6 +9,7 @@ from temporaldp.planning.budget_plan import BudgetPlan
 from temporaldp.planning.optimal import Measure
 from temporaldp.planning.plan import Method, Optimality
 from temporaldp.planning.request import Request
+from temporaldp.progress import effort
 from temporaldp.values import SMALLEST, FloatArray
 
 
@@ -51,7 +52,8 @@ def plan_within_level(
 
 def sustainable_plan(request: Request, method: Method) -> BudgetPlan:
     """Return the plan that spends the largest sustainable budget at each step of the request."""
-    budget = request.sustainable_epsilon()
+    with effort(share=0.5):  # the rest is for the leakage of the plan
+        budget = request.sustainable_epsilon()
     if budget <= 0.0:
         raise request.nothing_lasts()
     return plan_within_level(request, np.full(request.n_shares, budget), method)

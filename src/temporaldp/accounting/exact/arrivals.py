@@ -23,7 +23,7 @@ from temporaldp.kernels.roots import CLOSE, Values, values
 from temporaldp.mechanisms.likelihood_box import widths
 from temporaldp.progress import part, progressed
 from temporaldp.values import ROUNDOFF as U
-from temporaldp.values import FloatArray, IntArray, compared_by_value
+from temporaldp.values import SAME_SIDES, FloatArray, IntArray, compared_by_value
 
 USERS_BLOCK = 1 << 9
 """Users whose series are computed between two reports of progress."""
@@ -171,7 +171,6 @@ def _filled(
     )
     at_once = max(FEWEST_STEPS, min(STEPS, CELLS // max(n_users, 1)))
     for first in range(0, n_steps, at_once):
-        progressed("leakage of every step", first / n_steps)
         last = min(n_steps, first + at_once)
         user, t = np.nonzero(np.arange(first, last) >= until[:, None])
         if not len(user):
@@ -180,7 +179,8 @@ def _filled(
         candidates = np.hstack((likely[user], found.pairs[user, first - 1][:, None] if first else likely[user, :1]))
         steps = np.stack((t, n_steps - 1 - t))[: len(sides)]
         cells = Cells(user, steps, releases.lift[t], releases.drop[t], ceiling[user, t], candidates)
-        here = largest(sides, cells)
+        with part(first / n_steps, last / n_steps, "leakage of every step"):
+            here = largest(sides, cells)
         found.attained[user, t], found.proved[user, t], found.pairs[user, t] = here.attained, here.proved, here.pairs
         chains = [one.chain for one in sides]
         for place in np.flatnonzero(t == last - 1).tolist():
@@ -253,7 +253,11 @@ def both_directions(past: ExactArrivals, future: ExactArrivals, releases: Releas
     progressed("past and future together", 0.0)
     ends = (one.largest.pairs[:, -1] for one in (past, future))
     sides, known = [past.side, future.side], (past.largest.proved, future.largest.proved)
-    return _filled(sides, releases, ceiling, np.stack(list(ends), axis=1), *known)
+    found = _filled(sides, releases, ceiling, np.stack(list(ends), axis=1), *known)
+    for one in (past.largest, future.largest.reversed):  # what either side attains alone, where the effort ended before
+        more = found.attained < one.attained * (1.0 - SAME_SIDES)
+        found.attained[more], found.pairs[more] = one.attained[more], one.pairs[more]
+    return found
 
 
 def _runs(chain: Chain) -> IntArray:

@@ -23,6 +23,7 @@ from temporaldp.accounting.exact.arrivals import (
     dense_matrices,
     population_series,
 )
+from temporaldp.accounting.exact.estimate import BUDGETS, seconds_of_series, seconds_of_supremum
 from temporaldp.accounting.exact.evidence import ExactLeakage
 from temporaldp.accounting.exact.incoming import SLACK, not_admitted
 from temporaldp.accounting.exact.online import ExactFilter, ExactOdometer
@@ -56,14 +57,11 @@ from temporaldp.errors import BudgetError, InputError
 from temporaldp.kernels.chain import LARGEST_LEVEL
 from temporaldp.mechanisms.distances import box_of, checked_distances
 from temporaldp.mechanisms.likelihood_box import intervals
-from temporaldp.progress import effort, part
-from temporaldp.values import FloatArray, IntArray, compared_by_value, real_number
+from temporaldp.progress import effort, estimated, part
+from temporaldp.values import SAME_SIDES, FloatArray, IntArray, compared_by_value, real_number
 
 PAPER = PaperBound()
 """Its bound is never exceeded."""
-
-SAME_SIDES = 1e-9
-"""Distance of both sides, in nats, or as a share of more than one, up to which they count as one number."""
 
 GIVEN_UP_FASTER = 8.0
 """By how much the share of a budget that is given up grows from try to try. If doubled, more is given up."""
@@ -76,12 +74,12 @@ one has no certificate."""
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
 class ExactLimits:
-    """Lower bounds of exact suprema, and their pair of states, for a single user.
+    """Lower bounds of exact suprema, and their pair of states, for a single user or the one with the largest.
 
     Parameters
     ----------
     backward, forward, temporal : float
-        Leakage that some horizon comes arbitrarily close to; within 1e-9 (relative) of the supremum, unless that is inf.
+        Leakage that some horizon comes arbitrarily close to; within 1e-9 (relative) of a certified supremum.
     pair : tuple of two str
         The two states that past and future together distinguish best; those of the direction without a supremum, if any.
     """
@@ -107,8 +105,9 @@ class Exact(Accounting[Releases, Any]):
     distances : array_like, shape (n, n), optional
         Distances of metric privacy, if they are those of a box; `MetricPrivacy` then chooses this method.
     effort : float
-        Seconds after which a series or supremum stops comparing pairs of states, with the bounds that it has: both sides may
-        then differ by more than rounding, and filters and plans use the upper one. Without limit by default.
+        Seconds after which a series, a supremum or a plan stops comparing pairs of states, with the bounds that it has: both
+        sides may then differ by more than rounding (`LeakageSeries.is_exact`), and plans and the reserve of a filter use the
+        upper one. Without limit by default.
     """
 
     name = "exact"
@@ -135,6 +134,9 @@ class Exact(Accounting[Releases, Any]):
         "TPL(t) is at most BPL(t) + FPL(t) - epsilon(t), and usually less."
     )
 
+    def __repr__(self) -> str:
+        return "Exact()" if math.isinf(self.effort) else f"Exact(effort={self.effort:g})"
+
     def document(self) -> dict[str, Any]:
         """The name, and the distances, if any."""
         return {"method": self.name} | ({} if self.distances is None else {"distances": self.distances.tolist()})
@@ -147,7 +149,8 @@ class Exact(Accounting[Releases, Any]):
         from temporaldp.accounting.metric.method import MetricPrivacy
 
         if self.distances is not None:
-            return MetricPrivacy(self.distances).applied(users, releases, online=online)
+            found = MetricPrivacy(self.distances).applied(users, releases, online=online)
+            return Exact(found.distances, effort=self.effort) if isinstance(found, Exact) else found
         return IntervalBound() if users[0].is_uncertain else self
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:
@@ -198,7 +201,12 @@ class Exact(Accounting[Releases, Any]):
 
     def series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
         """User by user, or all in one kernel where each has constant dense matrices."""
-        with effort(self.effort):
+        width = releases.width
+
+        def seconds() -> float:
+            return seconds_of_series(users, len(width), alike=bool((width == width[0]).all()))
+
+        with effort(self.effort), estimated("leakage of every step", seconds):
             return self._series(users, releases)
 
     def _series(self, users: Sequence[Adversary], releases: Releases) -> list[Leakage]:
@@ -240,7 +248,7 @@ class Exact(Accounting[Releases, Any]):
         known = [one for one in (past, future) if one is not None]
         if any(one.rollouts is None for one in known):
             worst = max(known, key=lambda one: (one.rollouts is None, one.attained))
-            both = Limit(worst.attained, paper.temporal, worst.pair)
+            both = Limit(max(one.attained for one in known), paper.temporal, worst.pair)
         else:
             both = both_limits(known[0], known[1], release, paper.temporal) if len(known) == 2 else known[0]
         alone = Limit(float(release.attained[0]), float(release.width[0]), 1)
@@ -260,7 +268,7 @@ class Exact(Accounting[Releases, Any]):
 
     def limits(self, users: Sequence[Adversary], release: Releases) -> Limits:
         """The largest suprema. Users whose paper's bound is at most the largest so far are not computed."""
-        with effort(self.effort):
+        with effort(self.effort), estimated("leakage over an infinite horizon", lambda: seconds_of_supremum(users)):
             return self._limits(users, release)
 
     def _limits(self, users: Sequence[Adversary], release: Releases) -> Limits:
@@ -278,7 +286,8 @@ class Exact(Accounting[Releases, Any]):
         largest[2] = largest.max()  # TPL is no less than BPL and FPL, but for the rounding of each
         worst = largest_limits(list(found.values()))
         past, future, both = (float(level) for level in largest)
-        return Limits(past, future, both, list(found)[worst.worst], worst.certified)
+        number = list(found)[worst.worst]
+        return Limits(past, future, both, number, worst.certified, found[number].evidence)
 
     def unspent(self, alpha: float, horizon: int, n_states: int) -> float:
         """Share of alpha that plans leave unspent: a little more than a filter leaves at most."""
@@ -286,6 +295,12 @@ class Exact(Accounting[Releases, Any]):
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Largest budget for which rollouts prove, by induction on the horizon, that no horizon exceeds the level."""
+        with effort(self.effort), estimated("sustainable budget", lambda: BUDGETS * seconds_of_supremum(users)):
+            return self._sustainable_epsilon(users, alpha)
+
+    def _sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+        """At least that of the paper; half of the effort is for the search, and half for the public number."""
+        known = PaperBound(self.distances).sustainable_epsilon(users, alpha)
         directions = [[one for side in SIDES if (one := _known_matrix(user, side)) is not None] for user in users]
         repeated = [Repeated(matrices) for matrices in directions]
 
@@ -293,11 +308,11 @@ class Exact(Accounting[Releases, Any]):
             release = self.of_epsilons(np.array([epsilon]))
             return max(_leakage_within(one, release, alpha) for one in repeated)
 
-        known = PaperBound(self.distances).sustainable_epsilon(users, alpha)
         # Share of alpha that a sustainable budget leaves: supremum and long series are proved by different rollouts, 1e-12
         # apart, and an accountant admits only what leaves it 1e-11, so that it can leave steps behind
         ceiling = alpha * (1.0 - 3e-11)
-        found = largest_sustainable(worst, alpha / float(self._unit.width[0]), ceiling, known=known)
+        with effort(share=0.5):
+            found = largest_sustainable(worst, alpha / float(self._unit.width[0]), ceiling, known=known)
         # What counts is the public number, which may differ in its last digits, or have no certificate near the largest budget.
         share = CLOSE
         while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:
@@ -329,12 +344,11 @@ class Exact(Accounting[Releases, Any]):
 
 
 def _leakage(user: Adversary, releases: Releases, attained: FloatArray, proved: FloatArray, codes: IntArray) -> Leakage:
-    """What rollouts found of one user, arrays of shape (3, T): exact where both sides agree, else an upper bound."""
+    """What rollouts found of one user, arrays of shape (3, T); sides differ by more than rounding if the effort ended."""
     assert user.states is not None
     evidence = ExactLeakage(user.states, user, releases, Attained(*attained), proved[:2], codes)
-    agree = (proved - attained <= SAME_SIDES * np.maximum(proved, 1.0)).all()
     past, future, both = proved
-    return Leakage(past, future, both, evidence, None if agree else PAPER)
+    return Leakage(past, future, both, evidence)
 
 
 def _leakage_within(repeated: Repeated, release: Releases, alpha: float) -> float:

@@ -19,9 +19,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from temporaldp.kernels.chain import LARGEST_EXPONENT, Chain
-from temporaldp.kernels.rollouts import LEVEL_SHARE, upper
+from temporaldp.kernels.rollouts import LEVEL_SHARE, blocks, upper
 from temporaldp.kernels.roots import CLOSE, coarse_bounds, near_roots, values
-from temporaldp.progress import effort_is_over, still_wanted
+from temporaldp.progress import effort_is_over, progressed
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import BoolArray, FloatArray, IntArray
 
@@ -179,9 +179,7 @@ def static_bounds(worst: Chain) -> FloatArray:
     code = np.flatnonzero(~np.eye(n, dtype=bool).ravel())
     user, code = np.repeat(np.arange(users), len(code)), np.tile(code, users)
     zero = np.zeros(len(code), np.int64)
-    for some in worst.blocks(len(code)):
-        if effort_is_over():
-            break
+    for some in blocks(worst, len(code)):
         at, here = user[some], code[some]
         items = at, zero[some], here // n, here % n
         rho = np.expm1(np.minimum(0.5 * worst.spreads[at, 0], 30.0))
@@ -288,12 +286,13 @@ class _Search:
 
     def compare(self, block: IntArray) -> None:
         """Compare all pairs of some cells with the best."""
+        first, size = int(block[0]), len(block)
         block = block[~self.is_done(block)]
         if not len(block):
             return
         worst = self.sides[0].worst
         alike = worst is not None and worst.is_plain and (self.sides[0].chain.up == worst.up).all()
-        if worst is not None and alike and len(self.sides) == 1 and self.cells.extra is None:
+        if worst is not None and alike and len(self.sides) == 1 and self.cells.extra is None and not effort_is_over():
             last = block[np.flatnonzero(np.diff(self.cells.user[block], append=-1))]
             codes = np.flatnonzero(np.arange(self.n**2) % (self.n + 1))
             new = last[self.best[last] < 0.0]
@@ -305,9 +304,9 @@ class _Search:
             cell, code, bound = cell[left], code[left], bound[left]
         else:
             cell, code, bound = self.bounded(block)
-        many = FIRST_PAIRS
+        many, pairs = FIRST_PAIRS, len(cell)
         while len(cell):
-            still_wanted()
+            progressed("comparing states", (first + size * (1.0 - len(cell) / pairs)) / len(self.cells))
             if effort_is_over():
                 np.maximum.at(self.top, cell, bound)
                 return
@@ -382,7 +381,7 @@ class _Search:
         items = self.items(0, cell, code)
         guess = np.expm1(np.minimum(0.5 * chain.arriving(*items[:2]), 30.0))
         found = np.zeros(len(cell))
-        for at in chain.blocks(len(cell)):
+        for at in blocks(chain, len(cell)):
             here = tuple(one[at] for one in items)
             found[at], _ = near_roots(chain, here, guess[at], 1.0, 2)  # type: ignore[arg-type]
         order = np.lexsort((-found, users[cell]))
@@ -437,9 +436,11 @@ class _Search:
         return np.asarray(bound[asked] <= self.best[at] * (2.0 * self.share - 1.0) + hidden)
 
     def found(self) -> Found:
-        """All numbers."""
-        ceiling = self.cells.ceiling
+        """All numbers. Where the effort ended before any pair was computed, the own part of one is attained."""
+        ceiling, best = self.cells.ceiling, np.maximum(self.best, 0.0)
+        alone = np.flatnonzero(self.best < 0.0)
+        best[alone] = np.maximum(best[alone], self.cells.own(alone, self.pairs[alone], self.n) * (1.0 - 4.0 * U))
         reached = self.is_reached(np.arange(len(ceiling))) & (self.best <= self.limit)
         proved = np.where(reached, ceiling, np.minimum(np.maximum(self.top, self.best), ceiling))
         proved = np.where(self.best > self.limit, np.inf, proved)
-        return Found(np.minimum(self.best, proved), proved, self.pairs, self.depths)
+        return Found(np.minimum(best, proved), proved, self.pairs, self.depths)

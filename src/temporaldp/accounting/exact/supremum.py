@@ -23,7 +23,7 @@ from temporaldp.correlation import TransitionMatrix
 from temporaldp.kernels.chain import LARGEST_LEVEL, Chain
 from temporaldp.kernels.rollouts import LONGEST
 from temporaldp.kernels.roots import MOST_LONG
-from temporaldp.progress import progressed
+from temporaldp.progress import effort_is_over, part
 from temporaldp.values import ROUNDOFF as U
 from temporaldp.values import FloatArray, IntArray
 
@@ -60,12 +60,12 @@ def exact_limit(matrix: TransitionMatrix, release: Releases, ceiling: float) -> 
     supposed = ceiling if ceiling < 30.0 else min(ceiling, FIRST_LEVEL * float(release.width[0]))
     attained, proved, pair, unfinished = float(release.attained[0]), math.inf, int(likely[0]), 0
     for attempt in range(MOST_LEVELS):
-        if supposed > LARGEST_LEVEL:
+        if supposed > LARGEST_LEVEL or effort_is_over():
             break
-        progressed("leakage over an infinite horizon", attempt / MOST_LEVELS)
         limit = supposed if supposed < ceiling else math.inf
         side = _side(infinite(matrix, release, supposed))
-        attained, proved, pair, depth = _largest([side], release, limit, math.inf, likely)
+        with part(attempt / MOST_LEVELS, (attempt + 1) / MOST_LEVELS, "leakage over an infinite horizon"):
+            attained, proved, pair, depth = _largest([side], release, limit, math.inf, likely)
         if proved <= supposed or supposed == ceiling:
             ceiling = min(proved, ceiling)
             if supposed <= LEVEL_RAISED * ceiling:
@@ -96,7 +96,8 @@ def both_limits(past: Limit, future: Limit, release: Releases, ceiling: float) -
     sides = [one.rollouts for one in (past, future) if one.rollouts]
     candidates = np.array([past.pair, future.pair])
     attained, proved, pair, _ = _largest(list(sides), release, math.inf, ceiling, candidates)
-    return Limit(attained, proved, pair)
+    alone = max(past, future, key=lambda one: one.attained)  # more than both together, where the effort ended
+    return Limit(alone.attained, proved, alone.pair) if attained < alone.attained else Limit(attained, proved, pair)
 
 
 class Repeated:
