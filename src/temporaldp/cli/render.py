@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
-from threading import Timer
+from threading import Event, Thread, Timer
 from typing import Any
 
 import typer
@@ -23,7 +24,7 @@ from temporaldp.correlation.states import CONTROL
 from temporaldp.display import number
 from temporaldp.documents import spelled
 from temporaldp.planning import Source
-from temporaldp.progress import watched
+from temporaldp.progress import Estimate, watched
 from temporaldp.report.sentences import learning_cost, steps
 
 
@@ -57,8 +58,8 @@ UNPRINTABLE = re.compile(rf"(?![\t\n]){CONTROL}")
 
 MOST_ROWS = 12
 
-PATIENCE = 2.0
-"""Seconds after which progress is shown on a terminal."""
+PATIENCE, BETWEEN_LINES = 2.0, 10.0
+"""Seconds after which progress is shown on a terminal, and between two lines of it in a pipe."""
 
 
 def say_json(document: dict[str, Any]) -> None:
@@ -135,7 +136,7 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, granted: bool = 
 
 
 class _Watch:
-    """The current task and its progress, with a bar for a terminal."""
+    """The current task and its progress: a bar for a terminal, lines for a pipe."""
 
     def __init__(self, doing: str, stored: Sized | None) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -144,13 +145,24 @@ class _Watch:
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
         self.bar = Progress(*columns, console=errors, transient=True)
         self._task = self.bar.add_task(doing, total=None)
+        self.ended = Event()
 
     def tell(self, doing: str, share: float) -> None:
-        """`share` of what is being done is over."""
+        """`share` of what is being done is over, or what is about to be done takes long."""
+        if isinstance(doing, Estimate):
+            errors.print(escape(doing))
+            return
         if doing != self.doing:
             self.bar.reset(self._task, description=doing)  # the remaining time is estimated from this task alone
         self.doing, self.share = doing, share
         self.bar.update(self._task, total=1.0 if share else None, completed=share)
+
+    def print_lines(self) -> None:
+        """Print a line at times until the work has ended."""
+        begun = time.monotonic()
+        while not self.ended.wait(BETWEEN_LINES):
+            share = f" {self.share:.0%}".replace("%", " %") if self.share else ""
+            errors.print(escape(f"{self.doing}{share}, {time.monotonic() - begun:.0f} s so far"))
 
     def how_far(self) -> str:
         """Message of an interruption at this point."""
@@ -164,15 +176,14 @@ class _Watch:
 
 @contextmanager
 def working(doing: str, *, writes: bool = False, stored: Sized | None = None) -> Iterator[None]:
-    """Show progress of a long task on a terminal (standard error); the message of an interruption states the progress.
+    """Show progress of a long task on standard error; the message of an interruption states the progress.
 
     Unless the block `writes`, the process may end within it at any moment; what is `stored` in a ledger by then is kept.
     """
     watch = _Watch(doing, stored)
-    timer = Timer(PATIENCE, watch.bar.start)
-    timer.daemon = True
-    if errors.is_terminal:
-        timer.start()
+    shown = Timer(PATIENCE, watch.bar.start) if errors.is_terminal else Thread(target=watch.print_lines)
+    shown.daemon = True
+    shown.start()
     try:
         with watched(watch.tell), nullcontext() if writes else computing(watch.how_far):
             yield
@@ -180,9 +191,11 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
         stop.message = f"interrupted while {doing}" if writes else watch.how_far()
         raise
     finally:
+        watch.ended.set()
+        if isinstance(shown, Timer):
+            shown.cancel()
+        shown.join()
         if errors.is_terminal:
-            timer.cancel()
-            timer.join()
             watch.bar.stop()
 
 
