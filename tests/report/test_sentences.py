@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from temporaldp import Exact, PaperBound
+from temporaldp import Exact, LeakageSupremum, PaperBound
 from temporaldp.display import number
 from temporaldp.report import sentences
 from temporaldp.report.sentences import NoiseBesideCounts, span
@@ -55,7 +55,7 @@ def test_infinite_bounds_are_words():
     ],
 )
 def test_a_supremum_is_qualified(temporal, certified, words):
-    assert sentences.supremum(SimpleNamespace(temporal=temporal, certified=certified)) == words
+    assert sentences.supremum(LeakageSupremum(0.1, 0.1, 0.1, temporal, certified=certified)) == words
 
 
 def test_levels_are_never_understated():

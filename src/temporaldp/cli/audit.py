@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,6 +23,7 @@ from temporaldp import (
 )
 from temporaldp.accounting import Attained, ExactLeakage, LeakageCurves
 from temporaldp.accounting.curve.method import ApproximateDP
+from temporaldp.accounting.exact.method import ExactLimits
 from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.cli import options as o
@@ -35,14 +37,15 @@ from temporaldp.report import Evidence, explanation
 from temporaldp.report.figures import audit_figure, leakage_figure
 from temporaldp.report.sentences import (
     INFINITE_HORIZON,
+    NO_EFFORT,
     PAPER_BOUND,
     USER_LEVEL,
     at_delta,
+    ended,
     learning_cost,
     nats,
     steps,
     supremum,
-    upper,
 )
 from temporaldp.report.uncertainty import range_figure, uncertainty_figure
 from temporaldp.studies import LeakageUncertainty
@@ -71,6 +74,7 @@ def audit(
         float | None, o.option("--alpha", help="Exit with code 3 if any step leaks more, in nats.", metavar="A")
     ] = None,
     privacy_bound: o.BoundOption = None,
+    privacy_effort: o.EffortOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
@@ -86,6 +90,8 @@ def audit(
     method: Accounting[Any, Any] = privacy.accounting
     release: Any = promise
     if privacy.delta is not None:
+        if privacy.effort is not None:
+            raise InputError(NO_EFFORT)
         if privacy.bound == "paper":
             raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
         method = ApproximateDP(privacy.delta)
@@ -112,7 +118,8 @@ def audit(
     if privacy.alpha is not None and found.leakage.worst > privacy.alpha:
         paper = f" by {PAPER_BOUND}" if isinstance(found.leakage.accounting, PaperBound) else ""
         by = at_delta(found.leakage.delta) or paper
-        warn(f"the leakage{by} is {nats(found.leakage.worst)}, above alpha = {privacy.alpha:g}")
+        at_most = "" if found.leakage.label == found.leakage.accounting.label else "at most "
+        warn(f"the leakage{by} is {at_most}{nats(found.leakage.worst)}, above alpha = {privacy.alpha:g}")
         raise typer.Exit(3)
 
 
@@ -137,7 +144,9 @@ def audit_document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
         paper = _directions(found.paper) | {"worst_leakage": found.paper.worst, "supremum": limits}
     whole = None
     if found.supremum is not None:
-        whole = _directions(found.supremum) | {"certified": found.supremum.certified}
+        known = found.supremum.evidence
+        attained = _directions(known) if isinstance(known, ExactLimits) else None
+        whole = _directions(found.supremum) | {"certified": found.supremum.certified, "attained": attained}
     return {
         "epsilon": float(series.epsilons[0]),
         "delta": series.delta,
@@ -145,6 +154,8 @@ def audit_document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
         "states": inputs.states,
         "times": found.times,
         "accounting": series.accounting,
+        "effort": None if math.isinf(series.accounting.effort) else series.accounting.effort,
+        "is_exact": series.is_exact,
         **_directions(series),
         "attained": None if series.attained is None else _directions(series.attained),
         "worst_time": series.worst_time,
@@ -167,7 +178,7 @@ def audit_document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
     }
 
 
-def _directions(leakage: LeakageSeries | Attained | LeakageSupremum) -> dict[str, Any]:
+def _directions(leakage: LeakageSeries | Attained | LeakageSupremum | ExactLimits) -> dict[str, Any]:
     return {name: getattr(leakage, name) for name in DIRECTIONS}
 
 
@@ -233,8 +244,7 @@ def show_audit(inputs: Inputs, evidence: Evidence) -> None:
     series, limits, times = evidence.leakage, evidence.supremum, evidence.times
     whole = "none: the correlation is known for these steps only"
     if limits is not None:
-        sides = ", ".join(f"{name} {upper(getattr(limits, name))}" for name in ("backward", "forward"))
-        whole = f"{sides}, temporal {supremum(limits)}"
+        whole = ", ".join(f"{name} {supremum(limits, name)}" for name in DIRECTIONS)
     gap, learnt = _gap(series), inputs.provenance.epsilon
     epsilon, at, step = float(series.epsilons[0]), at_delta(series.delta), evidence.explained_step
     rows = [
@@ -242,7 +252,7 @@ def show_audit(inputs: Inputs, evidence: Evidence) -> None:
         ("people of the history", "" if inputs.shared is None else inputs.shared.sentence),
         ("states", ", ".join(inputs.states or ())),
         ("epsilon of each step", number(epsilon, up=True) + at),
-        (f"largest leakage ({series.accounting.label})", _largest(inputs, series.worst, epsilon)),
+        (f"largest leakage ({series.label})", _largest(inputs, series, epsilon)),
         ("at", f"step {step + 1} of {len(times)}, time {times[step]}"),
         ("about", series.worst_user),
         (INFINITE_HORIZON, whole),
@@ -263,11 +273,12 @@ def show_audit(inputs: Inputs, evidence: Evidence) -> None:
     facts(title, rows)
     steps_table(series, times)
     uncertain = None if evidence.uncertainty is None else explanation.uncertainty(evidence.uncertainty)
-    say(uncertain, *explanation.reasons(evidence), explanation.witness(evidence))
+    say(ended(series, limits), uncertain, *explanation.reasons(evidence), explanation.witness(evidence))
 
 
-def _largest(inputs: Inputs, leakage: float, epsilon: float) -> str:
+def _largest(inputs: Inputs, series: LeakageSeries, epsilon: float) -> str:
     """The leakage as a multiple of epsilon; where too little was observed, only the number under the prior."""
     if inputs.scarcity is not None:
-        return f"not determined by so few transitions (under the prior, {number(leakage, up=True)})"
-    return f"{number(leakage, up=True)}, {number(leakage / epsilon, up=True)} times epsilon"
+        return f"not determined by so few transitions (under the prior, {series.written()})"
+    at_most = "" if series.label == series.accounting.label else "at most "
+    return f"{series.written()}, {at_most}{number(series.worst / epsilon, up=True)} times epsilon"

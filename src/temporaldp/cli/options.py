@@ -96,6 +96,10 @@ HorizonOption: TypeAlias = Annotated[int | None, option("--horizon", help="Numbe
 BoundOption: TypeAlias = Annotated[
     str | None, option("--bound", help="Accounting method (default: exact).", metavar="exact|paper")
 ]
+EffortOption: TypeAlias = Annotated[
+    float | None,
+    option("--effort", help="Stop comparing states after so long, with an interval.", metavar="SECONDS"),
+]
 FigureOption: TypeAlias = Annotated[
     Path | None, option("--figure", help="Draw a figure (.png or .svg).", metavar="FILE")
 ]

@@ -13,7 +13,7 @@ import typer
 
 from temporaldp import BudgetError, BudgetPlan, LeakageSeries, compare_plans, save_plan
 from temporaldp.cli import options as o
-from temporaldp.cli.render import console, facts, learning_fact, listing, steps_table, warn, working
+from temporaldp.cli.render import console, facts, learning_fact, listing, say, steps_table, warn, working
 from temporaldp.cli.written import answer, require_places
 from temporaldp.display import number
 from temporaldp.files.plans import plan_document
@@ -21,7 +21,7 @@ from temporaldp.planning import Optimality, Plan, PlanComparison
 from temporaldp.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.project.inputs import Inputs, absences
 from temporaldp.report.figures import comparison_figure
-from temporaldp.report.sentences import NOISE_FIXED, NoiseBesideCounts, steps
+from temporaldp.report.sentences import NO_EFFORT, NOISE_FIXED, NoiseBesideCounts, ended, steps
 from temporaldp.values import refuse
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def plan(
     privacy_noise: o.NoiseOption = None,
     privacy_horizon: o.HorizonOption = None,
     privacy_bound: o.BoundOption = None,
+    privacy_effort: o.EffortOption = None,
     compare: Annotated[bool, o.option("--compare", help="Compare the plans of all methods.")] = False,
     figure: o.FigureOption = None,
     output: Annotated[
@@ -115,6 +116,10 @@ def _require_together(settings: Settings, *, compared: bool) -> None:
             BudgetError("plan.method and plan.objective are about budgets with delta = 0: leave out --delta, or them"),
         ),
         (
+            not is_pure and privacy.effort is not None,
+            BudgetError(NO_EFFORT),
+        ),
+        (
             not is_pure and privacy.bound == "paper",
             BudgetError("--bound paper is an accounting method for delta = 0: leave it out, or --delta"),
         ),
@@ -157,7 +162,7 @@ def show_comparison(found: PlanComparison) -> None:
             "noise per count": number(plan.mean_absolute_noise),
             "smallest budget": number(float(plan.epsilons.min()), down=True),
             "largest budget": number(float(plan.epsilons.max()), down=True),
-            "largest leakage": number(plan.leakage.worst, up=True),
+            "largest leakage": plan.leakage.written(),
         }
         for plan in found.plans.values()
     ]
@@ -184,8 +189,8 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
         (
-            f"largest leakage ({made.accounting.label})",
-            f"{number(made.leakage.worst, up=True)} of {made.alpha:g}",
+            f"largest leakage ({made.leakage.label})",
+            f"{made.leakage.written()} of {made.alpha:g}",
         ),
         ("mean absolute noise per count", number(made.mean_absolute_noise)),
         (
@@ -195,6 +200,7 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
         learning_fact(made.source, made.alpha, made.delta),
     ]
     facts(f"Plan for {made.level} (nats, replace one person's state)", rows)
+    say(ended(made.leakage))
     if isinstance(made.leakage, LeakageSeries):
         steps_table(made.leakage, inputs.times(len(made.leakage)), granted=True)
         naive = mean_absolute_noise(laplace_scales([made.alpha / len(made.leakage)]))

@@ -21,7 +21,7 @@ from temporaldp.files.columns import save_columns
 from temporaldp.planning import plan_for_share
 from temporaldp.project.inputs import absences, read_data
 from temporaldp.report.population import population_figure
-from temporaldp.report.sentences import PAPER_BOUND, steps, upper
+from temporaldp.report.sentences import PAPER_BOUND, between, steps
 from temporaldp.studies import LeakageDistribution, leakage_distribution
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
@@ -37,6 +37,7 @@ def population(
     privacy_epsilon: o.EpsilonOption = None,
     privacy_horizon: o.HorizonOption = None,
     privacy_bound: o.BoundOption = None,
+    privacy_effort: o.EffortOption = None,
     study_above: Annotated[
         float | None, o.option("--above", help="Report the share of users above this leakage.", metavar="LEVEL")
     ] = None,
@@ -120,8 +121,10 @@ def _document(found: LeakageDistribution, level: float | None, planned: dict[str
         "epsilon": found.epsilon,
         "horizon": found.horizon,
         "accounting": found.accounting,
+        "is_exact": found.is_exact,
         "people": found.n_people,
         "quantiles": {f"{share:g}": found.quantile(share) for share in SHARES},
+        "attained": None if found.attained is None else {f"{share:g}": found.sides(share)[0] for share in SHARES},
         "worst": found.worst,
         "worst_names": found.names[:MOST_NAMED],
         "above": level,
@@ -133,14 +136,17 @@ def _document(found: LeakageDistribution, level: float | None, planned: dict[str
 
 def _show(found: LeakageDistribution, level: float | None, whose: str, planned: list[tuple[str, str]]) -> None:
     """Print the distribution, and the rows about what is planned."""
-    kind = "exact" if found.accounting.is_exact else PAPER_BOUND
-    worst = [f"{name} ({upper(value)})" for name, value in zip(found.names[:MOST_NAMED], found.leakage, strict=False)]
-    above = "" if level is None else f"{number(100.0 * found.share_above(level))} % of people"
+    kind = found.label if found.accounting.is_exact else PAPER_BOUND
+    effort, attained = found.accounting.effort, found.leakage if found.attained is None else found.attained
+    largest = zip(found.names[:MOST_NAMED], attained.tolist(), found.leakage.tolist(), strict=False)
+    worst = [f"{name} ({between(low, high, effort)})" for name, low, high in largest]
+    at_most = "" if found.label == found.accounting.label else "at most "
+    above = "" if level is None else f"{at_most}{number(100.0 * found.share_above(level))} % of people"
     horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
     rows = [
         ("epsilon of each step", number(found.epsilon, up=True)),
         ("leakage", kind),
-        *((f"{100.0 * share:g} % of people leak at most", upper(found.quantile(share))) for share in SHARES),
+        *((f"{100.0 * share:g} % of people leak at most", between(*found.sides(share), effort)) for share in SHARES),
         ("largest leakage", ", ".join(worst)),
         (f"above {level or 0.0:g}", above),
         *planned,

@@ -39,6 +39,7 @@ def report(
     identifier: o.ReleaseOption = LEDGER,
     privacy_horizon: o.HorizonOption = None,
     privacy_bound: o.BoundOption = None,
+    privacy_effort: o.EffortOption = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -127,9 +128,10 @@ def reported(settings: Settings) -> tuple[Evidence, Inputs | None]:
     if planned is None:
         found = audit_of(inputs, privacy.epsilon, n_steps, method, **content)
     else:
+        is_limited = math.isfinite(method.effort) and isinstance(planned.for_others, Exact)
         found = evidence_by(
             inputs,
-            None if isinstance(method, Exact) else method,
+            None if isinstance(method, Exact) and not is_limited else method,
             leakage=partial(planned.leakage_to, inputs.everyone, n_steps),
             supremum=partial(planned.supremum_to, inputs.everyone),
             **content,

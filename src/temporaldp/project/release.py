@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.accounting import PaperBound, TemporalAccountant
-from temporaldp.accounting.methods import accounting_from
 from temporaldp.correlation import Traces
 from temporaldp.correlation.moments import label_of
 from temporaldp.counts import DiscreteLaplaceHistogram, load_released
@@ -169,7 +168,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if known.period is not None and (planned.horizon if planned is not None else privacy.horizon) is None:
         return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
     by_plan = privacy.renew and planned and isinstance(planned.accounting, PaperBound)
-    method = accounting_from({"method": privacy.bound or ("paper" if by_plan else "exact")})
+    method = privacy.by(privacy.bound or ("paper" if by_plan else "exact"))
     if planned is not None and planned.accounting.is_exact and isinstance(method, PaperBound):
         raise InputError(
             "the plan satisfies alpha by the exact leakage, which the paper's bound exceeds: leave out privacy.bound = "

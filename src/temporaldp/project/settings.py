@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PrivateAttr
 
+from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.methods import accounting_from
 from temporaldp.accounting.protocol import Accounting
 from temporaldp.correlation.traces import REACHED
@@ -207,6 +208,11 @@ class PrivacySettings(Section):
     bound: Literal["exact", "paper"] | None = Field(
         None, description="Accounting method: the exact leakage, or the upper bound of Cao et al."
     )
+    effort: Positive | None = Field(
+        None,
+        description="Seconds after which the exact leakage, or a plan by it, stops comparing states: it is then an interval, "
+        "of which plans use the upper side. No limit by default.",
+    )
     renew: Literal["steps", "daily", "weekly", "monthly", "yearly"] | None = Field(
         None,
         description="Begin the plan again with each day, week, month or year of traces.timezone, or after its last step.",
@@ -215,7 +221,13 @@ class PrivacySettings(Section):
     @property
     def accounting(self) -> Accounting[Any, Any]:
         """The accounting method at delta = 0."""
-        return accounting_from({"method": self.bound or "exact"})
+        return self.by(self.bound or "exact")
+
+    def by(self, bound: str) -> Accounting[Any, Any]:
+        """The accounting method at delta = 0 of this name; the paper's needs no time that an effort could limit."""
+        if bound != "exact" or self.effort is None:
+            return accounting_from({"method": bound})
+        return Exact(effort=self.effort)
 
 
 class PlanSettings(Section):

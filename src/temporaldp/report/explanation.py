@@ -80,8 +80,14 @@ def _distinguished(evidence: Evidence, pair: tuple[str, str]) -> str:
     """The pair of states that is distinguished best, and the pairs that are tied with it."""
     series, step = evidence.leakage.worst_member, evidence.explained_step
     state, other = map(_state, pair)
-    by = f"by {s.nats(float(series.temporal[step]))}"
+    most = s.nats(float(series.temporal[step]))
+    by = f"by {most}"
     known = series.evidence
+    if isinstance(known, ExactLeakage) and not series.is_exact:
+        attained = number(float(known.attained.temporal[step]), down=True)
+        return (
+            f"{state} is distinguished from {other} by at least {attained} nats, and no two states by more than {most}."
+        )
     if not isinstance(known, ExactLeakage | PairwiseLeakage) or len(known.states) > COMPARED_STATES:
         return f"{state} is distinguished from {other} {by}; no two states are distinguished better."
     metric = known.metric(step)

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.display import number
+from temporaldp.display import interval, number
 from temporaldp.values import plural
 
 if TYPE_CHECKING:
-    from temporaldp.accounting import Accounting, LeakageSupremum
+    from temporaldp.accounting import Accounting, LeakageSeries, LeakageSupremum
+    from temporaldp.accounting.protocol import Direction
     from temporaldp.counts import ReleasedHistograms
     from temporaldp.release.renewal import Renewal
 
@@ -42,6 +43,7 @@ CERTAIN = 1e-9
 LARGE = 13.0
 """Nats above which a factor is written as a power of ten."""
 
+NO_EFFORT = "--effort (privacy.effort) limits the exact leakage, with delta = 0: leave it out, or --delta"
 USER_LEVEL = "user level (all steps of a person)"
 INFINITE_HORIZON = "supremum over an infinite horizon"
 PAPER_BOUND = "the paper's upper bound"
@@ -184,11 +186,30 @@ def learning_cost(spent: float, in_all: float, delta: float) -> str:
     return f"{nats(spent)} for all states of a person together; with the release, {total} in all"
 
 
-def supremum(limits: LeakageSupremum) -> str:
-    """A temporal supremum; "at most" where it is not proved to be the least bound."""
-    if math.isfinite(limits.temporal):
-        return ("" if limits.certified else "at most ") + number(limits.temporal, up=True)
-    return "without bound" if limits.certified else "not known to be bounded"
+def supremum(limits: LeakageSupremum, direction: Direction = "temporal") -> str:
+    """A supremum; an interval or "at most" where it is not proved to be the least bound."""
+    high, low = float(getattr(limits, direction)), limits.attained(direction)
+    if low is None and not limits.certified and math.isfinite(high):
+        return "at most " + upper(high)
+    known = high if limits.certified else 0.0
+    return between(known if low is None else low, high, limits.accounting.effort)
+
+
+def between(low: float, high: float, effort: float) -> str:
+    """An upper bound, with the lower one where the search between them ended; in words where there is none."""
+    if math.isinf(high):
+        return "without bound" if math.isinf(low) else "not known to be bounded"
+    return interval(low, high, effort)
+
+
+def ended(*found: LeakageSeries | LeakageSupremum | None) -> str | None:
+    """Sentence about intervals, where some of these results is one."""
+    if all(one is None or one.label == one.accounting.label for one in found):
+        return None
+    return (
+        "Not all pairs of states were compared: some observation attains the lower side of an interval, and none exceeds the "
+        "upper side, which tables show, and which plans and filters use."
+    )
 
 
 def discrete_noise(name: str) -> str:
