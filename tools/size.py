@@ -1,7 +1,8 @@
 """Print the size of the package per folder: statements, files, module constants and public names.
 
 A statement is an `ast.stmt` that is neither an import nor a string standing alone (a docstring). A constant is a name in
-capitals that is assigned at the top of a module. A public name is one that the folder's `__init__.py` lists in `__all__`.
+capitals that is assigned at the top of a module. A public name is one that the folder's `__init__.py` lists in
+`__all__`, or the stub beside it imports.
 """
 
 import ast
@@ -28,7 +29,9 @@ def assigned(tree):
             yield from ((name.id, node.value) for name in names if isinstance(name, ast.Name))
 
 
-def public(tree):
+def public(path, tree):
+    if (stub := path.with_suffix(".pyi")).exists():
+        return sum(len(node.names) for node in ast.parse(stub.read_text()).body if isinstance(node, ast.ImportFrom))
     return sum(len(value.elts) for name, value in assigned(tree) if name == "__all__" and hasattr(value, "elts"))
 
 
@@ -37,7 +40,7 @@ def rows(source):
         paths = [source / folder] if folder.endswith(".py") else sorted((source / folder).rglob("*.py"))
         trees = {path: ast.parse(path.read_text()) for path in paths}
         constants = [name for tree in trees.values() for name, _ in assigned(tree) if name.lstrip("_").isupper()]
-        names = sum(public(tree) for path, tree in trees.items() if path.parent in (source, source / folder))
+        names = sum(public(path, tree) for path, tree in trees.items() if path.parent in (source, source / folder))
         yield folder, sum(map(statements, trees.values())), len(trees), len(constants), names
 
 
