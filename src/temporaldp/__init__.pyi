@@ -1,6 +1,15 @@
+from . import accounting as accounting
 from . import adapters as adapters
+from . import correlated_noise as correlated_noise
+from . import correlation as correlation
+from . import counts as counts
 from . import deployment as deployment
 from . import errors as errors
+from . import kernels as kernels
+from . import mechanisms as mechanisms
+from . import planning as planning
+from . import release as release
+from . import smoothing as smoothing
 from . import studies as studies
 from .accounting import (
     ApproximateDP as ApproximateDP,
