@@ -47,6 +47,7 @@ def test_audit_shows_intervals_and_never_calls_them_exact(small):
         r"is distinguished from \d+ by at least 0.\d+ nats, and no two states by more than 0.\d+ nats", words
     )
     assert "exact" not in words
+    assert "most revealing" not in words
     exact = temporaldp("audit", "--horizon", "8", cwd=small).stdout
     assert "largest leakage (exact)" in exact
     assert " after " not in exact
@@ -55,6 +56,7 @@ def test_audit_shows_intervals_and_never_calls_them_exact(small):
 def test_audit_as_json_has_both_sides(small):
     found = json.loads(temporaldp("audit", "--horizon", "8", "--effort", "0.001", "--json", cwd=small).stdout)
     assert (found["effort"], found["is_exact"], found["supremum"]["certified"]) == (0.001, False, False)
+    assert found["witness"] is None
     for direction in ("backward", "forward", "temporal"):
         assert max(found["attained"][direction]) < max(found[direction])
         assert found["supremum"]["attained"][direction] < found["supremum"][direction]

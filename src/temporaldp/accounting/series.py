@@ -166,7 +166,7 @@ class LeakageSeries(Table):
         return None if known is None else known.worst_pair(self.worst_time if time is None else time)
 
     def witness(self, time: int | None = None) -> Observation:
-        """The observation with the largest leakage about a step (default: the worst), release by release.
+        """The observation with the largest leakage about a step (default: the worst) that was found, release by release.
 
         Raises
         ------

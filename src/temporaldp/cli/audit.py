@@ -198,7 +198,8 @@ def _uncertainty(found: LeakageUncertainty) -> dict[str, Any]:
 
 def _witness(series: LeakageSeries) -> dict[str, Any] | None:
     """The observation that attains the leakage of the worst step; None where none is known."""
-    if not isinstance(series.worst_member.evidence, ExactLeakage):
+    member = series.worst_member
+    if not (member.is_exact and isinstance(member.evidence, ExactLeakage)):
         return None
     seen = series.witness()
     return {

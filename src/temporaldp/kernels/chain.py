@@ -115,7 +115,7 @@ class Chain:
 
     @cached_property
     def rough(self) -> Chain:
-        """The same in single precision, where states are many and the horizon known."""
+        """Return the chain in single precision where states are many and the horizon is known, else the chain itself."""
         if not self.is_dense or self.infinite or self.n < SINGLE_STATES:
             return self
         assert isinstance(self.matrices, np.ndarray)

@@ -238,7 +238,8 @@ class Evidence:
     @cached_property
     def observation(self) -> Observation | None:
         """The observation that attains the leakage of the explained step; computed once. None where none is known."""
-        is_known = isinstance(self.leakage.worst_member.evidence, ExactLeakage)
+        member = self.leakage.worst_member
+        is_known = member.is_exact and isinstance(member.evidence, ExactLeakage)
         return self.leakage.witness(self.explained_step) if is_known else None
 
     @property

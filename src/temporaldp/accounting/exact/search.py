@@ -99,7 +99,7 @@ class Side:
         return self._static
 
     def of_users(self, which: IntArray) -> Side:
-        """The same for some of the users."""
+        """Return this side for some users alone."""
         chain, worst = (
             None if one is None else replace(one, into=one.into[which], spreads=one.spreads[which])
             for one in (self.chain, self.worst)
@@ -194,7 +194,7 @@ def static_bounds(worst: Chain) -> FloatArray:
 def largest(sides: list[Side], cells: Cells, *, limit: float = np.inf) -> Found:
     """The largest leakage of each cell. Once a pair exceeds `limit` the others do not matter, and nothing is proved."""
     n, k = sides[0].chain.n, len(cells)
-    search = _Search(sides, cells, limit)
+    search = _PairSearch(sides, cells, limit)
     order = cells.candidates
     if len(sides) == 2:
         likely = np.minimum(sides[0].static, sides[0].known) + np.minimum(sides[1].static, sides[1].known)
@@ -214,7 +214,7 @@ def largest(sides: list[Side], cells: Cells, *, limit: float = np.inf) -> Found:
     return search.found()
 
 
-class _Search:
+class _PairSearch:
     """What is found so far."""
 
     def __init__(self, sides: list[Side], cells: Cells, limit: float) -> None:
