@@ -16,7 +16,7 @@ from renewing import ADVERSARY, BACK, FORTH, PLAN
 from temporaldp import DiscreteLaplaceHistogram, InputError, Ledger, plan_budget
 from temporaldp.errors import LedgerMismatchError, SpentError
 from temporaldp.planning import renewal_leakage
-from temporaldp.planning.epochs import Epochs, require_enough_steps
+from temporaldp.release.epochs import Epochs, require_enough_steps
 from temporaldp.release.renewal import renewal_of
 from temporaldp.report.sentences import renewed_line
 

@@ -17,13 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.correlation.adversary import Adversary
-from temporaldp.correlation.estimation import all_transitions
 from temporaldp.correlation.states import listed, names_of
-from temporaldp.correlation.traces import Traces, codes_of
-from temporaldp.correlation.trajectories import ABSENT
 from temporaldp.correlation.transition import TransitionMatrix
 from temporaldp.errors import EstimationError, MatrixError
-from temporaldp.values import FloatArray, IntArray, compared_by_value, locked, real_number, whole_number
+from temporaldp.values import FloatArray, IntArray, compared_by_value, locked, whole_number
 
 MOST_HIDDEN = 1_000
 """Hidden states up to which dense matrices over them are made: 8 MB each, and some dozens of them in accounting."""
@@ -96,7 +93,7 @@ class LiftedChain:
                 f"got shape {given.shape}"
             )
         known = names_of(n, states)
-        return _stationary(known, _words(known, order), given.reshape(-1, n))
+        return stationary_chain(known, hidden_words(known, order), given.reshape(-1, n))
 
     @property
     def adversary(self) -> Adversary:
@@ -110,42 +107,7 @@ class LiftedChain:
         return f"LiftedChain({len(self.labels)} hidden states of {len(self.states)} states: {self.memory})"
 
 
-def estimate_words(trajectories: Traces, *, order: int, prior: float = 1.0) -> LiftedChain:
-    """Estimate the stationary chain of order k: the next state depends on the last k states.
-
-    ``Pr(c | word) = (N[word, c] + prior P[last, c]) / (N[word] + prior)`` with the first-order estimate P: a rare
-    word is assumed to continue like its last state.
-
-    Parameters
-    ----------
-    trajectories : Traces
-    order : int, >= 1
-    prior : float, > 0
-        Weight of the first-order estimate in every word, in transitions.
-
-    Raises
-    ------
-    EstimationError
-        The words would not fit in memory, a state is never left, or the chain has several closed classes, and so no unique
-        stationary distribution.
-
-    Examples
-    --------
-    >>> from temporaldp import load_sample
-    >>> estimate_words(load_sample(), order=2)
-    LiftedChain(25 hidden states of 5 states: the last 2 states)
-    """
-    words, n = _words(trajectories.states, order), trajectories.n_states
-    codes = codes_of(trajectories)
-    numbers = np.full(codes.shape, ABSENT)
-    for t in range(order - 1, codes.shape[1]):
-        window = codes[:, t - order + 1 : t + 1]
-        whole = (window >= 0).all(axis=1) & trajectories.consecutive[t - order + 1 : t].all()
-        numbers[whole, t] = np.ravel_multi_index(tuple(window[whole].T), (n,) * order)
-    return _chain(trajectories, words, numbers, prior)
-
-
-class _Hidden(NamedTuple):
+class HiddenStates(NamedTuple):
     """Hidden states: the state that each shows, the next one by next state, their names, and what they remember."""
 
     labels: IntArray
@@ -154,7 +116,7 @@ class _Hidden(NamedTuple):
     memory: str
 
 
-def _words(states: tuple[str, ...], order: int) -> _Hidden:
+def hidden_words(states: tuple[str, ...], order: int) -> HiddenStates:
     """All words of the last states."""
     n = len(states)
     whole_number(order, "order", least=1)
@@ -166,75 +128,17 @@ def _words(states: tuple[str, ...], order: int) -> _Hidden:
     words = np.array(np.unravel_index(np.arange(n**order), (n,) * order)).T
     following = np.arange(n**order)[:, None] * n % n**order + np.arange(n)
     names = [" > ".join(states[k] for k in word) for word in words]
-    return _Hidden(words[:, -1], following, names, "the last state" if order == 1 else f"the last {order} states")
+    return HiddenStates(words[:, -1], following, names, "the last state" if order == 1 else f"the last {order} states")
 
 
-def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float = 1.0) -> LiftedChain:
-    """Estimate the stationary semi-Markov chain: the next state depends on the state and its age.
-
-    Parameters
-    ----------
-    trajectories : Traces
-    longest : int, >= 1
-        Steps from which on a state counts as old. Runs whose beginning was not observed are left out.
-    prior : float, > 0
-        As for `estimate_words`.
-
-    Examples
-    --------
-    >>> from temporaldp import load_sample
-    >>> estimate_dwell_times(load_sample(), longest=3)
-    LiftedChain(15 hidden states of 5 states: the state and its age, up to 3 steps)
-    """
-    n = trajectories.n_states
-    whole_number(longest, "longest age", least=1)
-    if n * longest > MOST_HIDDEN:
-        raise EstimationError(
-            f"{longest} ages of {n} states are {n * longest} hidden states, more than {MOST_HIDDEN}: a matrix over them would "
-            "not fit; take a shorter longest age, or group states into fewer"
-        )
-    codes = codes_of(trajectories)
-    numbers = np.full(codes.shape, ABSENT)
-    age = np.zeros(len(codes), dtype=np.int64)  # 0: the beginning of the run was not seen
-    for t in range(1, codes.shape[1]):
-        seen = (codes[:, t] >= 0) & (codes[:, t - 1] >= 0) & trajectories.consecutive[t - 1]
-        changed = codes[:, t] != codes[:, t - 1]
-        age = np.where(~seen, 0, np.where(changed, 1, np.where(age > 0, np.minimum(age + 1, longest), 0)))
-        known = age > 0
-        numbers[known, t] = codes[known, t] * longest + age[known] - 1
-    labels, ages = np.divmod(np.arange(n * longest), longest)
-    stays = labels * longest + np.minimum(ages + 1, longest - 1)
-    following = np.where(labels[:, None] == np.arange(n), stays[:, None], np.arange(n) * longest)
-    names = [f"{trajectories.states[k]}, {a + 1} steps" for k, a in zip(labels, ages, strict=True)]
-    hidden = _Hidden(labels, following, names, f"the state and its age, up to {longest} steps")
-    return _chain(trajectories, hidden, numbers, prior)
-
-
-def _chain(trajectories: Traces, hidden: _Hidden, numbers: IntArray, prior: float) -> LiftedChain:
-    """The chain that traces show, from the number of the hidden state of each user at each time; -1 where it is unknown."""
-    real_number(prior, "prior", gt=0.0)
-    n, m = trajectories.n_states, len(hidden.labels)
-    first = all_transitions(trajectories)
-    unseen = np.flatnonzero(first.sum(axis=1) == 0)
-    if unseen.size:
-        raise EstimationError(
-            f"the traces show no next state for {listed([trajectories.states[k] for k in unseen])}; give longer traces, or "
-            "leave these states out"
-        )
-    now, after = numbers[:, :-1], codes_of(trajectories)[:, 1:]
-    seen = (now >= 0) & (after >= 0) & trajectories.consecutive
-    counts = np.bincount(now[seen] * n + after[seen], minlength=m * n).reshape(m, n)
-    return _stationary(trajectories.states, hidden, _rows(counts + prior * _rows(first)[hidden.labels]))
-
-
-def _stationary(states: tuple[str, ...], hidden: _Hidden, probabilities: FloatArray) -> LiftedChain:
+def stationary_chain(states: tuple[str, ...], hidden: HiddenStates, probabilities: FloatArray) -> LiftedChain:
     """The chain of the hidden states that its stationary distribution has, from ``Pr(c|u)``, shape (m, n)."""
     m, n = probabilities.shape
     forward = np.zeros((m, m))
     np.add.at(forward, (np.repeat(np.arange(m), n), hidden.following.ravel()), probabilities.ravel())
     pi = TransitionMatrix(forward, hidden.names).stationary_distribution()
     kept = np.flatnonzero(pi > 0.0)
-    inside = TransitionMatrix(_rows(forward[np.ix_(kept, kept)]), [hidden.names[k] for k in kept])
+    inside = TransitionMatrix(rows_of(forward[np.ix_(kept, kept)]), [hidden.names[k] for k in kept])
     labels = hidden.labels[kept]
     shares = np.where(labels == np.arange(n)[:, None], pi[kept], 0.0)
     lacking = np.flatnonzero(shares.sum(axis=1) == 0.0)
@@ -244,8 +148,9 @@ def _stationary(states: tuple[str, ...], hidden: _Hidden, probabilities: FloatAr
             "stationary distribution is 0; leave these states out"
         )
     backward = inside.reversed(pi[kept] / pi[kept].sum())
-    return LiftedChain(states, labels, backward, inside, _rows(shares), hidden.memory)
+    return LiftedChain(states, labels, backward, inside, rows_of(shares), hidden.memory)
 
 
-def _rows(weights: NDArray[Any]) -> FloatArray:
+def rows_of(weights: NDArray[Any]) -> FloatArray:
+    """Rows of weights, each divided by its sum."""
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))

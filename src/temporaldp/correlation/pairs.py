@@ -1,4 +1,4 @@
-"""Pairs of successive states, for counts of transitions: their trajectories and their adversary.
+"""Pairs of successive states, for counts of transitions: their adversary.
 
 A table of transitions at a step depends on two states of a person. As a histogram of *pairs* (state before, state now)
 it depends on one pair. Pairs form a Markov chain, and the leakage about a pair is at least that about either of its
@@ -15,48 +15,13 @@ import scipy
 
 from temporaldp.correlation.adversary import Adversary, Matrix, exactly_known
 from temporaldp.correlation.protocol import Correlation
-from temporaldp.correlation.traces import Traces, codes_of
-from temporaldp.correlation.trajectories import ABSENT, Trajectories
 from temporaldp.correlation.transition import TransitionMatrix
-from temporaldp.errors import InputError, TraceError
+from temporaldp.errors import InputError
 
 
 def pair_states(states: Sequence[str]) -> tuple[str, ...]:
     """Names of all pairs, the state before first: pair ``i n + j`` is from state i to state j."""
     return tuple(f"{before} > {now}" for before in states for now in states)
-
-
-def transition_trajectories(trajectories: Traces) -> Trajectories:
-    """Return the trajectories of pairs: at each time but the first, the previous state and the current one.
-
-    The histogram is the table of transitions, origin by destination, as one row of n * n counts. A user who is not observed
-    at both times has no pair.
-
-    Raises
-    ------
-    TraceError
-        There is a single time.
-
-    Examples
-    --------
-    >>> walks = Trajectories.from_sequences([["home", "work", "home"], ["work", "work", "home"]])
-    >>> transition_trajectories(walks).histogram()
-    array([[0, 1, 0, 1],
-           [0, 0, 2, 0]])
-    """
-    if trajectories.n_times < 2:
-        raise TraceError("expected at least two times to see where people went, got one")
-    codes = codes_of(trajectories)
-    before, now = codes[:, :-1], codes[:, 1:]
-    seen = (before >= 0) & (now >= 0) & trajectories.consecutive
-    return Trajectories(
-        np.where(seen, before * trajectories.n_states + now, ABSENT),
-        states=pair_states(trajectories.states),
-        users=trajectories.users,
-        times=trajectories.times[1:],
-        consecutive=trajectories.consecutive[1:],
-        step=trajectories.step,
-    )
 
 
 def pair_adversary(adversary: Adversary) -> Adversary:

@@ -116,11 +116,6 @@ class Plan(Table):
         """Whether budgets belong to certain steps, so that no step may be left out, as with a clock and a horizon."""
         return self.source.has_phases and self.horizon is not None
 
-    def require_phase(self, time: str, step: int) -> None:
-        """Refuse a time at another phase of a known clock than a step of the plan (from 0), by `InputError`."""
-        if self.has_phases and self.source.clock is not None:
-            self.source.clock.require(time, step)
-
     @property
     def epsilons(self) -> FloatArray:
         """Leakage of each step by itself, in nats, shape (T,); shape (1,), for every step, with an unknown horizon."""

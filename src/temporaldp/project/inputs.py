@@ -21,6 +21,7 @@ from temporaldp.correlation import (
     estimate_periodic,
     sticky,
 )
+from temporaldp.correlation.clock_phases import phase_at
 from temporaldp.correlation.coverage import scarcity
 from temporaldp.correlation.estimation import BEGINS_ALIKE, Direction
 from temporaldp.correlation.origin import together
@@ -230,7 +231,7 @@ def _estimated(
     if begun_at is None and data is not None and data is not past:
         begun_at = data.times[0]
     if phase is None and begun_at is not None:
-        phase = clock.phase_at(begun_at)
+        phase = phase_at(clock, begun_at)
         if phase is None:
             raise InputError(
                 f"the phase of the first step cannot be computed: the distance of {begun_at!r} from the history's first time, "

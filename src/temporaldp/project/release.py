@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.accounting import PaperBound, TemporalAccountant
 from temporaldp.correlation import Traces
+from temporaldp.correlation.clock_phases import phase_at
 from temporaldp.correlation.moments import label_of
 from temporaldp.counts import DiscreteLaplaceHistogram, load_released
 from temporaldp.counts.histogram import histogram_mechanism
@@ -285,7 +286,7 @@ def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     """Return the setup of a plan that satisfies the level by itself."""
     recipe, source = recipe_of("temporaldp release TRACES", settings, plan.source), plan.source
     data, clock = read_data(settings.traces, source.states), source.clock
-    if plan.has_phases and (clock is None or clock.phase_at(data.times[0]) is None):
+    if plan.has_phases and (clock is None or phase_at(clock, data.times[0]) is None):
         source = replace(source, warning=f"{source.warning}; {PHASES}" if source.warning else PHASES)
     return ReleaseSetup(settings, plan, None, data, source, recipe, _smoothing_by(settings, data))
 

@@ -13,6 +13,7 @@ import numpy as np
 from temporaldp.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.accounting.accountant import account_of
 from temporaldp.accounting.protocol import Accounting
+from temporaldp.correlation.clock_phases import require_phase
 from temporaldp.errors import InputError, SpentError
 from temporaldp.planning import BudgetPlan, Plan, replan
 from temporaldp.planning.histogram_noise import Noise, laplace_scales
@@ -158,7 +159,7 @@ class PlanGuard(Guard):
 
     def position(self, n_steps: int, time: str) -> int:
         """Position of the next step; an error if its time is at another phase of a clock than the plan's step."""
-        self._plan.require_phase(time, n_steps)
+        require_phase(self._plan, time, n_steps)
         return n_steps
 
     def identity(self, salt: str | None) -> dict[str, Any]:

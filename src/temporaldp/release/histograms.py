@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from temporaldp.correlation.clock_phases import require_phase
 from temporaldp.correlation.moments import is_near, moment
 from temporaldp.correlation.states import require_same_states
 from temporaldp.correlation.traces import REACHED, Traces, as_traces
@@ -91,7 +92,7 @@ def release_histograms(
         require_same_states(states, trajectories.states, what="the data (the plan was made for others)")
     require_same_step(step, trajectories.step, what="plan")
     require_reached(trajectories, trajectories.times, reached)
-    plan.require_phase(trajectories.times[0], start)
+    require_phase(plan, trajectories.times[0], start)
     if plan.has_phases and not trajectories.consecutive.all():
         raise InputError(
             "expected data of every step: each budget of the plan is that of its step, as with a clock, and times are "

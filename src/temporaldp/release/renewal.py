@@ -16,8 +16,8 @@ from temporaldp.accounting.exact.method import Exact
 from temporaldp.accounting.monotone_search import largest
 from temporaldp.errors import InputError, LedgerError, PlanError
 from temporaldp.planning import BudgetPlan, Plan
-from temporaldp.planning.epochs import STEPS, Epochs, Every, checked_every, repeated_budgets, require_renewable
 from temporaldp.planning.renewal import leakage_going_on
+from temporaldp.release.epochs import STEPS, Epochs, Every, checked_every, repeated_budgets, require_renewable
 from temporaldp.release.kept import plan_digest
 from temporaldp.release.ledger import ADOPT, Ledger
 

@@ -13,7 +13,9 @@ from temporaldp.accounting.paper.method import PaperBound
 from temporaldp.correlation.moments import by_the_clock, time_zone
 from temporaldp.errors import BudgetError, InputError, LedgerMismatchError
 from temporaldp.planning import BudgetPlan, Plan
-from temporaldp.planning.epochs import (
+from temporaldp.planning.measurement import Measurement
+from temporaldp.release.adopting import is_new
+from temporaldp.release.epochs import (
     STEPS,
     Epochs,
     Every,
@@ -22,8 +24,6 @@ from temporaldp.planning.epochs import (
     require_enough_steps,
     require_renewable,
 )
-from temporaldp.planning.measurement import Measurement
-from temporaldp.release.adopting import is_new
 from temporaldp.release.guards import Mechanism, PlanGuard
 from temporaldp.release.kept import correlations_of, plan_digest
 from temporaldp.release.ledger import Ledger

@@ -17,10 +17,10 @@ from temporaldp.correlation.moments import label_of, moment
 from temporaldp.correlation.states import printable, state_names
 from temporaldp.errors import InputDiffersWarning, InputError
 from temporaldp.planning import Plan
-from temporaldp.planning.epochs import Every
 from temporaldp.release import filtering
 from temporaldp.release.chain import LedgerRow
 from temporaldp.release.closing import Closing
+from temporaldp.release.epochs import Every
 from temporaldp.release.guards import Forecast, guard_of
 from temporaldp.release.keyed_digest import keyed_digest, matches
 from temporaldp.release.outputs import as_text, from_text, with_filtered
