@@ -32,13 +32,13 @@ test-slow: $(READY)  ## the tests that take long: more kills, larger data, deepe
 	$(BIN)/python -m pytest -n auto -m "(slow or long or hypothesis) and not browser" --hypothesis-profile=deep
 
 test-crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan
-	$(BIN)/python -m pytest -n auto tests/release/test_crashes.py -rP
+	$(BIN)/python -m pytest -n auto tests/publish/release/test_crashes.py -rP
 
 test-serve: $(READY)  ## the service: 1,000 kills of servers and databases under load, thousands of requests made from its description (a quarter of an hour)
-	$(BIN)/python -m pytest tests/serve -rP
+	$(BIN)/python -m pytest tests/apps/serve -rP
 
 test-years: $(READY)  ## three years of hourly steps, three adopted histories, 200 kills, two writers, late files; SQLite and PostgreSQL (half an hour)
-	$(BIN)/python -m pytest tests/release/test_years.py -rP
+	$(BIN)/python -m pytest tests/publish/release/test_years.py -rP
 
 test-random: $(READY)  ## the property tests on new random cases, ten times as many as usual
 	$(BIN)/python -m pytest -n auto -m "not spark and not browser" --hypothesis-profile=random tests
@@ -49,10 +49,10 @@ PYSPARK = $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 test-spark: $(READY)  ## traces on a real Spark with two workers; needs Java 17 or newer (Debian: default-jre-headless)
 	$(JAVA_NEEDED)
 	$(PYSPARK)
-	$(BIN)/python -m pytest -m spark tests/cluster
+	$(BIN)/python -m pytest -m spark tests/lab/cluster
 
 test-tumult: $(READY) $(TUMULT)/.ready  ## sessions of Tumult Analytics on Spark under a temporal accountant; needs Java
-	$(BIN)/python -m pytest -m spark tests/adapters
+	$(BIN)/python -m pytest -m spark tests/lab/adapters
 
 # Chromium is Debian's, or the one that TEMPORALDP_CHROMIUM names; playwright only speaks to it.
 CHROMIUM_NEEDED = @command -v "$${TEMPORALDP_CHROMIUM:-chromium}" > /dev/null || { echo "make $@ needs Chromium: apt-get install chromium, or its path in TEMPORALDP_CHROMIUM" >&2; exit 1; }
@@ -61,7 +61,7 @@ PLAYWRIGHT = $(BIN)/python -m pip install --quiet --disable-pip-version-check --
 test-browser: $(READY)  ## the page in a real Chromium (three minutes)
 	$(CHROMIUM_NEEDED)
 	$(PLAYWRIGHT)
-	$(BIN)/python -m pytest -n auto -m browser tests/browser
+	$(BIN)/python -m pytest -n auto -m browser tests/apps/browser
 
 bench-page: $(READY)  ## docs/how-to/page.md: how soon the page answers a movement (a minute)
 	$(CHROMIUM_NEEDED)

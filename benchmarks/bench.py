@@ -18,7 +18,7 @@ from measure import ACCOUNTING, exponent, in_a_child, median, record, short, tab
 
 import temporaldp as tdp
 from reproduction.peers import algorithm_1, survey
-from temporaldp.kernels import compute_profiles
+from temporaldp.core.kernels import compute_profiles
 
 SIZES = (50, 150, 500, 1000)
 LARGE = (2000, 4000)

@@ -19,7 +19,7 @@ import numpy as np
 from measure import record, table
 
 import temporaldp as tdp
-from temporaldp.display import number
+from temporaldp.base.display import number
 
 EPSILON, STEPS, DELTA, GAUSSIAN_SCALE = 0.1, 47, 1e-6, 10.0
 SCALE = tdp.counts.HISTOGRAM_SENSITIVITY / EPSILON

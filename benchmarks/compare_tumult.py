@@ -14,7 +14,7 @@ import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from tmlt.analytics import AddMaxRows, KeySet, PureDPBudget, QueryBuilder, Session
 
-SAMPLE = Path(__file__).parent.parent / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
+SAMPLE = Path(__file__).parent.parent / "src" / "temporaldp" / "data" / "sample" / "sleep_5min.csv"
 
 
 def spent(frame: DataFrame, keys: dict[str, list[str]], rows: int, epsilon: float) -> float:

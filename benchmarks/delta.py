@@ -21,8 +21,8 @@ from exact import real_data
 from measure import in_a_child, record, short, table
 
 import temporaldp as tdp
-from temporaldp.accounting.curve.arrivals import SingleCurve
-from temporaldp.accounting.protocol import Accounting
+from temporaldp.core.accounting.curve.arrivals import SingleCurve
+from temporaldp.core.accounting.protocol import Accounting
 
 DELTA = 1e-6
 LARGER_DELTA = 1e-3

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import temporaldp as tdp
-from temporaldp.deployment import Question
-from temporaldp.deployment.card import overview_of
-from temporaldp.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, UNKNOWN_FIT, at_delta, factor, upper
+from temporaldp.publish.deployment import Question
+from temporaldp.publish.deployment.card import overview_of
+from temporaldp.publish.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, UNKNOWN_FIT, at_delta, factor, upper
 
 HEAD = f"""# Published systems: leakage over time under their promises
 

@@ -19,12 +19,12 @@ import numpy as np
 from measure import ACCOUNTING, record, short, table
 
 import temporaldp as tdp
-from temporaldp.accounting.metric.method import MetricPrivacy
-from temporaldp.accounting.monotone_search import largest
-from temporaldp.kernels.lifting import off_diagonal
+from temporaldp.core.accounting.metric.method import MetricPrivacy
+from temporaldp.core.accounting.monotone_search import largest
+from temporaldp.core.kernels.lifting import off_diagonal
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests"))
+sys.path.insert(0, str(HERE.parent / "tests" / "support"))
 from data_sets import bike_locations, dod_sequences, income_quintiles  # noqa: E402
 
 DATA = Path(os.environ.get("TEMPORALDP_SHARED", HERE.parent.parent / "shared")) / "data"

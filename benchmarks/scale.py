@@ -49,7 +49,7 @@ session = (
 )
 session.sparkContext.setLogLevel("OFF")
 import temporaldp as tdp
-from temporaldp.cluster import leakage_on_spark
+from temporaldp.lab.cluster import leakage_on_spark
 people = session.read.parquet(sys.argv[1])
 warm = leakage_on_spark(tdp.read_traces(people), epsilon=0.1, prior=1.0, horizon=50)
 warm.worst(1), warm.close()  # workers are there; nothing of it is kept

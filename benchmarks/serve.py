@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from measure import record, table
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 import postgres
 
 CLIENTS = 16

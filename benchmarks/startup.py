@@ -56,7 +56,7 @@ def commands(sample: Path) -> dict[str, list[str]]:
 
 def main() -> None:
     """Print the table."""
-    with as_file(files("temporaldp.sample") / "sleep_5min.csv") as sample:
+    with as_file(files("temporaldp.data.sample") / "sleep_5min.csv") as sample:
         rows = [[f"`{name}`", short(seconds(command))] for name, command in commands(sample).items()]
     print(HEAD.format(runs=RUNS) + machine())
     print(table(["process", "time"], rows))

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import temporaldp as tdp
-from temporaldp.report.figures import comparison_figure, leakage_figure, release_figure
-from temporaldp.report.style import BLUE, DARK, GREY, ORANGE, name_step, new_figure, save_figure, styled
+from temporaldp.publish.report.figures import comparison_figure, leakage_figure, release_figure
+from temporaldp.publish.report.style import BLUE, DARK, GREY, ORANGE, name_step, new_figure, save_figure, styled
 
 STAYS = (0.5, 0.8, 0.9, 0.95, 0.99)
 COLOURS = ("#8c8c8c", "#4d9221", BLUE, "#762a83", ORANGE)

@@ -18,11 +18,11 @@ import numpy as np
 from measure import median, record, short, table
 
 import temporaldp as tdp
-from temporaldp.kernels.interval import interval_profile
+from temporaldp.core.kernels.interval import interval_profile
 
 HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent / "tests"))
-sys.path.insert(0, str(HERE.parent / "tests" / "correlation"))
+sys.path.insert(0, str(HERE.parent / "tests" / "support"))
+sys.path.insert(0, str(HERE.parent / "tests" / "data" / "tables"))
 from test_confidence import covered  # noqa: E402
 
 from data_sets import bike_locations, dod_sequences, income_quintiles  # noqa: E402
@@ -53,7 +53,7 @@ class Row:
     seconds: float
 
 
-def measured(name: str, data: tdp.correlation.Traces) -> Row:
+def measured(name: str, data: tdp.tables.Traces) -> Row:
     """Everything about one data set."""
     started = time.perf_counter()
     spent, n = np.full(STEPS, EPSILON), data.n_states
@@ -66,7 +66,7 @@ def measured(name: str, data: tdp.correlation.Traces) -> Row:
     order = (math.nan, math.nan)
     if n**2 <= MOST_WORDS:
         try:
-            longer = tdp.studies.lifted_leakage(tdp.correlation.estimate_words(data, order=2), epsilons=spent)
+            longer = tdp.studies.lifted_leakage(tdp.tables.estimate_words(data, order=2), epsilons=spent)
             order = longer.attained, longer.worst
         except (tdp.errors.EstimationError, tdp.errors.MatrixError) as error:
             print(f"{name}: no order 2: {error}", file=sys.stderr)
@@ -89,7 +89,7 @@ def measured(name: str, data: tdp.correlation.Traces) -> Row:
     )
 
 
-def estimated(data: tdp.correlation.Traces, spent: np.ndarray) -> float:
+def estimated(data: tdp.tables.Traces, spent: np.ndarray) -> float:
     """Leakage for the estimate; NaN where the traces determine none."""
     try:
         return tdp.temporal_leakage(next(tdp.estimate_adversaries(data)), spent).worst
@@ -97,7 +97,7 @@ def estimated(data: tdp.correlation.Traces, spent: np.ndarray) -> float:
         return math.nan
 
 
-def people(data: tdp.correlation.Traces, spent: np.ndarray) -> float:
+def people(data: tdp.tables.Traces, spent: np.ndarray) -> float:
     """A quantile over people drawn anew; NaN where their draws determine no matrix."""
     try:
         return tdp.studies.leakage_bootstrap(data, epsilons=spent, n_draws=DRAWS, rng=0).quantile(CONFIDENCE)
@@ -105,7 +105,7 @@ def people(data: tdp.correlation.Traces, spent: np.ndarray) -> float:
         return math.nan
 
 
-def real_data(scratch: Path) -> Iterator[tuple[str, tdp.correlation.Traces]]:
+def real_data(scratch: Path) -> Iterator[tuple[str, tdp.tables.Traces]]:
     """Every data set."""
     yield "sleep stages of 151 people, 5 min (bundled)", tdp.load_sample()
     stages = ["W", "R", "N1", "N2", "N3"]

@@ -28,13 +28,13 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
 )
-from temporaldp.accounting.accountant import account_of
-from temporaldp.release.chain import LedgerEvent, LedgerRow, canonical, sealed
-from temporaldp.release.checkpoints import CHECKPOINT, EVERY, digest_of, keep_checkpoint
-from temporaldp.release.keyed_digest import keyed_digest
-from temporaldp.release.outputs import as_text
-from temporaldp.release.shared_account import TABLE, SharedRelease
-from temporaldp.release.tables import LEDGER, tables
+from temporaldp.core.accounting.accountant import account_of
+from temporaldp.publish.release.chain import LedgerEvent, LedgerRow, canonical, sealed
+from temporaldp.publish.release.checkpoints import CHECKPOINT, EVERY, digest_of, keep_checkpoint
+from temporaldp.publish.release.keyed_digest import keyed_digest
+from temporaldp.publish.release.outputs import as_text
+from temporaldp.publish.release.shared_account import TABLE, SharedRelease
+from temporaldp.publish.release.tables import LEDGER, tables
 
 STEPS = 500_000
 COUNTED = 3_000

@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from temporaldp.errors import RequestRefusedError
-from temporaldp.serve import Client
+from temporaldp.apps.serve import Client
+from temporaldp.base.errors import RequestRefusedError
 
 COMMAND = [sys.executable, "-m", "temporaldp"]
 MORNING = [[70, 30], [64, 36], [51, 49], [40, 60]]

@@ -22,7 +22,7 @@ from reproduction.settings import (
     smoothed,
 )
 from temporaldp import Adversary, TransitionMatrix
-from temporaldp.correlation import random_correlation
+from temporaldp.core.correlation import random_correlation
 
 # Section IV
 

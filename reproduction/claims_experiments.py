@@ -11,7 +11,7 @@ from reproduction.claim import Finding, Verdict, agrees, disagrees, listed, loos
 from reproduction.exhibit import Exhibit
 from reproduction.settings import recursion_series, recursion_supremum, smoothed
 from temporaldp import Adversary
-from temporaldp.correlation import random_correlation
+from temporaldp.core.correlation import random_correlation
 
 SETTLED = 0.95
 """Share of its supremum at which a series is taken to have stopped growing noticeably."""

@@ -25,7 +25,7 @@ from temporaldp import (
     estimate_adversaries,
     load_sample,
 )
-from temporaldp.correlation import random_correlation
+from temporaldp.core.correlation import random_correlation
 
 # Section I
 

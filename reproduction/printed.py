@@ -1,7 +1,7 @@
 """Numbers that other people's programs printed, for points beside our curves; in nats unless they say otherwise.
 
 The authors' program (MATLAB, run under GNU Octave 7.3) for the quantities of the paper; the seconds are from the paper's own
-text, Section VI-A. `tests/reference_values.json` holds them with all their digits and more of them; a test compares the two.
+text, Section VI-A. `tests/support/reference_values.json` holds more of them, with all digits; a test compares the two.
 """
 
 AUTHORS = "the authors' program"

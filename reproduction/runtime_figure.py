@@ -16,7 +16,7 @@ from reproduction import peers, printed
 from reproduction.drawing import LOOKS, draw_panels
 from reproduction.exhibit import Curve, Exhibit, FloatArray, Panel, points
 from temporaldp import TransitionMatrix
-from temporaldp.correlation import random_correlation
+from temporaldp.core.correlation import random_correlation
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

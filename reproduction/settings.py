@@ -23,7 +23,7 @@ from temporaldp import (
     sustainable_budget,
     temporal_leakage,
 )
-from temporaldp.correlation import smoothed_correlation, strongest_correlation
+from temporaldp.core.correlation import smoothed_correlation, strongest_correlation
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]

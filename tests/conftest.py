@@ -13,8 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 import postgres
-
-REPOSITORY = Path(__file__).resolve().parents[1]
+from places import REPOSITORY, shared_folder
 
 # The same cases on every machine, so that a change is judged by the change. `make test-slow` takes more of them, and
 # `make test-random` looks for new ones.
@@ -31,15 +30,10 @@ settings.load_profile("same")
 os.environ.setdefault("TEMPORALDP_KEY_FILE", str(Path(tempfile.mkdtemp(prefix="temporaldp-key-")) / "key"))
 
 
-def shared_folder() -> Path:
-    """Where the data sets lie: beside the checkout unless the environment says otherwise."""
-    return Path(os.environ.get("TEMPORALDP_SHARED", REPOSITORY.parent / "shared"))
-
-
 @pytest.fixture(scope="session")
 def reference() -> dict[str, Any]:
     """Numbers that other people's implementations printed; each entry says whose."""
-    return json.loads((REPOSITORY / "tests" / "reference_values.json").read_text())
+    return json.loads((REPOSITORY / "tests" / "support" / "reference_values.json").read_text())
 
 
 @pytest.fixture(scope="session")

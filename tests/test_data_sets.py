@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from conftest import REPOSITORY
 from data_sets import bike_locations, dod_sequences, income_quintiles
+from places import REPOSITORY
 from temporaldp import load_matrix, load_plan, load_released, read_traces, save_matrix
-from temporaldp.cli import app
-from temporaldp.correlation import estimate_transition_matrix
+from temporaldp.apps.cli import app
+from temporaldp.data.tables import estimate_transition_matrix
 
 # Counts of yearly moves between income quintiles, as giddy's documentation prints them for these data (3,840 in all).
 GIDDY_TRANSITIONS = [
@@ -152,5 +152,8 @@ def test_bikes(data_folder, tmp_path):
 
 @pytest.mark.parametrize(("kept", "collected"), [("reference_values", "values"), ("exact_values", "exact")])
 def test_the_reference_numbers_are_the_collected_ones(data_folder, kept, collected):
-    ours, theirs = REPOSITORY / "tests" / f"{kept}.json", data_folder.parent / "reference" / f"{collected}.json"
+    ours, theirs = (
+        REPOSITORY / "tests" / "support" / f"{kept}.json",
+        data_folder.parent / "reference" / f"{collected}.json",
+    )
     assert json.loads(ours.read_text()) == json.loads(theirs.read_text())

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 import yaml
 
-from conftest import REPOSITORY
+from places import REPOSITORY
 from registry_records import VISITS
 from temporaldp import __version__
 from transport_agency import write_table
 
 DOCS = REPOSITORY / "docs"
 DOCUMENTS = [REPOSITORY / "README.md", *sorted(path for path in DOCS.rglob("*.md") if "_build" not in path.parts)]
-SAMPLE = REPOSITORY / "src" / "temporaldp" / "sample" / "sleep_5min.csv"
+SAMPLE = REPOSITORY / "src" / "temporaldp" / "data" / "sample" / "sleep_5min.csv"
 BLOCK = re.compile(r"^```(\w+)( fails)?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 OWN_DATA = "docs/tutorials/own-data.md"
@@ -37,12 +37,12 @@ RUN = [
 ]
 # Documents with lines that cannot, and why.
 NOT_RUN = {
-    "docs/how-to/operation.md": "jobs of a server, under paths of its own; tests/cli/test_operation.py runs the commands",
-    "docs/how-to/page.md": "starts a server that runs until it is stopped; tests/browser and tests/serve do",
-    "docs/how-to/service.md": "the same; tests/serve/test_documents.py runs its requests",
-    "docs/how-to/smoothing.md": "goes on from a plan of another page; tests/cli/test_smoothing.py runs the commands",
-    "docs/how-to/upgrading.md": "paths of a server; tests/cli/test_operation.py runs the commands",
-    "docs/measured/published-systems.md": "tests/cli/test_deployment.py compares what the line prints with the page",
+    "docs/how-to/operation.md": "jobs of a server, under paths of its own; tests/apps/cli/test_operation.py runs the commands",
+    "docs/how-to/page.md": "starts a server that runs until it is stopped; tests/apps/browser and tests/apps/serve do",
+    "docs/how-to/service.md": "the same; tests/apps/serve/test_documents.py runs its requests",
+    "docs/how-to/smoothing.md": "goes on from a plan of another page; tests/apps/cli/test_smoothing.py runs the commands",
+    "docs/how-to/upgrading.md": "paths of a server; tests/apps/cli/test_operation.py runs the commands",
+    "docs/measured/published-systems.md": "tests/apps/cli/test_deployment.py compares what the line prints with the page",
 }
 
 

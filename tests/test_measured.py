@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from conftest import REPOSITORY
+from places import REPOSITORY
 
 PAGES = ("counts", "speed", "tightness")
 RECORDED = sorted((REPOSITORY / "benchmarks" / "recorded").glob("*.md"))

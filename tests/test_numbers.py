@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from conftest import REPOSITORY
+from places import REPOSITORY
 
 
 def test_numbers_in_prose_are_recomputed():

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from conftest import REPOSITORY
+from places import REPOSITORY
 
 DOCUMENT = REPOSITORY / "docs" / "promises.md"
 

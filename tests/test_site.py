@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import temporaldp
-from conftest import REPOSITORY
+from places import REPOSITORY
 
 pytest.importorskip("sphinx", reason="the extra 'docs' is not installed")
 pytestmark = pytest.mark.long

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from conftest import REPOSITORY
+from places import REPOSITORY
 
 CHAPTERS = sorted((REPOSITORY / "docs" / "theory").glob("*.md"))
 SECTION = re.compile(r"^## (\d+)\. ", re.MULTILINE)

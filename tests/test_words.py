@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import REPOSITORY
+from places import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
 SOURCE = REPOSITORY / "src" / "temporaldp"

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 
 import temporaldp as tdp
-from temporaldp.display import number
+from temporaldp.base.display import number
 
 ROOT = Path(__file__).resolve().parents[1]
 STEPS, EPSILON = 47, 0.1

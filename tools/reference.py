@@ -13,9 +13,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 
-from temporaldp.cli import app
-from temporaldp.project.document import json_schema
-from temporaldp.project.settings import Settings
+from temporaldp.apps.cli import app
+from temporaldp.publish.project.document import json_schema
+from temporaldp.publish.project.settings import Settings
 
 DOCS = Path(__file__).parents[1] / "docs"
 WORDS = {str: "text", bool: "true, false", float: "number", int: "whole number", Path: "path", date: "date"}

@@ -1,4 +1,4 @@
-"""Print the size of the package per folder: statements, files, module constants and public names.
+"""Print the size of the package by wing and room: statements, files, module constants and public names.
 
 A statement is an `ast.stmt` that is neither an import nor a string standing alone (a docstring). A constant is a name in
 capitals that is assigned at the top of a module. A public name is one that the folder's `__init__.py` lists in
@@ -35,21 +35,31 @@ def public(path, tree):
     return sum(len(value.elts) for name, value in assigned(tree) if name == "__all__" and hasattr(value, "elts"))
 
 
-def rows(source):
-    for folder in sorted({path.relative_to(source).parts[0] for path in source.rglob("*.py")}):
-        paths = [source / folder] if folder.endswith(".py") else sorted((source / folder).rglob("*.py"))
-        trees = {path: ast.parse(path.read_text()) for path in paths}
-        constants = [name for tree in trees.values() for name, _ in assigned(tree) if name.lstrip("_").isupper()]
-        names = sum(public(path, tree) for path, tree in trees.items() if path.parent in (source, source / folder))
-        yield folder, sum(map(statements, trees.values())), len(trees), len(constants), names
+def sizes(paths):
+    trees = {path: ast.parse(path.read_text()) for path in paths}
+    constants = [name for tree in trees.values() for name, _ in assigned(tree) if name.lstrip("_").isupper()]
+    names = sum(public(path, tree) for path, tree in trees.items() if path.name == "__init__.py")
+    return sum(map(statements, trees.values())), len(trees), len(constants), names
+
+
+def table(source):
+    """A row for each wing and each of its rooms, and sums."""
+    folders = [path for path in sorted(source.iterdir()) if path.is_dir() and list(path.rglob("*.py"))]
+    own = sizes(sorted(source.glob("*.py")))
+    whole = {folder.name: sizes(sorted(folder.rglob("*.py"))) for folder in folders}
+    for folder in folders:
+        yield folder.name, *whole[folder.name]
+        for room in sorted(path for path in folder.iterdir() if path.is_dir() and list(path.rglob("*.py"))):
+            yield f"  {room.name}", *sizes(sorted(room.rglob("*.py")))
+    if {"base", "data"} <= set(whole):
+        yield "base + data", *map(sum, zip(whole["base"], whole["data"], strict=True))
+    yield "in all", *map(sum, zip(own, *whole.values(), strict=True))
 
 
 def main(source):
-    table = list(rows(source))
-    table.append(("in all", *(sum(row[k] for row in table) for k in range(1, 5))))
-    print(f"{'folder':16s} {'statements':>10s} {'files':>6s} {'constants':>9s} {'public':>6s}")
-    for folder, *numbers in table:
-        print(f"{folder:16s} {numbers[0]:10,d} {numbers[1]:6d} {numbers[2]:9d} {numbers[3]:6d}")
+    print(f"{'folder':18s} {'statements':>10s} {'files':>6s} {'constants':>9s} {'public':>6s}")
+    for folder, *numbers in table(source):
+        print(f"{folder:18s} {numbers[0]:10,d} {numbers[1]:6d} {numbers[2]:9d} {numbers[3]:6d}")
 
 
 if __name__ == "__main__":

@@ -65,8 +65,8 @@ def ledger(folder: Path) -> None:
 
 
 def report(folder: Path) -> None:
-    from temporaldp.report.figures import leakage_figure
-    from temporaldp.report.style import save_figure
+    from temporaldp.publish.report.figures import leakage_figure
+    from temporaldp.publish.report.style import save_figure
 
     save_figure(
         leakage_figure(tdp.temporal_leakage(ADVERSARY, [0.1] * 5), times=tuple("12345")),
@@ -76,7 +76,7 @@ def report(folder: Path) -> None:
 
 
 def deployment(folder: Path) -> None:
-    from temporaldp.deployment.page import render_card
+    from temporaldp.publish.deployment.page import render_card
 
     (folder / "record.yaml").write_text(RECORD)
     card = tdp.deployment.Deployment.load(folder / "record.yaml").card(states=["here", "away"], stays=(0.5, 0.9))
@@ -84,7 +84,7 @@ def deployment(folder: Path) -> None:
 
 
 def cli(folder: Path) -> None:
-    from temporaldp.extras import needing
+    from temporaldp.base.extras import needing
 
     with needing("cli"):
         import rich  # noqa: F401
@@ -96,13 +96,13 @@ def cli(folder: Path) -> None:
 
 
 def client(folder: Path) -> None:
-    from temporaldp.serve import Client
+    from temporaldp.apps.serve import Client
 
     Client("http://127.0.0.1:1", "no token").close()
 
 
 def serve(folder: Path) -> None:
-    from temporaldp.serve.server import serve as run
+    from temporaldp.apps.serve.server import serve as run
 
     assert run is not None
     command = [
@@ -136,7 +136,7 @@ def postgresql(folder: Path) -> None:
 
 
 def spark(folder: Path) -> None:
-    from temporaldp.extras import needing
+    from temporaldp.base.extras import needing
 
     with needing("spark"):
         import pyspark
@@ -145,7 +145,7 @@ def spark(folder: Path) -> None:
 
 
 def dp_accounting(folder: Path) -> None:
-    from temporaldp.extras import needing
+    from temporaldp.base.extras import needing
 
     with needing("dp-accounting"):
         from dp_accounting import LaplaceDpEvent

@@ -12,7 +12,7 @@ import sys
 from pyspark.sql import SparkSession
 
 import temporaldp as tdp
-from temporaldp.cluster import leakage_on_spark
+from temporaldp.lab.cluster import leakage_on_spark
 
 
 def main(path: str) -> None:

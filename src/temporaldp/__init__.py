@@ -14,8 +14,8 @@ What may be spent   sustainable_budget, plan_budget, plan_noise, replan, compare
 Releases            release_histograms, ContinualRelease, Ledger, learn_correlation, Project; smooth and tradeoff
 Mechanisms          LaplaceNoise, GaussianNoise, RandomizedResponse and others; PrivacyGuarantee for one of your own
 Files               load_sample, read_traces, read_counts; load_ and save_ of matrices, correlations, plans and released counts
-More                studies, deployment (published systems), adapters (other libraries), errors; and the rest of
-                    accounting, correlated_noise, correlation, counts, kernels, mechanisms, planning, release and smoothing
+More                studies, deployment (published systems), adapters (other libraries), errors; and the rest of accounting,
+                    correlated_noise, correlation, counts, kernels, mechanisms, planning, release, smoothing and tables
 """
 
 import lazy_loader

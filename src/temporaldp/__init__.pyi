@@ -1,17 +1,18 @@
-from . import accounting as accounting
-from . import adapters as adapters
-from . import correlated_noise as correlated_noise
-from . import correlation as correlation
-from . import counts as counts
-from . import deployment as deployment
-from . import errors as errors
-from . import kernels as kernels
-from . import mechanisms as mechanisms
-from . import planning as planning
-from . import release as release
-from . import smoothing as smoothing
-from . import studies as studies
-from .accounting import (
+from .base import errors as errors
+from .base.errors import (
+    BudgetError as BudgetError,
+    InputError as InputError,
+    LeakageBudgetError as LeakageBudgetError,
+    LedgerError as LedgerError,
+    PlanError as PlanError,
+    TemporaldpError as TemporaldpError,
+)
+from .core import accounting as accounting
+from .core import correlation as correlation
+from .core import kernels as kernels
+from .core import mechanisms as mechanisms
+from .core import planning as planning
+from .core.accounting import (
     ApproximateDP as ApproximateDP,
     Exact as Exact,
     LeakageSeries as LeakageSeries,
@@ -22,23 +23,36 @@ from .accounting import (
     leakage_supremum as leakage_supremum,
     temporal_leakage as temporal_leakage,
 )
-from .correlated_noise import (
-    MatrixMechanism as MatrixMechanism,
-    Windows as Windows,
-    event_epsilons as event_epsilons,
-)
-from .correlation import (
+from .core.correlation import (
     Adversary as Adversary,
     IntervalMatrix as IntervalMatrix,
     Periodic as Periodic,
-    Trajectories as Trajectories,
     TransitionMatrix as TransitionMatrix,
-    estimate_adversaries as estimate_adversaries,
-    estimate_adversary as estimate_adversary,
-    estimate_periodic as estimate_periodic,
     sticky as sticky,
 )
-from .counts import (
+from .core.mechanisms import (
+    DiscreteGaussianNoise as DiscreteGaussianNoise,
+    DiscreteLaplaceNoise as DiscreteLaplaceNoise,
+    GaussianNoise as GaussianNoise,
+    LaplaceNoise as LaplaceNoise,
+    LikelihoodBox as LikelihoodBox,
+    OutputTable as OutputTable,
+    PrivacyGuarantee as PrivacyGuarantee,
+    RandomizedResponse as RandomizedResponse,
+)
+from .core.planning import (
+    BudgetPlan as BudgetPlan,
+    NoisePlan as NoisePlan,
+    compare_plans as compare_plans,
+    plan_budget as plan_budget,
+    plan_noise as plan_noise,
+    replan as replan,
+    sustainable_budget as sustainable_budget,
+)
+from .data import counts as counts
+from .data import smoothing as smoothing
+from .data import tables as tables
+from .data.counts import (
     DiscreteLaplaceHistogram as DiscreteLaplaceHistogram,
     ReleasedHistograms as ReleasedHistograms,
     SmoothedHistograms as SmoothedHistograms,
@@ -46,15 +60,7 @@ from .counts import (
     save_released as save_released,
     smooth as smooth,
 )
-from .errors import (
-    BudgetError as BudgetError,
-    InputError as InputError,
-    LeakageBudgetError as LeakageBudgetError,
-    LedgerError as LedgerError,
-    PlanError as PlanError,
-    TemporaldpError as TemporaldpError,
-)
-from .files import (
+from .data.files import (
     load_correlation as load_correlation,
     load_matrix as load_matrix,
     load_plan as load_plan,
@@ -65,37 +71,34 @@ from .files import (
     save_matrix as save_matrix,
     save_plan as save_plan,
 )
-from .mechanisms import (
-    DiscreteGaussianNoise as DiscreteGaussianNoise,
-    DiscreteLaplaceNoise as DiscreteLaplaceNoise,
-    GaussianNoise as GaussianNoise,
-    LaplaceNoise as LaplaceNoise,
-    LikelihoodBox as LikelihoodBox,
-    OutputTable as OutputTable,
-    PrivacyGuarantee as PrivacyGuarantee,
-    RandomizedResponse as RandomizedResponse,
+from .data.smoothing import (
+    PublicCorrelation as PublicCorrelation,
+    tradeoff as tradeoff,
 )
-from .planning import (
-    BudgetPlan as BudgetPlan,
-    NoisePlan as NoisePlan,
-    compare_plans as compare_plans,
-    plan_budget as plan_budget,
-    plan_noise as plan_noise,
-    replan as replan,
-    sustainable_budget as sustainable_budget,
+from .data.tables import (
+    Trajectories as Trajectories,
+    estimate_adversaries as estimate_adversaries,
+    estimate_adversary as estimate_adversary,
+    estimate_periodic as estimate_periodic,
 )
-from .project import (
+from .lab import adapters as adapters
+from .lab import correlated_noise as correlated_noise
+from .lab import studies as studies
+from .lab.correlated_noise import (
+    MatrixMechanism as MatrixMechanism,
+    Windows as Windows,
+    event_epsilons as event_epsilons,
+)
+from .publish import deployment as deployment
+from .publish import release as release
+from .publish.project import (
     Project as Project,
 )
-from .release import (
+from .publish.release import (
     ContinualRelease as ContinualRelease,
     Ledger as Ledger,
     learn_correlation as learn_correlation,
     release_histograms as release_histograms,
-)
-from .smoothing import (
-    PublicCorrelation as PublicCorrelation,
-    tradeoff as tradeoff,
 )
 
 __version__: str

@@ -2,15 +2,15 @@
 
 import sys
 
-from temporaldp.errors import MissingExtraError
-from temporaldp.extras import needing
+from temporaldp.base.errors import MissingExtraError
+from temporaldp.base.extras import needing
 
 
 def main() -> None:
     """Run the command, or say what to install for it."""
     try:
         with needing("cli"):
-            from temporaldp.cli import main as command
+            from temporaldp.apps.cli import main as command
     except MissingExtraError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)

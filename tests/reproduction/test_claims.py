@@ -8,8 +8,8 @@ import re
 import numpy as np
 import pytest
 
-from conftest import REPOSITORY
 from oracles import brute_force_loss, defined_leakage, exact_loss
+from places import REPOSITORY
 from reproduction import EXHIBITS, STATEMENTS
 from reproduction.__main__ import main
 from reproduction.claim import Verdict

@@ -1,0 +1,285 @@
+"""`temporaldp audit`: the leakage of a release."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+
+from temporaldp import (
+    Adversary,
+    DiscreteGaussianNoise,
+    DiscreteLaplaceNoise,
+    InputError,
+    LeakageSeries,
+    LeakageSupremum,
+    PrivacyGuarantee,
+    TransitionMatrix,
+    temporal_leakage,
+)
+from temporaldp.apps.cli import options as o
+from temporaldp.apps.cli.render import facts, say, steps_table, warn, working
+from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.base.display import number
+from temporaldp.core.accounting import Attained, ExactLeakage, LeakageCurves
+from temporaldp.core.accounting.curve.method import ApproximateDP
+from temporaldp.core.accounting.exact.method import ExactLimits
+from temporaldp.core.accounting.paper.method import PaperBound
+from temporaldp.core.accounting.protocol import DIRECTIONS, Accounting
+from temporaldp.core.planning.histogram_noise import histogram_profile
+from temporaldp.lab.studies import LeakageUncertainty
+from temporaldp.publish.project.evidence import audit_of
+from temporaldp.publish.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
+from temporaldp.publish.report import Evidence, explanation
+from temporaldp.publish.report.figures import audit_figure, leakage_figure
+from temporaldp.publish.report.sentences import (
+    INFINITE_HORIZON,
+    NO_EFFORT,
+    PAPER_BOUND,
+    USER_LEVEL,
+    at_delta,
+    ended,
+    learning_cost,
+    nats,
+    steps,
+    supremum,
+)
+from temporaldp.publish.report.uncertainty import range_figure, uncertainty_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from temporaldp.publish.project.settings import PrivacySettings
+
+RANGE_POINTS = 13
+"""Probabilities of staying in the figure of a range."""
+
+
+def audit(
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    history_path: o.HistoryOption = None,
+    privacy_epsilon: o.EpsilonOption = None,
+    privacy_delta: o.DeltaOption = None,
+    privacy_noise: o.NoiseOption = None,
+    privacy_scale: Annotated[
+        float | None, o.option("--scale", help="Scale of the noise, in counts.", metavar="S")
+    ] = None,
+    privacy_horizon: o.HorizonOption = None,
+    privacy_alpha: Annotated[
+        float | None, o.option("--alpha", help="Exit with code 3 if any step leaks more, in nats.", metavar="A")
+    ] = None,
+    privacy_bound: o.BoundOption = None,
+    privacy_effort: o.EffortOption = None,
+    figure: o.FigureOption = None,
+    as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
+) -> None:
+    """Compute the leakage of a release that spends epsilon at every step.
+
+    TRACES may be omitted if a correlation and --horizon are given.
+    """
+    settings = o.given(context).settings
+    privacy = settings.privacy
+    promise = _promise(privacy)
+    method: Accounting[Any, Any] = privacy.accounting
+    release: Any = promise
+    if privacy.delta is not None:
+        if privacy.effort is not None:
+            raise InputError(NO_EFFORT)
+        if privacy.bound == "paper":
+            raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
+        method = ApproximateDP(privacy.delta)
+        release = PrivacyGuarantee(promise) if isinstance(promise, float) else promise
+    require_places(figure=figure, reads=settings.inputs)
+    with working("reading data"):
+        inputs = gather(settings)
+    n_steps = inputs.n_steps(privacy.horizon)
+    with working("accounting"):
+        found = audit_of(inputs, release, n_steps, method, name_users=True)
+        found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.leakage))
+    missing = hole_sentence(inputs.trajectories) if privacy.horizon is None else None
+    warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories), missing)
+    answer(
+        as_json,
+        document=partial(audit_document, inputs, found),
+        show=partial(show_audit, inputs, found),
+        draw=partial(_figure, inputs, found),
+        figure=figure,
+    )
+    if privacy.alpha is not None and inputs.scarcity is not None:
+        warn("whether the leakage is within alpha is unknown: too few transitions were observed")
+        raise typer.Exit(3)
+    if privacy.alpha is not None and found.leakage.worst > privacy.alpha:
+        paper = f" by {PAPER_BOUND}" if isinstance(found.leakage.accounting, PaperBound) else ""
+        by = at_delta(found.leakage.delta) or paper
+        at_most = "" if found.leakage.label == found.leakage.accounting.label else "at most "
+        warn(f"the leakage{by} is {at_most}{nats(found.leakage.worst)}, above alpha = {privacy.alpha:g}")
+        raise typer.Exit(3)
+
+
+def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | DiscreteLaplaceNoise:
+    """Mechanism of each step: an epsilon, or noise of a scale. A scale requires its noise and a delta."""
+    if privacy.scale is None:
+        if privacy.epsilon is None:
+            raise InputError("expected --epsilon E (of every step), or --noise M --scale S --delta D")
+        return privacy.epsilon
+    if privacy.epsilon is not None:
+        raise InputError("expected one of --epsilon E and --noise M --scale S: a scale determines the epsilon")
+    if privacy.noise is None or privacy.delta is None:
+        raise InputError("expected --noise, --scale and --delta together: noise of a scale is accounted at a delta")
+    return histogram_profile(privacy.noise, privacy.scale)
+
+
+def audit_document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
+    """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
+    series, paper, gap = found.leakage, None, _gap(found.leakage)
+    if found.paper is not None:
+        limits = None if found.paper_supremum is None else _directions(found.paper_supremum)
+        paper = _directions(found.paper) | {"worst_leakage": found.paper.worst, "supremum": limits}
+    whole = None
+    if found.supremum is not None:
+        known = found.supremum.evidence
+        attained = _directions(known) if isinstance(known, ExactLimits) else None
+        whole = _directions(found.supremum) | {"certified": found.supremum.certified, "attained": attained}
+    return {
+        "epsilon": float(series.epsilons[0]),
+        "delta": series.delta,
+        "gap": gap,
+        "states": inputs.states,
+        "times": found.times,
+        "accounting": series.accounting,
+        "effort": None if math.isinf(series.accounting.effort) else series.accounting.effort,
+        "is_exact": series.is_exact,
+        **_directions(series),
+        "attained": None if series.attained is None else _directions(series.attained),
+        "worst_time": series.worst_time,
+        "worst_leakage": series.worst,
+        "worst_user": series.worst_user,
+        "worst_pair": series.worst_pair(),
+        "supremum": whole,
+        "witness": _witness(series),
+        "paper": paper,
+        "uncertainty": None if found.uncertainty is None else _uncertainty(found.uncertainty),
+        "learning_epsilon": inputs.provenance.epsilon,
+        "user_level": series.user_level,
+        "unit": "nats",
+        "neighboring_relation": "replace_one",
+        "correlation": inputs.provenance.sentence,
+        "history": inputs.shared,
+        "warning": inputs.provenance.warning,
+        "scarcity": inputs.scarcity,
+        "holes": holes(inputs.trajectories),
+    }
+
+
+def _directions(leakage: LeakageSeries | Attained | LeakageSupremum | ExactLimits) -> dict[str, Any]:
+    return {name: getattr(leakage, name) for name in DIRECTIONS}
+
+
+def _uncertainty(found: LeakageUncertainty) -> dict[str, Any]:
+    """The estimate, quantiles and bounds."""
+    people = None if found.people is None else found.people.quantile(found.confidence)
+    return {
+        "confidence": found.confidence,
+        "assumes_stationary": found.is_stationary,
+        "estimate": found.estimate,
+        "posterior_quantile": found.posterior.quantile(found.confidence),
+        "people_quantile": people,
+        "attained": found.attained,
+        "guaranteed": found.guaranteed,
+    }
+
+
+def _witness(series: LeakageSeries) -> dict[str, Any] | None:
+    """The observation that attains the leakage of the worst step; None where none is known."""
+    member = series.worst_member
+    if not (member.is_exact and isinstance(member.evidence, ExactLeakage)):
+        return None
+    seen = series.witness()
+    return {
+        "time": seen.time,
+        "state": seen.state,
+        "other_state": seen.other_state,
+        "high": [seen.counts_high(step) for step in range(len(seen))],
+        "leakage": seen.leakage,
+    }
+
+
+def _figure(inputs: Inputs, evidence: Evidence) -> Figure:
+    if evidence.uncertainty is not None:
+        return uncertainty_figure(evidence.uncertainty)
+    if inputs.stays is not None and inputs.states is not None and not evidence.leakage.delta:
+        return _range(inputs.stays, len(inputs.states), evidence.leakage)
+    seen = evidence.observation
+    if seen is None:
+        return leakage_figure(evidence.leakage, evidence.times)
+    return audit_figure(evidence.leakage, evidence.times, seen, paper=evidence.paper)
+
+
+def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) -> Figure:
+    """Leakage of chains that stay with a given probability and otherwise move uniformly, over the range."""
+    chances = np.linspace(*stays, RANGE_POINTS)
+    apart = (1.0 - np.eye(n_states)) / (n_states - 1)
+    known = [TransitionMatrix(p * np.eye(n_states) + (1.0 - p) * apart) for p in chances]
+    users = {f"{k}": Adversary(matrix, matrix) for k, matrix in enumerate(known)}
+    series = temporal_leakage(users, guarantee.epsilons)
+    return range_figure(chances.tolist(), [one.worst for one in series.members], guarantee.worst)
+
+
+def _gap(series: LeakageSeries) -> float | None:
+    """Bound of the discretisation error of the largest leakage; None if it is unknown: for each pair, and without a delta."""
+    curves = series.worst_member.evidence
+    if not isinstance(curves, LeakageCurves) or curves.pairs is not None:
+        return None
+    return float(curves.gaps()[series.worst_time])
+
+
+def show_audit(inputs: Inputs, evidence: Evidence) -> None:
+    """Print the audit as tables."""
+    series, limits, times = evidence.leakage, evidence.supremum, evidence.times
+    whole = "none: the correlation is known for these steps only"
+    if limits is not None:
+        whole = ", ".join(f"{name} {supremum(limits, name)}" for name in DIRECTIONS)
+    gap, learnt = _gap(series), inputs.provenance.epsilon
+    epsilon, at, step = float(series.epsilons[0]), at_delta(series.delta), evidence.explained_step
+    rows = [
+        ("correlation", inputs.provenance.sentence),
+        ("people of the history", "" if inputs.shared is None else inputs.shared.sentence),
+        ("states", ", ".join(inputs.states or ())),
+        ("epsilon of each step", number(epsilon, up=True) + at),
+        (f"largest leakage ({series.label})", _largest(inputs, series, epsilon)),
+        ("at", f"step {step + 1} of {len(times)}, time {times[step]}"),
+        ("about", series.worst_user),
+        (INFINITE_HORIZON, whole),
+        (f"by {PAPER_BOUND}", explanation.paper(evidence)),
+        ("discretisation error, at most", "" if gap is None else number(gap, up=True)),
+        (
+            "cost of learning the correlation",
+            learning_cost(learnt, series.worst + learnt, series.delta) if learnt else "",
+        ),
+        (USER_LEVEL, number(series.user_level, up=True)),
+    ]
+    data = inputs.trajectories
+    people = "" if data is None else f"{data.n_users} people, "
+    title = f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's state)"
+    if inputs.scarcity is not None:
+        facts(title, rows[:5])
+        return
+    facts(title, rows)
+    steps_table(series, times)
+    uncertain = None if evidence.uncertainty is None else explanation.uncertainty(evidence.uncertainty)
+    say(ended(series, limits), uncertain, *explanation.reasons(evidence), explanation.witness(evidence))
+
+
+def _largest(inputs: Inputs, series: LeakageSeries, epsilon: float) -> str:
+    """The leakage as a multiple of epsilon; where too little was observed, only the number under the prior."""
+    if inputs.scarcity is not None:
+        return f"not determined by so few transitions (under the prior, {series.written()})"
+    at_most = "" if series.label == series.accounting.label else "at most "
+    return f"{series.written()}, {at_most}{number(series.worst / epsilon, up=True)} times epsilon"

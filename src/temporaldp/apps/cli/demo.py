@@ -1,0 +1,86 @@
+"""`temporaldp demo`: the other commands on the bundled sample, each printed before its output."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import chdir
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from temporaldp import load_sample
+from temporaldp.apps.cli.render import console
+from temporaldp.base.errors import OutputError
+from temporaldp.data.files.atomic import write_text
+from temporaldp.data.files.columns import save_columns
+
+PUBLIC = 75
+"""People of the sample whose data are taken to be public; the others are protected."""
+
+STAGES = "wake", "REM", "N1 light", "N2", "N3 deep"
+
+PROJECT = """\
+# 76 people of the bundled sample in five stages of sleep, every five minutes
+[traces]
+path = "protected.csv"
+layout = "wide"
+states = ["wake", "REM", "N1 light", "N2", "N3 deep"]
+
+[privacy]
+epsilon = 0.1        # what `audit` assumes that every step spends, in nats
+alpha = 1.0          # level that `plan` satisfies at every step, in nats
+horizon = 47         # steps
+
+[report]
+title = "Sleep stages of 76 people, every five minutes"
+step = "5 min"
+true_counts = true   # shown beside the released ones: for internal use only
+"""
+
+COMMANDS = {
+    "1. audit: what leaks?": ["audit --history history.csv --figure audit.svg"],
+    "2. plan: noise for a level": ["plan --history history.csv --compare --figure comparison.svg -o plan.json"],
+    "3. release: noisy counts": ["release --plan plan.json -o released.parquet"],
+    "4. smoothed counts, at no privacy cost": [
+        "smooth released.parquet --history history.csv --population 76 -o smoothed.csv --figure smoothed.svg"
+    ],
+    "5. report": ["report --plan plan.json --history history.csv --released released.parquet -o report.html"],
+    "Aside: without public history, the correlation is learned with privacy": [
+        "learn --epsilon 8 --set learn.contributed=46 -o correlation.json",
+        "plan --set correlation.file=correlation.json",
+    ],
+}
+
+
+def demo(
+    context: typer.Context,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for pictures, plan, counts and report.")
+    ] = Path("temporaldp-demo"),
+) -> None:
+    """Audit, plan, release, smooth and report on the bundled sample: 75 people as public history, 76 protected, 47 steps.
+
+    Writes two tables and a project file, then prints and runs commands that can be repeated in that folder.
+    """
+    try:
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot make folder {output}: {error.strerror}; choose another with -o") from error
+    (output / "released.parquet").unlink(missing_ok=True)  # of an earlier demonstration: no release replaces another
+    sample = load_sample()
+    stages = np.array(STAGES)[sample.codes]
+    for name, people in (("history.csv", slice(PUBLIC)), ("protected.csv", slice(PUBLIC, None))):
+        steps = {str(step + 1): column.tolist() for step, column in enumerate(stages[people].T)}
+        save_columns({"user": sample.users[people]} | steps, output / name)
+    write_text(output / "temporaldp.toml", PROJECT)
+    console.print(f"In {output}: history.csv, protected.csv and temporaldp.toml\n", soft_wrap=True, markup=False)
+    console.print(PROJECT, style="dim", markup=False)
+    with chdir(output):
+        for title, lines in COMMANDS.items():
+            console.rule(title, align="left")
+            for line in lines:
+                console.print(f"$ temporaldp {line}\n", style="bold", soft_wrap=True, markup=False)
+                context.find_root().command.main(shlex.split(line), "temporaldp", standalone_mode=False)
+    console.print(f"Report, plan, counts and pictures are in {output}: open {output / 'report.html'}", soft_wrap=True)

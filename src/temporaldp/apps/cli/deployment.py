@@ -1,0 +1,201 @@
+"""`temporaldp deployment`: leakage over time under the promise of a published system."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from temporaldp import Adversary, InputError, load_correlation, load_matrix
+from temporaldp.apps.cli import options as o
+from temporaldp.apps.cli.render import console, facts, listing, say_text, warn, working
+from temporaldp.apps.cli.written import answer, require_places, say_written
+from temporaldp.base.errors import MissingFileError
+from temporaldp.data.files.atomic import suffix_of, write_text
+from temporaldp.publish.deployment import Deployment, DeploymentCard
+from temporaldp.publish.deployment.card import overview_of
+from temporaldp.publish.deployment.explanation import explained
+from temporaldp.publish.deployment.figure import card_figure, heading
+from temporaldp.publish.deployment.page import render_card
+from temporaldp.publish.deployment.question import Question
+from temporaldp.publish.deployment.registry_field import registry_yaml
+from temporaldp.publish.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor, upper
+from temporaldp.publish.report.style import save_figure
+
+
+def deployment(
+    context: typer.Context,
+    record: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RECORD",
+            help="Record of the deployments registry (.yaml), or a folder of them.",
+            show_default=False,
+        ),
+    ],
+    deployment_states: Annotated[
+        str | None,
+        o.option("--states", help="The secret: states of a step (default: present,absent).", metavar="A,B"),
+    ] = None,
+    deployment_stays: Annotated[
+        str | None,
+        o.option(
+            "--stays",
+            help="Probability that the state stays the same from step to step (default: 0.5:0.99).",
+            metavar="FROM:TO",
+        ),
+    ] = None,
+    deployment_correlation: Annotated[
+        Path | None,
+        o.option(
+            "--correlation",
+            help="In place of --stays: forward matrix, or correlation of both directions.",
+            metavar="FILE",
+        ),
+    ] = None,
+    deployment_horizon: Annotated[
+        int | None, o.option("--horizon", help="Number of steps (default: one year).", metavar="T")
+    ] = None,
+    deployment_unit: Annotated[
+        str | None,
+        o.option(
+            "--unit",
+            help="How a change of state counts in units of the guarantee.",
+            metavar="replace-one|add-or-remove|...",
+        ),
+    ] = None,
+    deployment_tables: Annotated[
+        str | None,
+        o.option("--tables", help="Tables that the state enters; their epsilons add up.", metavar="NAME=E,..."),
+    ] = None,
+    deployment_delta: o.DeltaOption = None,
+    output: Annotated[
+        list[Path] | None,
+        o.option("--output", "-o", help="Write the card (.png, .svg or .html; repeatable).", metavar="FILE"),
+    ] = None,
+    emit: Annotated[
+        bool, o.option("--emit", help="Print the record's missing field about correlation, as YAML.")
+    ] = False,
+    as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
+) -> None:
+    """Compute what the guarantee of a published system is worth over time, from its record.
+
+    Options and the section `deployment` of the project file give what a record does not: the secret, the correlation, the
+    number of steps, and how the unit of the guarantee maps to a change of state. The card lists every assumption.
+    """
+    given = o.given(context).settings.deployment
+    places = output or []
+    for place in places:
+        suffix_of(place, (".png", ".svg", ".html"), "--output")
+    require_places(*places, reads=(record if record.is_file() else None, given.correlation))
+    if given.stays is not None and given.correlation is not None:
+        raise InputError("expected either --stays or --correlation, got both")
+    if emit and as_json:
+        raise InputError("expected either --emit (YAML) or --json, got both")
+    terms = given.model_dump(exclude_unset=True, exclude={"correlation"})
+    if given.correlation is not None:
+        terms |= {"correlation": _known(given.correlation), "correlation_name": given.correlation.name}
+    asked = Question(**terms)
+    if record.is_dir():
+        if emit or places:
+            raise InputError(f"--emit and --output are about one record, but {record} is a folder: give one file")
+        _folder(record, asked, as_json)
+        return
+    loaded = Deployment.load(record)
+    with working("accounting"):
+        card = loaded.card(asked)
+    with working("drawing", writes=True):
+        _write(card, places)
+    if emit:
+        say_text(registry_yaml(card))
+        return
+    answer(as_json, document=card.to_dict, show=partial(show_card, card, places))
+
+
+def _write(card: DeploymentCard, places: list[Path]) -> None:
+    """Write the card as pages and figures, by the endings of the files."""
+    for place in places:
+        if place.suffix.lower() == ".html":
+            write_text(place, render_card(card))
+        else:
+            save_figure(card_figure(card), place)
+
+
+def show_card(card: DeploymentCard, places: Iterable[Path] = ()) -> None:
+    """Print the card, limits first, and the files that it was written to."""
+    found = card.leakage
+    console.print(heading(card), style="bold", markup=False)
+    _sentences("Limits", explained(card, "limits"))
+    _sentences("Result" if found is None else "Leakage over time", explained(card, "answers"))
+    title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
+    rows = [
+        {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
+        for p, leakage in zip(card.stays, card.over_time, strict=True)
+    ]
+    listing(rows, title, boxed=True, bold=None if found is None else card.stays.index(found.at))
+    _sentences("Assumptions", explained(card, "assumptions"))
+    _sentences("Suggested message to the publisher", explained(card, "to_publisher"))
+    for place in places:
+        say_written(card=place)
+
+
+def _sentences(title: str, sentences: tuple[str, ...]) -> None:
+    if sentences:
+        facts(title, [("-", sentence) for sentence in sentences])
+        console.print()
+
+
+def _folder(folder: Path, asked: Question, as_json: bool) -> None:
+    """Print one row for each record; records that cannot be read are listed."""
+    files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".yaml", ".yml"} and path.is_file())
+    if not files:
+        raise MissingFileError(f"expected records (.yaml) in {folder}, but there are none")
+    lines: list[DeploymentCard] = []
+    unread: list[tuple[str, str]] = []
+    with working("accounting"):
+        for path in files:
+            try:
+                lines.append(overview_of(Deployment.load(path), asked))
+            except (InputError, MissingFileError) as error:
+                unread.append((path.name, str(error).removeprefix(f"{path}: ").removeprefix(f"{path.name}: ")))
+    if not lines:
+        raise InputError(f"{folder}: expected records, but none could be used; {unread[0][0]}: {unread[0][1]}")
+    named = [{"file": name, "reason": reason} for name, reason in unread]
+    records = {"records": [line.row() for line in lines], "not_used": named, "unit": "nats"}
+    answer(as_json, document=lambda: records, show=partial(_show_folder, lines, unread))
+
+
+def _show_folder(lines: list[DeploymentCard], unread: list[tuple[str, str]]) -> None:
+    points = sorted({p for line in lines for p in line.stays})
+    title = f"Leakage about one step (nats): {INFINITE_HORIZON}, by the probability that the state stays the same"
+    rows = []
+    for line in lines:
+        leaks = {f"{p:g}": upper(line.suprema[p].limit.temporal) if p in line.suprema else "-" for p in points}
+        rows.append({"record": _file(line), "promise": line.promise.sentence, **leaks, "": line.remark})
+    listing(rows, title, left=("record", "promise", ""))
+    listed = [(_file(line), line.misfit.sentence) for line in lines if line.misfit is not None] + unread
+    if listed:
+        console.print()
+        facts("Without a number", listed)
+    console.print(
+        f"\n{INFERENCE_ONLY} Assumptions about a record: temporaldp deployment RECORD.",
+        markup=False,
+    )
+    warn(*(f"{name} could not be used; the reason is below the table" for name, _ in unread))
+
+
+def _file(line: DeploymentCard) -> str:
+    return line.deployment.source.removesuffix(".yaml") or line.deployment.name
+
+
+def _known(path: Path) -> Adversary:
+    """Both directions: as the file has them, or those of the stationary chain of a forward matrix."""
+    if path.suffix.lower() == ".json":
+        return load_correlation(path)
+    forward = load_matrix(path)
+    return Adversary.from_forward(forward, initial=forward.stationary_distribution())

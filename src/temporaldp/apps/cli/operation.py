@@ -1,0 +1,224 @@
+"""Support for unattended releases: a place for dry runs, facts and warnings about a ledger, and log lines."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import IO, Any
+
+from temporaldp import ContinualRelease, Ledger, TemporaldpError
+from temporaldp.apps.cli.render import warn
+from temporaldp.base.documents import json_line
+from temporaldp.base.errors import OutputError
+from temporaldp.data.files.spilled import remove_folder, temporary_folder
+from temporaldp.data.tables import Traces
+from temporaldp.data.tables.moments import steps_between
+from temporaldp.publish.release.database import database_of, file_of
+from temporaldp.publish.release.file_store import FileDatabase
+from temporaldp.publish.release.postgres import PostgresDatabase
+from temporaldp.publish.release.renewal import renewal_of
+from temporaldp.publish.release.store import Store
+from temporaldp.publish.report.sentences import nats, renewed_line, steps
+
+MOST_NAMED = 3
+"""Times that a warning names."""
+
+
+@contextmanager
+def trial_place(ledger: str, output: Path | None) -> Iterator[Store]:
+    """A ledger that can be opened without a change to the given one, and that messages call by its name.
+
+    Of a file a copy, or a new one if there is none; of a database all of it in a transaction that is rolled back. A lost
+    ledger is recognised by the given place and output.
+    """
+    file = file_of(ledger)
+    if file is None:
+        database = PostgresDatabase(*database_of(ledger))
+        with database.trial():
+            yield Store(database, output=output)
+        return
+    folder = temporary_folder()
+    try:
+        place = folder / file.name
+        if file.exists():
+            with Ledger(file) as known:
+                known.back_up(place)
+        trial = Store(FileDatabase(place, shown=ledger))
+        trial.names = Store(FileDatabase(file, shown=ledger), output=output).names
+        yield trial
+    finally:
+        remove_folder(folder)
+
+
+class LedgerRun:
+    """A run that adds steps to the ledger of a release: what it had before, and what it has now."""
+
+    def __init__(self, stream: ContinualRelease[Any, Any], data: Traces) -> None:
+        self.stream, self.data = stream, data
+        self.n_before, self.is_first, self.gap = len(stream), not stream.n_published, gap_before(data, stream)
+        self.n_again = sum(stream.published(time) is not None for time in data.times)
+
+    @cached_property
+    def stored(self) -> list[str]:
+        """Times of the data that are published after the run."""
+        return [time for time in self.data.times if self.stream.published(time) is not None]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The ledger after the run, as JSON values."""
+        stream = self.stream
+        return {
+            **({} if stream.table is None else {"table": stream.table}),
+            "ledger": stream.ledger.place,
+            "ledger_steps": len(stream),
+            "new_steps": len(stream) - self.n_before,
+            "new_published": len(self.stored) - self.n_again,
+            "head": stream.ledger.head,
+            "alpha": stream.guard.alpha,
+            "alpha_of_epoch": stream.guard.alpha,
+            "promise": stream.guard.promise,
+            "worst_leakage": stream.leakage,
+        }
+
+    @property
+    def rows(self) -> list[tuple[str, str | None]]:
+        """The ledger after the run, as rows of a table."""
+        stream, renewal = self.stream, renewal_of(self.stream.ledger)
+        leaked = None if stream.leakage is None else nats(stream.leakage) + of_tables(stream)
+        return [
+            ("table", stream.table),
+            ("ledger", f"{stream.ledger.place}: {steps(self.n_before)} before, {steps(len(stream))} now"),
+            ("renewed", None if renewal is None else renewed_line(renewal)),
+            ("largest leakage so far", leaked),
+            ("head", f"{stream.ledger.head[:16]} (note it for `temporaldp ledger verify --head`)"),
+        ]
+
+    @property
+    def other_data(self) -> str | None:
+        """Warning about published times whose data differ from those that were released, or for which that is unknown."""
+        truth = dict(zip(self.data.times, self.data.histogram(), strict=True))
+        same = {time: self.stream.input_matches(truth[time], time=time) for time in self.stored}
+        changed, unknown = (_named([time for time in same if same[time] is answer]) for answer in (False, None))
+        warnings = [
+            (
+                changed,
+                f"the data of {changed} differ from those that were released. What was published stays, and is given again; "
+                "the new data of these times cannot be released any more",
+            ),
+            (
+                unknown,
+                f"changed data of {unknown} are not detected: the key that their digests need is missing or "
+                "cannot be used (TEMPORALDP_KEY_FILE, or temporaldp/key in the user's configuration directory)",
+            ),
+        ]
+        return "; ".join(warning for times, warning in warnings if times) or None
+
+
+def _named(times: Sequence[str]) -> str:
+    """The number of times and the first of them; empty if there are none."""
+    more = ", ..." if len(times) > MOST_NAMED else ""
+    return f"{steps(len(times))} ({', '.join(times[:MOST_NAMED])}{more})" if times else ""
+
+
+def of_tables(stream: ContinualRelease[Any, Any]) -> str:
+    """What a level and a leakage are about, where they are not about this release alone."""
+    return "" if stream.table is None else ", of all tables together"
+
+
+def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
+    """Warning once a share of the steps, or of a level that is not spent as planned, is used; None before."""
+    if share is None:
+        return None
+    used, guard = used_share(stream), stream.guard
+    if used is None or used < share:
+        return None
+    parts = []
+    if stream.leakage is not None:
+        parts.append(f"the leakage about some step is {nats(stream.leakage)} of {nats(guard.promise)}")
+    if guard.horizon is not None:
+        parts.append(f"{len(stream)} of {steps(guard.horizon)} have been taken")
+    return f"{100.0 * used:.0f} % of the level or horizon is used (release.warn_at = {share:g}): {', and '.join(parts)}"
+
+
+def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
+    """Share of the horizon that is over; without one, of alpha if a step exceeded the sustainable budget, otherwise None."""
+    accountant = stream.guard.accountant
+    if stream.guard.horizon is not None:
+        return len(stream) / stream.guard.horizon
+    leakage = stream.leakage
+    if accountant is None or accountant.alpha is None or leakage is None:
+        return None
+    adopted = max((event.step for event in stream.ledger.adoptions), default=0)
+    as_foreseen = (accountant.spent[adopted:] <= accountant.reserve).all()
+    return None if as_foreseen else leakage / accountant.alpha
+
+
+@contextmanager
+def logged(file: Path | None) -> Iterator[dict[str, Any]]:
+    """Append a line about the block to a file: the entries that the block sets, its duration, and its outcome.
+
+    Of an error the line contains only the class: its message may contain protected data. A line that cannot be written after
+    the block is a warning: what the block stored stays, and its own error is raised.
+
+    Raises
+    ------
+    OutputError
+        The file cannot be opened, or is no log; the block was not entered.
+    """
+    line: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
+    begun = time.monotonic()
+    with _opened(file) as log:
+        try:
+            yield line
+        except TemporaldpError as error:
+            _append(log, line | {"ended": type(error).__name__, "seconds": round(time.monotonic() - begun, 3)})
+            raise
+        _append(log, line | {"ended": "done", "seconds": round(time.monotonic() - begun, 3)})
+
+
+def _opened(file: Path | None) -> AbstractContextManager[IO[bytes] | None]:
+    if file is None:
+        return nullcontext()
+    try:
+        return open(file, "ab", buffering=0, opener=_log_only)
+    except OSError as error:
+        raise OutputError(f"cannot write the log {file}: {error.strerror or error}; nothing was drawn") from None
+
+
+def _append(log: IO[bytes] | None, line: dict[str, Any]) -> None:
+    if log is None:
+        return
+    try:
+        log.write(json_line(line).encode() + b"\n")
+    except OSError as error:
+        warn(f"cannot write this run's line in the log {log.name}: {error.strerror or error}; what was stored stays")
+
+
+def _log_only(path: str, flags: int) -> int:
+    """Open a log; not what a symbolic link leads to, and no file of another kind, such as one that a shell runs."""
+    handle = os.open(path, flags & ~os.O_WRONLY | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    if stat.S_ISREG(os.fstat(handle).st_mode) and os.read(handle, 1) in {b"", b"{"}:
+        return handle
+    os.close(handle)
+    raise OSError("expected an empty file or lines of JSON there, found something else; name another file")
+
+
+def gap_before(data: Traces, stream: ContinualRelease[Any, Any]) -> str | None:
+    """Warning where new steps do not directly follow the last released one; None if they do, or if that is unknown."""
+    new = [time for time in data.times if not stream.has(time)]
+    if not new or not len(stream):
+        return None
+    before, step = stream.ledger[-1].time, stream.step or data.step
+    between = None if step is None else steps_between(step, before, new[0])
+    if between is None or between < 1.5:
+        return None
+    return (
+        f"{new[0]} is {between:.4g} steps after {before}, the last one released (one step is {step}): the times between "
+        "were passed over, and cannot be released any more"
+    )

@@ -1,0 +1,117 @@
+"""Options that several commands share, and the settings that they and the project file amount to.
+
+A command has a positional table and the options that change from call to call. Everything else is a key of the project file,
+which `--set SECTION.KEY=VALUE` overrides.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from temporaldp.base.errors import InputError
+from temporaldp.publish.project import Project
+
+if TYPE_CHECKING:
+    from temporaldp.publish.project.settings import Settings
+
+
+def given(context: typer.Context) -> Project:
+    """Return the project of a command: its file, `--set` and the other options, of which the later ones win.
+
+    A parameter that sets a key is named after it, such as `privacy_alpha`; None leaves the key as it is.
+    """
+    from temporaldp.publish.project.document import read_settings
+    from temporaldp.publish.project.settings import Settings
+
+    options = {}
+    for parameter in context.command.params:
+        section, _, key = str(parameter.name).partition("_")
+        if key and section in Settings.model_fields:
+            shown = parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.metavar)
+            options[f"{section}.{key}"] = shown, context.params[str(parameter.name)]
+    return Project(read_settings(context.params["project"], context.params["assignments"] or [], options))
+
+
+def option(*names: str, help: str, metavar: str | None = None) -> typer.models.OptionInfo:
+    """Return an option without a default in its help: the project file may have another one."""
+    made: typer.models.OptionInfo = typer.Option(*names, help=help, metavar=metavar, show_default=False)
+    return made
+
+
+def ledger_of(settings: Settings) -> str:
+    """Return the ledger of the settings."""
+    if settings.release.ledger is None:
+        raise InputError(
+            "expected LEDGER (an SQLite file or a postgresql:// URL), or release.ledger in the project file"
+        )
+    return settings.release.ledger
+
+
+def place_of(place: str | None, project: Path | None) -> str:
+    """Return the given ledger, or that of the project file, by default of the working directory."""
+    from temporaldp.publish.project.document import read_settings
+
+    return place if place is not None else ledger_of(read_settings(project))
+
+
+LedgerArgument: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="LEDGER", show_default=False, help="SQLite file or postgresql:// URL; default: the project's ledger."
+    ),
+]
+TracesArgument: TypeAlias = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="TRACES", show_default=False, help="CSV or Parquet file, folder or pattern; or a text file."
+    ),
+]
+ProjectOption: TypeAlias = Annotated[
+    Path | None, option("--project", help="Project file; default: temporaldp.toml, if it exists.", metavar="FILE")
+]
+SetOption: TypeAlias = Annotated[
+    list[str] | None,
+    option("--set", help="Set any key of the project file (repeatable), such as traces.user=id.", metavar="KEY=VALUE"),
+]
+HistoryOption: TypeAlias = Annotated[
+    Path | None, option("--history", help="Other traces to estimate the correlation from.", metavar="FILE")
+]
+EpsilonOption: TypeAlias = Annotated[
+    float | None, option("--epsilon", help="Epsilon of every step, in nats.", metavar="E")
+]
+AlphaOption: TypeAlias = Annotated[
+    float | None, option("--alpha", help="Level that every step must satisfy, in nats.", metavar="A")
+]
+DeltaOption: TypeAlias = Annotated[
+    float | None, option("--delta", help="Account in (epsilon, delta)-DP_T.", metavar="D")
+]
+NoiseOption: TypeAlias = Annotated[
+    str | None,
+    option("--noise", help="Noise on counts (with --delta).", metavar="gaussian|laplace"),
+]
+HorizonOption: TypeAlias = Annotated[int | None, option("--horizon", help="Number of steps.", metavar="T")]
+BoundOption: TypeAlias = Annotated[
+    str | None, option("--bound", help="Accounting method (default: exact).", metavar="exact|paper")
+]
+EffortOption: TypeAlias = Annotated[
+    float | None,
+    option("--effort", help="Stop comparing states after so long, with an interval.", metavar="SECONDS"),
+]
+FigureOption: TypeAlias = Annotated[
+    Path | None, option("--figure", help="Draw a figure (.png or .svg).", metavar="FILE")
+]
+ReleaseOption: TypeAlias = Annotated[
+    str, option("--release", help="Release of a service; the ledger is its store.", metavar="ID")
+]
+JsonOption: TypeAlias = Annotated[bool, option("--json", help="Print JSON instead of tables.")]
+BeginAnewOption: TypeAlias = Annotated[
+    bool,
+    option(
+        "--begin-anew",
+        help="Draw published times of a lost ledger again: both releases together may exceed the level.",
+    ),
+]
+OverwriteOption: TypeAlias = Annotated[bool, option("--overwrite", help="Replace an existing output.")]

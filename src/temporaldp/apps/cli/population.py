@@ -1,0 +1,154 @@
+"""`temporaldp population`: who is leaked about how much, person by person or group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
+from temporaldp.apps.cli import options as o
+from temporaldp.apps.cli.render import facts, warn, working
+from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.base.display import number
+from temporaldp.core.accounting.protocol import Accounting
+from temporaldp.core.planning import plan_for_share
+from temporaldp.data.files.columns import save_columns
+from temporaldp.data.tables import CountedTraces
+from temporaldp.data.tables.coverage import scarcity
+from temporaldp.lab.studies import LeakageDistribution, leakage_distribution
+from temporaldp.publish.project.inputs import absences, read_data
+from temporaldp.publish.report.population import population_figure
+from temporaldp.publish.report.sentences import PAPER_BOUND, between, steps
+
+SHARES = (0.5, 0.9, 0.99, 1.0)
+MOST_NAMED = 5
+
+Planned: TypeAlias = tuple[dict[str, Any], list[tuple[str, str]]]
+"""Budgets as JSON values and as rows of a table."""
+
+
+def population(
+    context: typer.Context,
+    traces_path: o.TracesArgument = None,
+    privacy_epsilon: o.EpsilonOption = None,
+    privacy_horizon: o.HorizonOption = None,
+    privacy_bound: o.BoundOption = None,
+    privacy_effort: o.EffortOption = None,
+    study_above: Annotated[
+        float | None, o.option("--above", help="Report the share of users above this leakage.", metavar="LEVEL")
+    ] = None,
+    privacy_alpha: Annotated[
+        float | None, o.option("--alpha", help="Also plan a budget that satisfies this level.", metavar="A")
+    ] = None,
+    study_share: Annotated[
+        float | None, o.option("--share", help="Share of users for whom the budget satisfies it.", metavar="S")
+    ] = None,
+    figure: o.FigureOption = None,
+    output: Annotated[
+        Path | None, o.option("--output", "-o", help="Leakage of every user (.csv, .parquet).", metavar="FILE")
+    ] = None,
+    as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
+) -> None:
+    """Compute the distribution of leakage over users, or over groups (--set traces.by=COLUMN).
+
+    Without --horizon, leakage is the supremum. Names of users are printed: for internal use only.
+    """
+    settings = o.given(context).settings
+    privacy, study, prior = settings.privacy, settings.study, settings.correlation.prior
+    if privacy.epsilon is None:
+        raise InputError("expected --epsilon E, the epsilon of every step, in nats")
+    require_places(output, figure=figure, reads=settings.inputs)
+    with working("reading traces"):
+        data = read_data(settings.traces, correlation=True)
+    groups = settings.traces.by is not None
+    method = privacy.accounting
+
+    def people() -> Iterator[Adversary]:
+        return estimate_adversaries(data, prior=prior, per_user=not groups, per_group=groups)
+
+    sizes = getattr(data, "groups", None) if groups else None
+    with working("leakage of every person"):
+        found = leakage_distribution(
+            people(), epsilon=privacy.epsilon, horizon=privacy.horizon, people=sizes, accounting=method
+        )
+    warn(scarcity(data), None if isinstance(data, CountedTraces) else absences(data))
+    planned: Planned = {}, []
+    if privacy.alpha is not None:
+        with working("budgets of all people"):
+            planned = _planned(list(people()), privacy.alpha, study.share, method, groups=groups)
+    if output is not None:
+        save_columns({"name": found.names, "leakage": found.leakage.tolist(), "people": found.people.tolist()}, output)
+    answer(
+        as_json,
+        document=partial(_document, found, study.above, planned[0]),
+        show=partial(_show, found, study.above, "group" if groups else "person", planned[1]),
+        draw=partial(population_figure, found, level=study.above, groups=groups),
+        figure=figure,
+        table=output,
+    )
+
+
+def _planned(
+    people: list[Adversary], alpha: float, share: float, method: Accounting[Any, Any], *, groups: bool
+) -> Planned:
+    """Budgets of each step: one for each group, or one for a share of all people."""
+    what = f"budget of each step (alpha = {alpha:g})"
+    if groups:
+        if share != 1.0:
+            raise InputError("--share is a share of users: leave out traces.by, or --share")
+        budgets = {str(one.name): float(plan_budget(one, alpha=alpha, accounting=method).epsilons[0]) for one in people}
+        listing = ", ".join(f"{name} {number(budget, down=True)}" for name, budget in budgets.items())
+        return {"alpha": alpha, "budgets": budgets}, [(what, listing)]
+    plan = plan_for_share(people, alpha=alpha, share=share, accounting=method)
+    document = {
+        "alpha": alpha,
+        "budget": plan.epsilon,
+        "share_held": plan.share,
+        "not_held": list(plan.names),
+        "sentence": plan.sentence,
+    }
+    return document, [(what, number(plan.epsilon, down=True)), ("people above alpha", plan.sentence)]
+
+
+def _document(found: LeakageDistribution, level: float | None, planned: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "epsilon": found.epsilon,
+        "horizon": found.horizon,
+        "accounting": found.accounting,
+        "is_exact": found.is_exact,
+        "people": found.n_people,
+        "quantiles": {f"{share:g}": found.quantile(share) for share in SHARES},
+        "attained": None if found.attained is None else {f"{share:g}": found.sides(share)[0] for share in SHARES},
+        "worst": found.worst,
+        "worst_names": found.names[:MOST_NAMED],
+        "above": level,
+        "share_above": None if level is None else found.share_above(level),
+        "unit": "nats",
+        **planned,
+    }
+
+
+def _show(found: LeakageDistribution, level: float | None, whose: str, planned: list[tuple[str, str]]) -> None:
+    """Print the distribution, and the rows about what is planned."""
+    kind = found.label if found.accounting.is_exact else PAPER_BOUND
+    effort, attained = found.accounting.effort, found.leakage if found.attained is None else found.attained
+    largest = zip(found.names[:MOST_NAMED], attained.tolist(), found.leakage.tolist(), strict=False)
+    worst = [f"{name} ({between(low, high, effort)})" for name, low, high in largest]
+    at_most = "" if found.label == found.accounting.label else "at most "
+    above = "" if level is None else f"{at_most}{number(100.0 * found.share_above(level))} % of people"
+    horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
+    rows = [
+        ("epsilon of each step", number(found.epsilon, up=True)),
+        ("leakage", kind),
+        *((f"{100.0 * share:g} % of people leak at most", between(*found.sides(share), effort)) for share in SHARES),
+        ("largest leakage", ", ".join(worst)),
+        (f"above {level or 0.0:g}", above),
+        *planned,
+    ]
+    facts(f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's state)", rows)

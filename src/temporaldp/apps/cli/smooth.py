@@ -1,0 +1,62 @@
+"""`temporaldp smooth`: smoothed counts of a finished release."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from temporaldp import InputError, load_released
+from temporaldp import smooth as smooth_released
+from temporaldp.apps.cli import options as o
+from temporaldp.apps.cli.render import facts, working
+from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.data.counts.released import release_suffix
+from temporaldp.publish.project.publishing import Smoothing
+from temporaldp.publish.project.release import public_correlation, without_traces
+from temporaldp.publish.report.figures import release_figure
+
+
+def smooth(
+    context: typer.Context,
+    report_released: Annotated[
+        Path | None,
+        typer.Argument(metavar="RELEASED", show_default=False, help="Published counts, as drawn (.parquet or .csv)."),
+    ] = None,
+    history_path: o.HistoryOption = None,
+    release_population: Annotated[
+        int | None, o.option("--population", help="Public number of users.", metavar="N")
+    ] = None,
+    release_smoothed: Annotated[
+        Path | None, o.option("--output", "-o", help="Where to write (.parquet or .csv).", metavar="FILE")
+    ] = None,
+    figure: o.FigureOption = None,
+    as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
+) -> None:
+    """Smooth a finished release by a public correlation, with 95 % intervals.
+
+    Post-processing: only published counts, the public number of users and a public correlation are read.
+    """
+    settings = o.given(context).settings
+    release, place = settings.release, settings.report.released or settings.release.output
+    if place is None or release.smoothed is None or release.population is None:
+        raise InputError("expected RELEASED, --population N (the public number of users) and --output FILE")
+    release_suffix(release.smoothed)
+    require_places(release.smoothed, figure=figure, reads=(place, *settings.inputs))
+    counts = load_released(place)
+    with working("reading the correlation"):
+        correlation = public_correlation(without_traces(settings), counts.states, counts.times[0])
+    with working("smoothing"):
+        found = smooth_released(counts, correlation, total=release.population)
+    smoothing = Smoothing(found, correlation, settings)
+    answer(
+        as_json,
+        document=lambda: smoothing.document,
+        show=partial(facts, "Smoothed", smoothing.save()),
+        draw=partial(release_figure, counts, smoothed=found),
+        figure=figure,
+    )

@@ -1,0 +1,151 @@
+"""Definition of a release: the correlation, the level, and the kind of output."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, Field, model_validator
+
+from temporaldp.base.errors import InputError
+from temporaldp.base.values import SMALLEST
+from temporaldp.core.accounting import TemporalAccountant
+from temporaldp.core.accounting.accountant import account_of, lock_of
+from temporaldp.core.accounting.methods import accounting_from
+from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
+from temporaldp.core.correlation.states import printable
+from temporaldp.publish.release.chain import canonical
+
+MOST_STATES = 64
+"""Of a correlation: the sustainable budget is computed when a release is created, which takes seconds for this many states."""
+
+Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: printable(text, "text"))]
+Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Rows = Annotated[
+    list[Annotated[list[Probability], Field(min_length=2, max_length=MOST_STATES, fail_fast=True)]],
+    Field(min_length=2, max_length=MOST_STATES, fail_fast=True),
+]
+FewRows = Annotated[Rows, Field(max_length=4)]  # bounds take much longer to count with
+
+
+class Strict(BaseModel, extra="forbid", strict=True, frozen=True):
+    """Base of strict models: unknown fields are refused, and numbers and text are not converted."""
+
+
+class Bounds(Strict):
+    """A transition matrix whose entries are known up to intervals."""
+
+    lower: FewRows = Field(description="The least that each probability may be; row: from, column: to.")
+    upper: FewRows = Field(description="The most that each may be.")
+
+
+class Histogram(Strict):
+    """Counts of people by state, each with discrete Laplace noise that the service draws."""
+
+    kind: Literal["histogram"]
+    n_states: Annotated[int, Field(ge=1, le=100_000)] = Field(description="Number of counts of a step.")
+
+
+class Elsewhere(Strict):
+    """Output that is drawn elsewhere: the service only checks and charges budgets."""
+
+    kind: Literal["elsewhere"]
+    description: Text = Field(description="Description of the output; part of the definition of the release.")
+
+
+Matrix = Rows | Bounds | None
+
+
+class Definition(Strict):
+    """Parameters of a new release. An omitted direction is unknown to the adversary."""
+
+    name: Text | None = Field(None, description="Name for people; the service uses the identifier that it returns.")
+    backward: Matrix = Field(None, description="P(previous state | state), row: the state; or its bounds.")
+    forward: Matrix = Field(None, description="P(next state | state), row: the state; or its bounds.")
+    states: Annotated[list[Text], Field(max_length=MOST_STATES)] | None = Field(
+        None, description="Names of the states."
+    )
+    alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
+        description="The level, in nats: temporal privacy leakage about any step never exceeds it."
+    )
+    horizon: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
+        None,
+        description="Number of steps, where it is known, whose budgets are planned beforehand: each step gives its own.",
+    )
+    bound: Literal["exact", "paper"] = Field("exact", description="Accounting method by which the level is enforced.")
+    mechanism: Annotated[Histogram | Elsewhere, Field(discriminator="kind")]
+    step: str | None = Field(
+        None,
+        pattern=r"^(0*[1-9][0-9]{0,8}(\.[0-9]{1,6})?)( (seconds|months))?$",
+        description="How long one step is: '300 seconds', '1 months', or a number where times are numbers.",
+    )
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        for matrix in (self.backward, self.forward):
+            rows = matrix.lower if isinstance(matrix, Bounds) else matrix
+            if rows and isinstance(self.mechanism, Histogram) and self.mechanism.n_states != len(rows):
+                raise ValueError(
+                    f"expected a histogram of the matrices' {len(rows)} states, got n_states {self.mechanism.n_states}"
+                )
+        return self
+
+    @property
+    def text(self) -> str:
+        """Canonical JSON of the definition, as stored."""
+        return canonical(self.model_dump(mode="json"))
+
+    @property
+    def promise(self) -> str:
+        """Terms that determine budgets; releases that differ only in names share the computed reserve."""
+        same = {"name": None, "mechanism": Elsewhere(kind="elsewhere", description="anything"), "step": None}
+        return self.model_copy(update=same).text
+
+    def adversary(self) -> Adversary:
+        """Adversary of the definition.
+
+        Raises
+        ------
+        InputError
+            The matrices are not admissible, or do not fit one another.
+        """
+        if self.backward is None and self.forward is None:
+            raise InputError("expected a correlation: a matrix backward or forward, or both")
+        return Adversary(_matrix(self.backward, self.states), _matrix(self.forward, self.states))
+
+
+def _matrix(given: Matrix, states: list[str] | None) -> Any:
+    if isinstance(given, Bounds):
+        return IntervalMatrix(given.lower, given.upper, states)
+    return None if given is None else TransitionMatrix(given, states)
+
+
+@lru_cache(maxsize=256)
+def unspent(promise: str, expected: float | None) -> TemporalAccountant:
+    """Return an unused accountant, of which every release charges a copy.
+
+    Parameters
+    ----------
+    promise : str
+        Terms of a definition.
+    expected : float or None
+        Reserve found when the release was created; it is verified before use.
+    """
+    definition = Definition.model_validate_json(promise)
+    made = TemporalAccountant(
+        definition.adversary(),
+        alpha=definition.alpha,
+        horizon=definition.horizon,
+        accounting=accounting_from({"method": definition.bound}),
+    )
+    if expected and definition.horizon is None:
+        account_of(made).expect_reserve(expected)
+    return made
+
+
+def proved(promise: str, expected: float | None) -> TemporalAccountant:
+    """Return the accountant with its reserve, which one request computes while others with these terms wait."""
+    made = unspent(promise, expected)
+    with lock_of(made):
+        _ = made.reserve
+    return made

@@ -1,0 +1,118 @@
+"""Searches for the largest number that satisfies a level; the result is on the side that satisfies it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from itertools import count
+
+from temporaldp.base.progress import effort_is_over, part
+from temporaldp.base.values import SMALLEST
+
+CLOSE = 1e-8
+"""Relative distance from the largest number at which a search ends."""
+
+SMOOTH_TRIES = 12
+"""Iterations of Brent's method, after which `worst` counts as discontinuous. If doubled, a search takes up to half again as
+long where no certificate is found above some number."""
+
+LEAST_SHARE = 1e-9
+"""Share of alpha below which a sustainable budget counts as none."""
+
+
+def bisected(holds: Callable[[float], bool], low: float, high: float, close: float, *, most: int = 60) -> float:
+    """Return the largest number between `low` and `high` that was found to satisfy `holds`, by bisection.
+
+    `low` satisfies it. The search ends at a relative distance of `close`, or after `most` bisections.
+    """
+    for _ in range(most):
+        if high - low <= close * high:
+            break
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def largest(worst: Callable[[float], float], low: float, high: float, ceiling: float) -> float:
+    """The largest number up to `high` with ``worst <= ceiling``, to 1e-8; `low` has it, and worst increases.
+
+    Bisection (by ratio) to where `worst` is finite, then Brent's method, and bisection again where `worst` jumps above the
+    ceiling; the best point that satisfies it is returned.
+    """
+    from scipy.optimize import brentq
+
+    sure, least = low, math.inf
+
+    @cache
+    def excess(point: float) -> float:
+        nonlocal sure, least
+        value = worst(point) - ceiling
+        if value <= 0.0:
+            sure = max(sure, point)
+        else:
+            least = min(least, point)
+        return value
+
+    at_high = excess(high)
+    while math.isinf(at_high) and high > sure * (1.0 + CLOSE) and not effort_is_over():
+        middle = math.sqrt(sure * high)
+        value = excess(middle)
+        if value > 0.0:
+            high, at_high = middle, value
+    if at_high > 0.0 and high > sure * (1.0 + CLOSE) and not effort_is_over() and excess(sure) < 0.0:
+        xtol = 0.5 * CLOSE * max(sure, CLOSE * high)
+        root, found = brentq(
+            excess, sure, high, xtol=xtol, rtol=1e-12, maxiter=SMOOTH_TRIES, full_output=True, disp=False
+        )
+        if found.converged and root > sure:  # Brent may end on the far side
+            excess(max(sure, root - CLOSE * sure))
+        while not found.converged and least - sure > max(CLOSE * sure, xtol) and not effort_is_over():
+            excess(0.5 * (sure + least))
+    return sure
+
+
+def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: float, *, known: float = 0.0) -> float:
+    """The largest budget up to `most`, to 1e-8, with ``worst <= ceiling`` over an infinite horizon; 0 if there is none.
+
+    `known` is an admissible budget, or 0. For other budgets, `worst` may be any number above the ceiling.
+    """
+    least = max(LEAST_SHARE * most, SMALLEST)
+    shares = (1.0 - 1.0 / (1.0 + 0.2 * tries) for tries in count(1))
+
+    def reported(epsilon: float) -> float:
+        share = next(shares)
+        with part(share, share, "sustainable budget"):
+            return worst(epsilon)
+
+    if known < least and reported(least) > ceiling:
+        return known
+    return largest(reported, max(known, least), most, ceiling)
+
+
+def largest_in_few_tries(
+    worst: Callable[[float], float], low: float, high: float, ceiling: float, close: float = 1e-3
+) -> float:
+    """The largest number found with ``worst <= ceiling``, mostly within `close` of it; 0 if `low` exceeds it. worst increases.
+
+    Regula falsi, with bisection (by ratio) where it does not help; the result satisfies the ceiling.
+    """
+    aim = 1.0 - 0.4 * close
+    at_low, at_high = worst(low), math.inf
+    if at_low > ceiling:
+        return 0.0
+    for _ in range(14):
+        if high <= low * (1.0 + close) or at_low >= ceiling * (1.0 - close):
+            break
+        middle = math.sqrt(low * high)
+        if at_low < at_high < math.inf:
+            share = (aim * ceiling - at_low) / (at_high - at_low)
+            middle = low + min(max(share, 0.02), 0.98) * (high - low)
+        elif at_low > 0.0:
+            middle = min(max(low * ceiling / at_low * aim, low * (1.0 + close)), middle)
+        value = worst(middle)
+        if value <= ceiling:
+            low, at_low = middle, value
+        else:
+            high, at_high = middle, value
+    return low

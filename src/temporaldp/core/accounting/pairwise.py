@@ -1,0 +1,124 @@
+"""Accounting with one number for each pair of states, and the evidence of such methods."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temporaldp.base.values import FloatArray, compared_by_value, copy_in, locked
+from temporaldp.core.accounting.paper.method import PaperBound
+from temporaldp.core.accounting.protocol import DIRECTIONS, Direction, Evidence, Leakage, Limits
+from temporaldp.core.accounting.stepwise import Arrived
+from temporaldp.core.accounting.stepwise_accounting import StepwiseAccounting
+from temporaldp.core.correlation import Adversary
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class PairwiseLeakage(Evidence):
+    """Leakage of every ordered pair of states, one matrix per step; in nats, upper bounds.
+
+    Parameters
+    ----------
+    states : tuple of str
+        In the order of rows and columns.
+    epsilons : array, shape (T,)
+        Factors of D at each step.
+    guarantee : array, shape (n, n)
+        D, closed under the triangle inequality; 1 off the diagonal for plain differential privacy.
+    past, future : tuple of T arrays, shape (n, n)
+        Incoming leakage at each step from the releases before and after it. Steps at which it has settled share one array.
+    """
+
+    states: tuple[str, ...]
+    epsilons: FloatArray
+    guarantee: FloatArray
+    past: tuple[FloatArray, ...]
+    future: tuple[FloatArray, ...]
+
+    def __post_init__(self) -> None:
+        copy_in(self, "epsilons", "guarantee")
+        locked((*self.past, *self.future))
+
+    def __len__(self) -> int:
+        return len(self.past)
+
+    def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
+        """Leakage of every ordered pair at a step, shape (n, n): row = the state, column = the one it is compared with.
+
+        Zero on the diagonal; under metric privacy a quasi-metric. Row and column follow `states`.
+
+        Raises
+        ------
+        InputError
+            There is no such step or direction.
+        """
+        at = self.checked_step(step, direction)
+        found: FloatArray = self.epsilons[at] * self.guarantee
+        if direction != "forward":
+            found = found + self.past[at]
+        if direction != "backward":
+            found = found + self.future[at]
+        np.fill_diagonal(found, 0.0)
+        return found
+
+
+class PairwiseAccounting(StepwiseAccounting[Arrived]):
+    """Base of methods with one number for each pair of states, which are never above the paper's bound.
+
+    Parameters
+    ----------
+    distances : array_like, shape (n, n), optional
+        Of metric privacy: epsilons are those of two states at distance 1.
+    """
+
+    supremum_factor: ClassVar[float] = 1.0
+    """Raises suprema, so that no series exceeds them."""
+
+    def __init__(self, distances: ArrayLike | None = None) -> None:
+        self._given = distances
+        self._paper = PaperBound(distances)
+        self.distances = self._paper.distances
+
+    def document(self) -> dict[str, Any]:
+        """Return the name and, if there are any, the distances in the order of the states."""
+        return self._paper.document() | {"method": self.name}
+
+    def promised(self, releases: FloatArray) -> FloatArray:
+        """Epsilons of the two states furthest apart."""
+        return self._paper.of_epsilons(releases)
+
+    @abstractmethod
+    def evidence(
+        self, states: tuple[str, ...], past: tuple[Arrived, ...], releases: FloatArray, future: tuple[Arrived, ...]
+    ) -> PairwiseLeakage:
+        """Return the leakage of every pair of states at every step."""
+
+    def leakage(
+        self, user: Adversary, past: tuple[Arrived, ...], releases: FloatArray, future: tuple[Arrived, ...]
+    ) -> Leakage:
+        """The largest entry of each sum; never above the paper's bound, not by one ulp."""
+        (paper,) = self._paper.series([user], self.promised(releases))
+        if user.states is None:  # nothing is known of how states follow one another: each release stands alone
+            return paper
+        found = super().leakage(user, past, releases, future)
+        backward, forward, temporal = (
+            np.minimum(getattr(found, direction), getattr(paper, direction)) for direction in DIRECTIONS
+        )
+        return Leakage(backward, forward, temporal, self.evidence(user.states, past, releases, future))
+
+    def supremum_leakage(
+        self, user: Adversary, past: tuple[Arrived, ...], release: FloatArray, future: tuple[Arrived, ...]
+    ) -> Limits:
+        """The largest entry of each sum; never above the paper's bound."""
+        found = super().supremum_leakage(user, past, release, future)
+        paper = self._paper.limits([user], self.promised(release))
+        capped = {
+            direction: min(getattr(found, direction) * self.supremum_factor, getattr(paper, direction))
+            for direction in DIRECTIONS
+        }
+        return replace(found, **capped)

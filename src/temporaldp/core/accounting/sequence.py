@@ -1,0 +1,62 @@
+"""Mechanisms of a whole sequence of releases, whose outputs may depend on several steps and share their noise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+
+from temporaldp.base.errors import InputError
+from temporaldp.base.values import FloatArray
+from temporaldp.core.accounting.protocol import Accounting, Leakage
+from temporaldp.core.correlation import Adversary
+
+
+class SequenceMechanism(ABC):
+    """One mechanism for the outputs of all steps; `temporal_leakage` takes it in place of a sequence of releases.
+
+    Without a delta, its leakage is that of its event-level epsilons, however its noise is shared between steps (Theory, section
+    20).
+    """
+
+    __slots__ = ()
+
+    @property
+    def n_steps(self) -> int | None:
+        """Number of steps T; None if the mechanism runs for any number."""
+        return None
+
+    @abstractmethod
+    def event_epsilons(self, n_steps: int) -> FloatArray:
+        """Epsilon of all outputs together when the state at one step alone is replaced, for each step, shape (T,), in nats.
+
+        An upper bound; `inf` where there is none without a delta.
+        """
+
+    def event_level(self, n_steps: int, delta: float) -> FloatArray:
+        """As `event_epsilons`, at a delta: an upper bound."""
+        return self.event_epsilons(n_steps)
+
+    def leakage(self, user: Adversary, n_steps: int, accounting: Accounting[Any, Any]) -> Leakage:
+        """Leakage of every step at the delta of an accounting method, from the distribution of the noise.
+
+        Raises
+        ------
+        InputError
+            The leakage at this delta is not computable.
+        """
+        raise InputError(
+            f"expected Exact() or another method without a delta for {type(self).__name__}, got {accounting!r}: where noise is "
+            "shared between steps, event-level epsilons determine the leakage at delta = 0 only"
+        )
+
+    def require_pure(self, n_steps: int) -> FloatArray:
+        """Return the event-level epsilons; `InputError` where they are infinite."""
+        epsilons = self.event_epsilons(n_steps)
+        if not np.isfinite(epsilons).all():
+            raise InputError(
+                f"expected a mechanism with finite event-level epsilons, got {self!r}, whose noise has none without a delta: "
+                "use accounting=ApproximateDP(delta), or Laplace noise"
+            )
+        return epsilons

@@ -1,0 +1,341 @@
+"""The adversary of the paper's Definition 4, who has the data of all other users and the temporal correlation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temporaldp.base.display import summary
+from temporaldp.base.errors import InputError, MatrixError
+from temporaldp.base.values import FloatArray, assign, whole_number
+from temporaldp.core.correlation.interval_matrix import IntervalMatrix
+from temporaldp.core.correlation.protocol import Constant, Correlation, NoCorrelation, PerStep
+from temporaldp.core.correlation.states import require_same_states
+from temporaldp.core.correlation.transition import TransitionMatrix, distribution
+
+Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
+Known: TypeAlias = Correlation | ArrayLike | Sequence[Matrix | ArrayLike] | None
+"""Arguments that are accepted as a correlation."""
+
+STATIONARY_TOLERANCE = 1e-12
+"""Relative distance per entry within which a distribution is the chain's stationary one: rounding, not movement."""
+
+
+APART = 0.05
+"""Total variation of stationary distributions, and difference of entries, from which on they contradict each other: more than
+what a few hundred observed transitions leave open."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adversary:
+    """An adversary who targets one user and knows that user's temporal correlations.
+
+    Parameters
+    ----------
+    backward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n) or (T - 1, n, n), Periodic, None
+        ``Pr(l[t-1] | l[t])``: row = the state now, column = the state before. A sequence has one matrix per
+        transition: element k (from 0) relates time k + 1 (rows) to time k (columns), so T - 1 of them serve T steps.
+        With `Periodic` it depends on the clock, for any number of steps. With an `IntervalMatrix` leakage is an
+        upper bound for every matrix of the set. None: past releases add no leakage.
+    forward : TransitionMatrix, IntervalMatrix, sequence of them, array_like of shape (n, n) or (T - 1, n, n), Periodic, None
+        ``Pr(l[t+1] | l[t])``: row = the state now, column = the state after. Element k relates time k (rows) to
+        time k + 1 (columns). None: later releases add no leakage.
+    name : str, optional
+        Name of the targeted user, for reports.
+
+    Raises
+    ------
+    StateError
+        The matrices do not name the same states in the same order.
+    InputError
+        The sequences differ in length, the clocks differ in period or phase, or an element is not a matrix.
+
+    Notes
+    -----
+    Swapped matrices cannot be detected: those of a stationary chain are those of the same chain with time reversed.
+    `contradiction` reports matrices that are not the two directions of one stationary chain.
+
+    Examples
+    --------
+    >>> Adversary(forward=TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])).states
+    ('0', '1')
+    """
+
+    backward: Correlation
+    forward: Correlation
+    name: str | None
+
+    def __init__(
+        self,
+        backward: Known = None,
+        forward: Known = None,
+        *,
+        name: str | None = None,
+    ) -> None:
+        past, future = _correlation(backward, "backward"), _correlation(forward, "forward")
+        assign(self, backward=past, forward=future, name=name)
+        matrices = self.matrices
+        for matrix in matrices[1:]:
+            require_same_states(matrices[0].states, matrix.states, what="another matrix of the same adversary")
+        lengths = {one.n_steps - 1 for one in self.directions if one.n_steps is not None}
+        if len(lengths) > 1:
+            raise InputError(f"backward and forward sequences must be equally long, got {sorted(lengths)} matrices")
+        clocks = {(one.period, one.kind) for one in self.directions if one.period is not None}
+        if len(clocks) > 1 or (clocks and lengths):
+            raise InputError(
+                "expected one clock for both directions: matrices of the same period that begin at the same phase, and no "
+                "sequence for a number of steps beside them"
+            )
+
+    @classmethod
+    def from_forward(
+        cls,
+        forward: TransitionMatrix | Sequence[TransitionMatrix],
+        *,
+        initial: ArrayLike | None = None,
+        horizon: int | None = None,
+        name: str | None = None,
+    ) -> Adversary:
+        """The adversary who knows the initial distribution and the forward matrices; Bayes' rule gives the backward ones.
+
+        Backward matrices vary with time unless `initial` is stationary under a constant `forward`.
+
+        Parameters
+        ----------
+        forward : TransitionMatrix, or sequence of T - 1 of them
+        initial : array_like, shape (n,), optional
+            Distribution of the first state. Default: the stationary one of a constant `forward`.
+        horizon : int, optional
+            Number of steps T. Needed when `forward` is constant and `initial` is not stationary.
+
+        Raises
+        ------
+        MatrixError
+            A state has probability 0 at some step, so that the past given this state is undefined.
+        InputError
+            `horizon` is missing or contradicts the length of `forward`.
+
+        Examples
+        --------
+        >>> chain = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]])
+        >>> adversary = Adversary.from_forward(chain, initial=[0.5, 0.5], horizon=4)
+        >>> len(adversary.backward), adversary.n_steps
+        (3, 4)
+        """
+        given = _correlation(forward, "forward")
+        if not given or given.period is not None:
+            raise InputError(f"expected a forward matrix or a sequence of them, got {type(forward).__name__}")
+        chain = tuple(map(exactly_known, given.matrices))
+        if initial is None and not given.is_constant:
+            raise InputError(
+                "expected the distribution of the first state (initial=...) of a chain that varies with time"
+            )
+        marginal = distribution(chain[0].stationary_distribution() if initial is None else initial, chain[0].states)
+        if not given.is_constant:
+            if horizon is not None and horizon != len(chain) + 1:
+                raise InputError(
+                    f"{len(chain)} forward matrices serve {len(chain) + 1} steps, but horizon is {horizon}"
+                )
+            steps = chain
+        elif _is_stationary(marginal, chain[0]):
+            return cls(chain[0].reversed(marginal), chain[0], name=name)
+        elif horizon is None:
+            raise InputError(
+                "the initial distribution is not stationary, so the backward matrix changes with every step: "
+                "give horizon=T, or start from forward.stationary_distribution()"
+            )
+        else:
+            steps = chain * (whole_number(horizon, "horizon", least=2) - 1)
+        backward = []
+        for matrix in steps:
+            backward.append(matrix.reversed(marginal))
+            marginal = np.asarray(marginal @ matrix.probabilities)
+            marginal = marginal / marginal.sum()
+        return cls(tuple(backward), given, name=name)
+
+    def _repr_html_(self) -> str:
+        """Both directions, for notebooks: a matrix as a table, whatever else it is as its words."""
+        known = {"backward": self.backward, "forward": self.forward}
+        parts = [
+            one._repr_html_()
+            if isinstance(one, TransitionMatrix)
+            else summary("", {"": repr(one) if one else "unknown"})
+            for one in known.values()
+        ]
+        boxes = "".join(f"<div><em>{side}</em>{part}</div>" for side, part in zip(known, parts, strict=True))
+        return f'<div style="display: flex; flex-wrap: wrap; gap: 2em">{boxes}</div>'
+
+    @property
+    def directions(self) -> tuple[Correlation, Correlation]:
+        """The backward and the forward correlation."""
+        return self.backward, self.forward
+
+    @property
+    def matrices(self) -> tuple[Matrix, ...]:
+        """All matrices the adversary knows, backward ones first."""
+        return self.backward.matrices + self.forward.matrices
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether some matrix is known up to intervals only, so that leakage is an upper bound for the whole set."""
+        return any(matrix.is_set for matrix in self.matrices)
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether each direction is one matrix that is known exactly, or unknown."""
+        return all(one.is_constant for one in self.directions) and not self.is_uncertain
+
+    @property
+    def contradiction(self) -> str | None:
+        """Reason why the two matrices cannot belong to one stationary chain; None if they can or if this is unknown.
+
+        A process that is not stationary may have such matrices too. Matrices that were swapped do not contradict each other. Of
+        sets this is known where they were estimated: the shares of states in the traces change.
+        """
+        backward, forward = (one.at(0) if one.is_constant else None for one in self.directions)
+        if isinstance(backward, IntervalMatrix):
+            return backward.origin.warning
+        if not isinstance(backward, TransitionMatrix) or not isinstance(forward, TransitionMatrix):
+            return None
+        try:
+            past, future = (matrix.stationary_distribution() for matrix in (backward, forward))
+            apart = np.abs(past - future)
+            if apart.sum() > 2.0 * APART:
+                state = int(apart.argmax())
+                return (
+                    "the backward and the forward matrix are not those of one stationary chain: state "
+                    f"{forward.states[state]!r} has the share {past[state]:.3g} under the backward one and "
+                    f"{future[state]:.3g} under the forward one. Unless the process begins and ends differently, check that "
+                    "both are from the same data, with the given state in rows"
+                )
+            expected = forward.reversed(future).dense()
+        except MatrixError:  # several closed classes, or states that are left for good
+            return None
+        if backward != forward or np.abs(expected - backward.dense()).max() <= APART:
+            return None
+        return (
+            "the backward and the forward matrix are the same one, and a stationary chain with this forward matrix has another "
+            "backward matrix: Adversary.from_forward(matrix) computes it"
+        )
+
+    @property
+    def states(self) -> tuple[str, ...] | None:
+        """The states that all matrices name; None for an adversary who knows no correlation."""
+        return self.matrices[0].states if self.matrices else None
+
+    @property
+    def n_states(self) -> int | None:
+        """Number of states; None for an adversary who knows no correlation."""
+        return None if self.states is None else len(self.states)
+
+    @property
+    def n_steps(self) -> int | None:
+        """Number of steps T that the sequences of matrices cover; None if every matrix is constant."""
+        return next((one.n_steps for one in self.directions if one.n_steps is not None), None)
+
+    @property
+    def period(self) -> int | None:
+        """Number of phases after which matrices repeat; None if they do not depend on a clock."""
+        return next((one.period for one in self.directions if one.period is not None), None)
+
+    def changed(self, step: int, adversary: Adversary) -> Adversary:
+        """Return the adversary with another correlation from a step on, under the same name.
+
+        The matrices of a step are those that are valid at it: the backward one relates its state to the one before, the forward
+        one to the next. So the last step before a change has its old forward matrix, and the first one after it the new
+        backward matrix.
+
+        Raises
+        ------
+        InputError
+            Matrices that vary with time, that are sets, for other states, or known in other directions.
+
+        Examples
+        --------
+        >>> calm, busy = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.6, 0.9))
+        >>> whole = Adversary(calm, calm).changed(2, Adversary(busy, busy)).between(0, 4)
+        >>> [matrix is busy for matrix in whole.backward], [matrix is busy for matrix in whole.forward]
+        ([False, True, True], [False, False, True])
+        """
+        if self.n_steps is not None or self.period is not None or self.is_uncertain or not adversary.is_constant:
+            raise InputError(
+                "expected constant matrices before and after a change, known exactly: a sequence or a clock determines already "
+                "how the correlation changes, and for sets of matrices there is no exact leakage"
+            )
+        for side, before, now in zip(("backward", "forward"), self.directions, adversary.directions, strict=True):
+            if bool(before) != bool(now):
+                raise InputError(
+                    f"expected the same directions as before, but the {side} correlation was "
+                    f"{'known' if before else 'unknown'} and is now {'known' if now else 'unknown'}; where nothing is known "
+                    "in a direction, give a matrix with equal rows"
+                )
+        if self.states is not None and adversary.states is not None:
+            require_same_states(self.states, adversary.states, what="the new correlation")
+        backward, forward = (
+            before.changed(max(first, 0), now.matrices[0]) if before else before
+            for before, now, first in zip(self.directions, adversary.directions, (step - 1, step), strict=True)
+        )
+        return Adversary(backward, forward, name=self.name)
+
+    @property
+    def current(self) -> Adversary:
+        """The adversary with the matrices after the last change alone."""
+        return Adversary(*(one.current for one in self.directions), name=self.name)
+
+    def between(self, first: int, n_steps: int) -> Adversary:
+        """The adversary of `n_steps` steps from step `first` on, with the matrices of the transitions between them."""
+        return Adversary(*(one.between(first, first + n_steps - 1) for one in self.directions), name=self.name)
+
+    def over(self, n_steps: int) -> Adversary:
+        """The adversary of a release of `n_steps` steps, with one matrix per transition unless matrices are constant."""
+        return Adversary(*(one.over(n_steps) for one in self.directions), name=self.name)
+
+
+def exactly_known(matrix: Matrix | None) -> TransitionMatrix:
+    """The matrix, if it is known exactly; `InputError` for intervals."""
+    if not isinstance(matrix, TransitionMatrix):
+        raise InputError(
+            "expected a matrix that is known exactly, got an IntervalMatrix: for a set of matrices there are bounds, by "
+            "temporal_leakage, leakage_supremum and plan_budget; or take one of its matrices, such as matrix.central()"
+        )
+    return matrix
+
+
+def _is_stationary(marginal: FloatArray, chain: TransitionMatrix) -> bool:
+    """Whether `marginal` is stationary. A small change in one step is not enough: it could add up."""
+    if not np.allclose(marginal @ chain.probabilities, marginal, rtol=STATIONARY_TOLERANCE, atol=0.0):
+        return False
+    try:
+        return np.allclose(marginal, chain.stationary_distribution(), rtol=STATIONARY_TOLERANCE, atol=0.0)
+    except MatrixError:  # several closed classes: many stationary distributions, and this one must stay put exactly
+        return np.array_equal(marginal @ chain.probabilities, marginal)
+
+
+def _is_table(value: object) -> bool:
+    """Whether a value is an array or a data frame of two dimensions."""
+    return not isinstance(value, Correlation | str) and np.ndim(value) == 2  # type: ignore[arg-type]
+
+
+def _correlation(value: Known, which: str) -> Correlation:
+    if value is None:
+        return NoCorrelation()
+    if isinstance(value, Correlation):
+        return value
+    if _is_table(value):
+        return TransitionMatrix(value)
+    several = isinstance(value, np.ndarray | Sequence | Iterator) and not isinstance(value, str)
+    given: tuple[Any, ...] = tuple(value) if several and getattr(value, "ndim", 1) else (value,)  # type: ignore[arg-type]
+    matrices = tuple(TransitionMatrix(one) if _is_table(one) else one for one in given)
+    for position, matrix in enumerate(matrices):
+        if not isinstance(matrix, Constant):
+            raise InputError(
+                f"expected {which} to be a TransitionMatrix (or an IntervalMatrix), a sequence of them, Periodic or None, got "
+                f"{type(matrix).__name__} (item {position})"
+            )
+    if not matrices:
+        raise InputError(f"the {which} sequence is empty; it needs one matrix per transition, or None")
+    return PerStep(matrices)

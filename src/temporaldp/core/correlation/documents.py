@@ -1,0 +1,52 @@
+"""Correlations from JSON documents, in files and beside ledgers; `Correlation.document` makes them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy
+
+from temporaldp.base.documents import value_of
+from temporaldp.base.errors import MatrixError
+from temporaldp.core.correlation.interval_matrix import IntervalMatrix
+from temporaldp.core.correlation.origin import Origin
+from temporaldp.core.correlation.protocol import Correlation, Periodic, PerStep
+from temporaldp.core.correlation.transition import TransitionMatrix
+
+
+def correlation_from(document: Any) -> Correlation | None:
+    """Return the correlation of a document; None of an unknown one.
+
+    Raises
+    ------
+    MatrixError, StateError
+        The document describes no correlation; the message names the faulty entry.
+    """
+    match document:
+        case None:
+            return None
+        case {"each": list(each), "phase": phase}:
+            return Periodic([_matrix(one) for one in each], phase=phase)
+        case {"each": list(each), "order": order}:
+            known = [_matrix(one) for one in each]
+            return PerStep(tuple(known[k] for k in order))
+    return _matrix(document)
+
+
+def _matrix(document: Any) -> TransitionMatrix | IntervalMatrix:
+    match document:
+        case {"states": list(states), "lower": lower, "upper": upper, "origin": origin}:
+            return IntervalMatrix(lower, upper, states, origin=value_of(Origin, origin))
+        case {"states": list(states), "rows": rows, "columns": columns, "probabilities": entries}:
+            parts = np.array(entries, np.float64), np.array(columns, np.int32), np.array(rows, np.int32)
+            sparse = scipy.sparse.csr_array(parts, shape=(len(states), len(states)))
+            sparse.check_format(full_check=True)
+            return TransitionMatrix(sparse, states)
+        case {"states": list(states), "probabilities": list(entries)}:
+            return TransitionMatrix(entries, states)
+    found = f"one of {', '.join(map(repr, document))[:80]}" if isinstance(document, dict) else type(document).__name__
+    raise MatrixError(
+        f"expected a matrix: an object of 'states' and 'probabilities', or of 'states', 'lower', 'upper' and 'origin'; got "
+        f"{found}"
+    )

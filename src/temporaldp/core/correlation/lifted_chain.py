@@ -1,0 +1,156 @@
+"""Chains with a longer memory: words of the last states, or a state and its age.
+
+Notation
+--------
+u        a hidden state, of which outputs show the state only: a word of k states (order k), or a state and its age
+Pr(c|u)  the next state; with it the next hidden state is known
+pi       stationary distribution of the hidden states
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from temporaldp.base.errors import EstimationError, MatrixError
+from temporaldp.base.values import FloatArray, IntArray, compared_by_value, locked, whole_number
+from temporaldp.core.correlation.adversary import Adversary
+from temporaldp.core.correlation.states import listed, names_of
+from temporaldp.core.correlation.transition import TransitionMatrix
+
+MOST_HIDDEN = 1_000
+"""Hidden states up to which dense matrices over them are made: 8 MB each, and some dozens of them in accounting."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LiftedChain:
+    """A stationary chain of hidden states; releases depend on the label of a hidden state, its state.
+
+    Parameters
+    ----------
+    states : tuple of n names
+        Names of the states.
+    labels : int array, shape (m,)
+        Number of the state of each hidden state.
+    backward, forward : TransitionMatrix
+        Over the m hidden states; by Bayes' rule from one another.
+    shares : array, shape (n, m)
+        ``Pr(hidden state | state)``.
+    memory : str
+        Description of the memory of a hidden state.
+    """
+
+    states: tuple[str, ...]
+    labels: IntArray
+    backward: TransitionMatrix
+    forward: TransitionMatrix
+    shares: FloatArray
+    memory: str
+
+    def __post_init__(self) -> None:
+        locked((self.labels, self.shares))
+
+    @classmethod
+    def of_words(cls, probabilities: ArrayLike, states: Iterable[object] | None = None) -> LiftedChain:
+        """Return the stationary chain of order k with known probabilities: the next state depends on the last k states.
+
+        Parameters
+        ----------
+        probabilities : array_like, shape (n, ..., n), with k + 1 axes
+            ``Pr(l[t+1] = c | l[t-1] = a, l[t] = b)`` at ``[a, b, c]`` for order 2: one axis for each of the last k states, the
+            oldest first, and the last one for the next state, along which they sum to 1. Also of words that never occur.
+        states : sequence of n distinct names, optional
+            Defaults to ``"0", "1", ...``.
+
+        Raises
+        ------
+        MatrixError
+            The array has another shape, its entries are not probabilities, or the chain has several closed classes.
+        EstimationError
+            The words would not fit in memory, or a state is transient.
+
+        Examples
+        --------
+        >>> from temporaldp import plan_budget
+        >>> from temporaldp.core.correlation import LiftedChain
+        >>> returning = [[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]]      # [before, now, next]
+        >>> chain = LiftedChain.of_words(returning, ["home", "work"])
+        >>> chain.forward.states
+        ('home > home', 'home > work', 'work > home', 'work > work')
+        >>> plan_budget(chain, alpha=1.0, horizon=10).leakage.worst <= 1.0
+        True
+        """
+        given = np.asarray(probabilities, dtype=np.float64)
+        n, order = (given.shape[-1], given.ndim - 1) if given.ndim else (0, 0)
+        if order < 1 or set(given.shape) != {n}:
+            raise MatrixError(
+                "expected an array of shape (n, ..., n), with an axis for each of the last states and one for the next state, "
+                f"got shape {given.shape}"
+            )
+        known = names_of(n, states)
+        return stationary_chain(known, hidden_words(known, order), given.reshape(-1, n))
+
+    @property
+    def adversary(self) -> Adversary:
+        """Adversary about the hidden states: leakage is at least that about the states, by every method.
+
+        Planning and accounting functions accept the chain itself. A release also needs the states' names (``states=``).
+        """
+        return Adversary(self.backward, self.forward)
+
+    def __repr__(self) -> str:
+        return f"LiftedChain({len(self.labels)} hidden states of {len(self.states)} states: {self.memory})"
+
+
+class HiddenStates(NamedTuple):
+    """Hidden states: the state that each shows, the next one by next state, their names, and what they remember."""
+
+    labels: IntArray
+    following: IntArray
+    names: list[str]
+    memory: str
+
+
+def hidden_words(states: tuple[str, ...], order: int) -> HiddenStates:
+    """All words of the last states."""
+    n = len(states)
+    whole_number(order, "order", least=1)
+    if n**order > MOST_HIDDEN:
+        raise EstimationError(
+            f"order {order} over {n} states has {n**order} words, more than {MOST_HIDDEN}: a matrix over them would not "
+            "fit; take a lower order, or group states into fewer"
+        )
+    words = np.array(np.unravel_index(np.arange(n**order), (n,) * order)).T
+    following = np.arange(n**order)[:, None] * n % n**order + np.arange(n)
+    names = [" > ".join(states[k] for k in word) for word in words]
+    return HiddenStates(words[:, -1], following, names, "the last state" if order == 1 else f"the last {order} states")
+
+
+def stationary_chain(states: tuple[str, ...], hidden: HiddenStates, probabilities: FloatArray) -> LiftedChain:
+    """The chain of the hidden states that its stationary distribution has, from ``Pr(c|u)``, shape (m, n)."""
+    m, n = probabilities.shape
+    forward = np.zeros((m, m))
+    np.add.at(forward, (np.repeat(np.arange(m), n), hidden.following.ravel()), probabilities.ravel())
+    pi = TransitionMatrix(forward, hidden.names).stationary_distribution()
+    kept = np.flatnonzero(pi > 0.0)
+    inside = TransitionMatrix(rows_of(forward[np.ix_(kept, kept)]), [hidden.names[k] for k in kept])
+    labels = hidden.labels[kept]
+    shares = np.where(labels == np.arange(n)[:, None], pi[kept], 0.0)
+    lacking = np.flatnonzero(shares.sum(axis=1) == 0.0)
+    if lacking.size:
+        raise EstimationError(
+            f"{listed([states[k] for k in lacking])} are transient: their probability in the chain's "
+            "stationary distribution is 0; leave these states out"
+        )
+    backward = inside.reversed(pi[kept] / pi[kept].sum())
+    return LiftedChain(states, labels, backward, inside, rows_of(shares), hidden.memory)
+
+
+def rows_of(weights: NDArray[Any]) -> FloatArray:
+    """Rows of weights, each divided by its sum."""
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))

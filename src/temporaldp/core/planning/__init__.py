@@ -1,0 +1,29 @@
+"""Plans: the optimal plan, the paper's two algorithms, noise at a delta, and the plans themselves."""
+
+from temporaldp.core.planning.budget import PlanComparison, compare_plans, plan_budget, sustainable_budget
+from temporaldp.core.planning.budget_plan import BudgetPlan
+from temporaldp.core.planning.noise import plan_noise
+from temporaldp.core.planning.noise_plan import NoisePlan
+from temporaldp.core.planning.people import SharePlan, plan_for_share
+from temporaldp.core.planning.plan import Optimality, Plan
+from temporaldp.core.planning.renewal import RenewalLeakage, renewal_leakage
+from temporaldp.core.planning.replan import replan
+from temporaldp.core.planning.source import Source
+
+__all__ = [
+    "BudgetPlan",
+    "NoisePlan",
+    "Optimality",
+    "Plan",
+    "PlanComparison",
+    "RenewalLeakage",
+    "SharePlan",
+    "Source",
+    "compare_plans",
+    "plan_budget",
+    "plan_for_share",
+    "plan_noise",
+    "renewal_leakage",
+    "replan",
+    "sustainable_budget",
+]

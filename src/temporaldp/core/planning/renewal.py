@@ -1,0 +1,205 @@
+"""Renewal of a level: an account for each epoch. The leakage about a step is larger than the level of one epoch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from temporaldp.base.errors import BudgetError
+from temporaldp.base.values import FloatArray, whole_number
+from temporaldp.core.accounting.exact.method import EXACT
+from temporaldp.core.accounting.protocol import Accounting, budgets
+from temporaldp.core.accounting.series import temporal_leakage
+from temporaldp.core.correlation import Adversaries, Adversary, Population
+
+
+@dataclass(frozen=True, slots=True)
+class RenewalLeakage:
+    """Largest leakage about any step of epochs that all spend the same, in nats; from `renewal_leakage`.
+
+    Parameters
+    ----------
+    alone : float
+        The leakage of a single epoch.
+    together : float
+        The leakage of all epochs.
+    epoch, step : int
+        First step with that leakage: numbers from 0, the step within its epoch.
+    n_epochs : int
+    grows : bool
+        Whether more epochs raise it: the last one did so by more than a millionth.
+    promise : float
+        Upper bound for any number of epochs that spend at most as much: the level that a renewal satisfies. inf where none is
+        known, as where states are never forgotten or matrices vary.
+    any_length : float
+        The bound where epochs may end after any number of steps, as in a renewal by the calendar. The
+        next one then begins with the budget of a first step.
+    """
+
+    alone: float
+    together: float
+    epoch: int
+    step: int
+    n_epochs: int
+    grows: bool
+    promise: float
+    any_length: float
+
+
+MOST_ARRIVING = 40.0
+"""Nats that the search begins with. Where values are forgotten at all, less is left of them after an epoch."""
+
+MOST_ROUNDS, CLOSE = 30, 1e-9
+"""Iterations of the incoming leakage of an epoch, each of which is a bound; and the share of it that is left to rounding, or is
+not worth another iteration."""
+
+
+ROUNDED = 1e-11
+"""Relative: by which series and odometers of the same releases may differ, each of them being rounded up."""
+
+SAME = 1e-6
+"""Relative: leakages so near to one another are the same, of two steps and of one epoch more."""
+
+
+def renewal_leakage(
+    adversary: Adversaries, epsilons: ArrayLike, *, n_epochs: int = 3, accounting: Accounting[Any, Any] = EXACT
+) -> RenewalLeakage:
+    """Leakage of a renewed level: the same budgets in every epoch, each with an account of its own.
+
+    The states at the end of an epoch and at the start of the next one are correlated: their leakage adds up. Exact, or an
+    upper bound with ``accounting=PaperBound()``, as `temporal_leakage`.
+
+    Parameters
+    ----------
+    adversary : Adversary, or an iterable or mapping of them
+        With constant matrices, on a clock whose first phase is that of the first epoch, or for all steps of all epochs.
+    epsilons : array_like, shape (T,)
+        Budgets of one epoch, in nats.
+    n_epochs : int, >= 2
+    accounting : Accounting
+
+    Raises
+    ------
+    BudgetError
+        The budgets or the number of epochs are not admissible.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, TransitionMatrix, plan_budget
+    >>> matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    >>> month = plan_budget(Adversary(matrix, matrix), alpha=1.0, horizon=30, method="optimal").epsilons
+    >>> found = renewal_leakage(Adversary(matrix, matrix), month)
+    >>> round(found.alone, 3), round(found.together, 3), found.step, found.grows, round(found.promise, 3)
+    (1.0, 1.39, 29, False, 1.39)
+    >>> round(found.any_length, 2)
+    1.66
+    """
+    n = whole_number(n_epochs, "n_epochs", least=2, error=BudgetError)
+    one = budgets(epsilons)
+    alone = temporal_leakage(adversary, one, accounting=accounting).worst
+    before = temporal_leakage(adversary, np.tile(one, n - 1), accounting=accounting).worst
+    whole = temporal_leakage(adversary, np.tile(one, n), accounting=accounting)
+    first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - SAME))[0])
+    epoch, step = divmod(first, len(one))
+    grows = whole.worst > before * (1.0 + SAME)
+    promise = leakage_of_epochs(adversary, one, accounting=accounting)
+    any_length = leakage_of_epochs(adversary, one.max(keepdims=True), accounting=accounting)
+    return RenewalLeakage(alone, whole.worst, epoch, step, n, grows, promise, any_length)
+
+
+def leakage_of_epochs(
+    adversary: Adversaries, epsilons: ArrayLike, *, accounting: Accounting[Any, Any] = EXACT
+) -> float:
+    """Upper bound of the leakage about any step of any number of epochs that spend at most these budgets, in nats.
+
+    The evidence of all epochs before one about the state at their last step is no more than that of a release of some C nats at
+    that step would; the same of those after it and the first one's value. If with C on both sides of an epoch no more than C
+    arrives at its other ends, that holds for every epoch, by induction (Theory, section 19). C shrinks as it is put
+    in again. inf where no C is found.
+    """
+    people = Population.of(adversary)
+    if any(user.n_steps is not None or user.is_uncertain for user in people.users):
+        return math.inf
+    one = budgets(epsilons)
+    return max(_of_repeated(user, _long_enough(one, user.period or 1), accounting) for user in people.users)
+
+
+def leakage_going_on(
+    known_until: Callable[[int], Population], now: Population, spent: ArrayLike, epsilons: ArrayLike
+) -> float:
+    """Upper bound of the leakage about any step, in nats, of such epochs after other releases; by exact accounting only.
+
+    For a correlation that has changed (Theory, section 19). inf where no bound is found.
+
+    Parameters
+    ----------
+    known_until : callable (n_steps) -> Population
+        All users, with the matrices of this number of steps, past and future.
+    now : Population
+        The same people in the same order, with the constant matrices of the future steps.
+    spent : array_like, shape (t,)
+        Budgets of the past steps, and of the rest of the current epoch.
+    epsilons : array_like, shape (T,)
+        Largest budgets of each later epoch.
+    """
+    known, one = np.asarray(spent, dtype=np.float64), _long_enough(budgets(epsilons), 1)
+    pairs = zip(known_until(len(known) + 2 * len(one) + 1).users, now.users, strict=True)
+    return max(_going_on(user, then, known, one) for user, then in pairs)
+
+
+def _long_enough(one: FloatArray, period: int) -> FloatArray:
+    """An epoch that is not short, or several short ones: the excess of the release in place of the past is then forgotten."""
+    # Several short epochs together count as one, and so many that each block begins at the same phase of a clock
+    whole = math.lcm(len(one), period)
+    return np.tile(one, whole // len(one) * -(-32 // whole))
+
+
+def _going_on(user: Adversary, then: Adversary, spent: FloatArray, one: FloatArray) -> float:
+    rounds = _rounds(then, one, EXACT)
+    if rounds is None:
+        return math.inf
+    after = rounds[-1][1]
+    series = temporal_leakage(user, [*spent, *one, *one, after])
+    arrives = float(series.backward[len(spent) - 1]) if len(spent) else 0.0
+    enough = [before for before, _ in rounds if before >= arrives]
+    if not enough:
+        return math.inf
+    at_once = float(series.temporal[: len(spent) + len(one)].max()) * (1.0 + ROUNDED)
+    return max(at_once, _within(then, one, min(enough), after, EXACT))
+
+
+def _of_repeated(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) -> float:
+    rounds = _rounds(user, one, accounting)
+    return math.inf if rounds is None else _within(user, one, *rounds[-1], accounting)
+
+
+def _rounds(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) -> list[tuple[float, float]] | None:
+    """Decreasing bounds of an epoch's incoming leakage, past and future, that it does not raise; None if there are none."""
+    found = [(MOST_ARRIVING, MOST_ARRIVING)]
+    for _ in range(MOST_ROUNDS):
+        before, after = found[-1]
+        series = temporal_leakage(_from_before(user, len(one) + 2), [before, *one, after], accounting=accounting)
+        last, first = float(series.backward[-2]), float(series.forward[1])
+        if last > before or first > after:
+            return None
+        found.append((min(before, last * (1.0 + CLOSE)), min(after, first * (1.0 + CLOSE))))
+        if max(before - last, after - first) <= 2.0 * CLOSE * max(before, after):
+            break
+    return found
+
+
+def _within(user: Adversary, one: FloatArray, before: float, after: float, accounting: Accounting[Any, Any]) -> float:
+    """The largest leakage of an epoch between two others, where so much arrives at these."""
+    known = _from_before(user, 3 * len(one) + 2)
+    around = temporal_leakage(known, [before, *one, *one, *one, after], accounting=accounting).temporal
+    return float(around[1 + len(one) : 1 + 2 * len(one)].max()) * (1.0 + ROUNDED)
+
+
+def _from_before(user: Adversary, n_steps: int) -> Adversary:
+    """The adversary of so many steps, the first of which precedes an epoch, at the phase before the clock's first one."""
+    return user if user.period is None else user.between(user.period - 1, n_steps)

@@ -1,0 +1,288 @@
+"""DuckDB, embedded: CSV and Parquet of any size as a lazy table, within a limit of memory.
+
+Data that do not fit are spilled to a temporary folder, which is removed when reading ends, when the process ends, and when it
+is interrupted.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import weakref
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from temporaldp.base.errors import InputError, OutputError, TraceError
+from temporaldp.base.extras import needing
+from temporaldp.base.progress import progressed
+from temporaldp.data.files.atomic import brief
+from temporaldp.data.files.places import NOT_UTF_8
+from temporaldp.data.files.row_groups import cuts
+from temporaldp.data.files.spilled import remove_folder, temporary_folder
+from temporaldp.data.tables.relations import READING, Rows, Table
+
+with needing("tables"):
+    import duckdb
+
+LINE_BITS = 32
+"""A value's row number is that of its line, shifted by so many bits, and its position."""
+
+FILE_BITS = 40
+"""A row's number is that of its file, shifted by so many bits, and its own: no file has more rows."""
+
+CUT = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "VARCHAR")
+"""Types of columns whose least and largest entries in each row group are looked at."""
+
+CONDITION = (
+    "SELECT t ->> '$.error_message', contains(t, '\"class\":\"SUBQUERY\"') FROM (SELECT json_serialize_sql(?) AS t)"
+)
+"""Query: why an expression cannot be parsed, and whether it has a subquery."""
+
+
+class Embedded:
+    """One connection to an in-memory DuckDB with a folder to spill to.
+
+    Parameters
+    ----------
+    memory : str
+        How much DuckDB may take, such as "1GiB"; the process uses some 200 MiB more.
+    """
+
+    def __init__(self, memory: str) -> None:
+        if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
+            raise InputError(f"expected memory such as '4GiB', got {memory!r}")
+        folder, self._has_condition = temporary_folder(), False
+        self._connection = duckdb.connect()
+        weakref.finalize(self, _close, self._connection, folder)
+        settings = {"threads": _threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
+        # DuckDB 2.0 splits a window over Parquet into hundreds of branches, each of which reads the metadata of all
+        # row groups of the file: at 10^7 rows this took half as long again. What is worth splitting is split into `cuts`.
+        known = self.run(lambda: self._connection.execute("FROM duckdb_optimizers()").fetchall())
+        settings["disabled_optimizers"] = ",".join({name for (name,) in known} & {"partitioned_execution"})
+        for name, value in settings.items():
+            self._connection.execute(f"SET {name} = {_quoted(str(value))}")
+        # Needed to ask for the progress of a query. In a notebook without ipywidgets DuckDB refuses it: no progress is shown.
+        with suppress(duckdb.InvalidInputException):
+            self._connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
+
+    def parquet(self, paths: Sequence[Path], names: Sequence[str], where: str | None = None) -> Table:
+        """Parquet files whose columns have these names, in this order; `where` is an SQL condition on their rows."""
+        self._connection.execute("SET preserve_insertion_order = false; SET parquet_metadata_cache = true")
+        # By name, a column gets a type that holds the entries of all files; else that of the first, to which others are cast.
+        files = f"read_parquet({_list(paths)}, union_by_name = {len(paths) > 1})"
+        found = self.run(lambda: self._connection.sql(f"FROM {files}"))
+        # Columns that DuckDB adds, unless the files have such names themselves.
+        if taken := [name for name in found.columns if name.lower() in {"file_index", "file_row_number"}]:
+            raise TraceError(
+                f"column {taken[0]!r} has a name that DuckDB reserves for the position of a row; rename it"
+            )
+        row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number"
+        place = _place(paths, lambda row: divmod(row, 1 << FILE_BITS))
+        table = self._table(self._chosen(found.columns, row, files, where), names, place)
+        kinds = dict(zip(names, map(str, found.types), strict=False))
+        return replace(table, cuts=lambda name, cells: self._cuts(paths, name, kinds[name], cells))
+
+    def _cuts(self, paths: Sequence[Path], name: str, kind: str, cells: int) -> tuple[Any, ...]:
+        """Values of a column of words or whole numbers between which the files can be read part by part."""
+        if kind not in CUT:
+            return ()
+        groups = self.run(
+            self._connection.sql(
+                f"SELECT TRY_CAST(stats_min_value AS {kind}), TRY_CAST(stats_max_value AS {kind}), "
+                f"row_group_num_rows * {cells} "
+                f"FROM parquet_metadata({_list(paths)}) WHERE trim(path_in_schema) = {_quoted(name)}"
+            ).fetchall
+        )
+        return () if any(least is None or largest is None for least, largest, _ in groups) else cuts(groups)
+
+    def csv(self, paths: Sequence[Path], names: Sequence[str], delimiter: str, where: str | None = None) -> Table:
+        """CSV files with these columns, all text, without missing values; `where` is an SQL condition on their rows."""
+        # Names that differ in capitals only are one to DuckDB: it learns them only where a condition is about them.
+        known = [f"c{k}" for k in range(len(names))] if where is None else list(names)
+        columns = "{" + ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in known) + "}"
+        compressed = "gzip" if all(path.suffix.lower() == ".gz" for path in paths) else "auto"
+        options = (
+            f"header=true, auto_detect=false, columns={columns}, delim={_quoted(delimiter)}, quote='\"', escape='\"', "
+            f"nullstr='\x01', compression='{compressed}', filename='temporaldp_file'"
+        )
+        files = f"read_csv({_list(paths)}, {options})"
+
+        def split(row: int) -> tuple[int, int]:
+            counts = f"SELECT temporaldp_file, count(*) FROM {files} GROUP BY temporaldp_file"
+            rows = dict(self.run(self._connection.sql(counts).fetchall))
+            starts = list(accumulate((rows.get(os.fspath(path), 0) for path in paths), initial=0))
+            file = bisect_right(starts, row) - 1
+            return file, row - starts[file]
+
+        numbered = f"(SELECT *, row_number() OVER () - 1 AS temporaldp_row FROM {files})"
+        chosen = self._chosen(known, "temporaldp_row", numbered, where)
+        return self._table(chosen, names, _place(paths, split))
+
+    def sequences(self, path: Path, delimiter: str | None) -> Table:
+        """Text with one person's sequence of states per line, as a table in memory or spilled.
+
+        Raises
+        ------
+        TraceError
+            The file is empty, or a table rather than sequences.
+        """
+        whole_lines = "columns={'line': 'VARCHAR'}, delim='\x01', nullstr='\x02', quote='', escape=''"
+        file = f"read_csv({_list([path])}, header=false, auto_detect=false, {whole_lines})"
+        bare = r"trim(line, ' \t\r')"
+        words = (
+            rf"string_split_regex({bare}, '\s+')" if delimiter is None else f"string_split(line, {_quoted(delimiter)})"
+        )
+        lines = f"(SELECT line, row_number() OVER () AS n, {words} AS words FROM {file} WHERE {bare} <> '')"
+        commas = "length(line) - length(replace(line, ',', ''))"
+        counted = f"SELECT count(*), min({commas}), max({commas}) FROM {lines}"
+        n_lines, fewest, most = self.run(lambda: self._connection.execute(counted).fetchone())
+        if not n_lines:
+            raise TraceError("the file is empty")
+        if delimiter is None and 0 < fewest == most:
+            raise TraceError(
+                "this looks like a CSV table, not like sequences separated by blanks; use --set traces.layout=long or "
+                "--set traces.layout=wide, or --set traces.delimiter=, if each line is one person's sequence"
+            )
+        row = f"(n << {LINE_BITS}) + c1 - 1 AS row"
+        cells = f"SELECT n AS c0, generate_subscripts(words, 1) AS c1, unnest(words) AS c2, {row} FROM {lines}"
+        self.run(lambda: self._connection.execute(f"CREATE TABLE kept AS {cells}"))
+        return self._table(
+            self._connection.table("kept"),
+            ("user", "time", "state"),
+            lambda row: f"sequence {row >> LINE_BITS}, value {row % (1 << LINE_BITS) + 1}",
+        )
+
+    def _chosen(self, names: Sequence[str], row: str, files: str, where: str | None) -> Any:
+        """The columns of files as c0, c1, ... and row, of the rows for which a condition holds.
+
+        The condition may come from a project file of others: an expression without a subquery reads and writes no files.
+        """
+        columns = ", ".join(f"{_identifier(name)} AS c{k}" for k, name in enumerate(names))
+        query = f"SELECT {columns}, {row} AS row FROM {files}"
+        if where is None:
+            return self.run(lambda: self._connection.sql(query))
+        self._has_condition = True
+        try:
+            ((problem, is_nested),) = self._connection.execute(CONDITION, [f"SELECT {where}"]).fetchall()
+            if problem is None and not is_nested:
+                return self._connection.sql(f"{query} WHERE ({where})")
+            problem = problem or "it has a subquery"
+        except duckdb.Error as error:
+            problem = str(error).splitlines()[0]
+        raise InputError(f"expected where to be an SQL condition on the columns, such as zone <> 'depot': {problem}")
+
+    def _table(self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], place: Callable[[int], str]) -> Table:
+        rows = Rows(relation, True, kind="file", place=place, run=self.run)
+        return Table(rows, tuple(names), rows.kinds)
+
+    def run(self, query: Callable[[], Any]) -> Any:
+        """Return the result of a query, which runs in another thread while this one handles signals and reports the progress.
+
+        Raises
+        ------
+        TraceError
+            The files are damaged or of another format.
+        OutputError
+            The disk is full.
+        """
+        with ThreadPoolExecutor(1) as worker:
+            answer = worker.submit(query)
+            try:
+                while wait([answer], timeout=0.2).not_done:
+                    progressed(READING, max(self._connection.query_progress(), 0.0) / 100.0)
+            except BaseException:
+                self._connection.interrupt()
+                raise
+        failure = answer.exception()
+        if failure is None:
+            return answer.result()
+        del answer  # it holds the failure, whose frames would hold it
+        raise _translated(failure, self._has_condition) from None
+
+
+def _threads() -> int:
+    """Threads of DuckDB: ``TEMPORALDP_THREADS``, or one for every core that this process may run on."""
+    asked = os.environ.get("TEMPORALDP_THREADS")
+    if asked is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if not asked.isdecimal() or int(asked) < 1:
+        raise InputError(f"expected TEMPORALDP_THREADS to be a whole number from 1, got {asked!r}")
+    return int(asked)
+
+
+def _place(paths: Sequence[Path], split: Callable[[int], tuple[int, int]]) -> Callable[[int], str]:
+    """Name of a row in messages: with its file if there are several, which `split` finds."""
+
+    def place(row: int) -> str:
+        if len(paths) == 1:
+            return f"data row {row + 1}"
+        file, own = split(row)
+        return f"data row {own + 1} of {paths[file].name}"
+
+    return place
+
+
+def _translated(error: BaseException, has_condition: bool) -> BaseException:
+    """DuckDB's error as one of this package; whether rows are chosen by a condition."""
+    if not isinstance(error, duckdb.Error):
+        return error
+    said = str(error)
+    if isinstance(error, duckdb.OutOfMemoryException) or "No space left" in said or "temp_directory" in said:
+        reason = brief(Exception(said.partition("Possible solutions")[0]))
+        return OutputError(
+            f"not enough room for what does not fit in memory: {reason}; give more memory (--set "
+            f"traces.memory=4GiB), or room for "
+            "temporary files in another folder (TMPDIR)"
+        )
+    # DuckDB's message has the entry, which may be protected.
+    has_entry = isinstance(error, duckdb.ConversionException | duckdb.InvalidInputException)
+    reason = brief(error)
+    if has_entry:
+        reason = "an entry cannot be converted" + (
+            " as a condition asks (where; use TRY_CAST(column AS type) or try_strptime)" if has_condition else ""
+        )
+    return TraceError(
+        _bad_record(said) or f"the table cannot be read: {reason}; if a file was cut off or damaged, write it again"
+    )
+
+
+def _bad_record(said: str) -> str | None:
+    """The error in a record of a CSV file, if DuckDB's message is about one, without the record, which may be protected."""
+    found = re.search(r"CSV Error on Line: (\d+)\n", said)
+    if found is None:
+        return None
+    file = re.search(r"^  file = (.*)$", said, re.MULTILINE)
+    where = f"record {found[1]}" + ("" if file is None else f" of {Path(file[1]).name}")
+    if columns := re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said):
+        return (
+            f"{where} has {columns[2]} columns, where the header, which is record 1, has {columns[1]}; mend it, or name the "
+            "separator (--set traces.delimiter=X)"
+        )
+    if "unterminated quote" in said:
+        return f"a quote is opened in {where} and not closed, or is followed by more than the separator"
+    is_encoded = re.search("utf-8 encoded|[Ii]nvalid unicode", said) is None
+    return f"{where} cannot be read" + (", or is too long; write it again" if is_encoded else f": {NOT_UTF_8}")
+
+
+def _close(connection: duckdb.DuckDBPyConnection, folder: Path) -> None:
+    connection.close()
+    remove_folder(folder)
+
+
+def _list(paths: Sequence[Path]) -> str:
+    return "[" + ", ".join(_quoted(glob.escape(os.fspath(path))) for path in paths) + "]"
+
+
+def _quoted(word: str) -> str:
+    return "'" + word.replace("'", "''") + "'"
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,136 @@
+"""Plans on disk, as readable JSON with a digest."""
+
+import hashlib
+import json
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import numpy as np
+
+from temporaldp.base.documents import plain, value_of
+from temporaldp.base.errors import InputError
+from temporaldp.base.values import REPLACE_ONE
+from temporaldp.core.accounting import Attained, LeakageSeries, LeakageSupremum
+from temporaldp.core.accounting.exact.method import ExactLimits
+from temporaldp.core.accounting.methods import accounting_from
+from temporaldp.core.accounting.protocol import DIRECTIONS
+from temporaldp.core.planning import BudgetPlan, NoisePlan, Plan
+from temporaldp.data.files.atomic import write_text
+from temporaldp.data.files.matrices import parsed
+
+FORMAT = "temporaldp.plan/6"
+
+KINDS: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
+"""By the word in the file."""
+
+
+def save_plan(plan: Plan, path: str | Path) -> None:
+    """Write a plan as JSON for `load_plan`.
+
+    Parameters
+    ----------
+    plan : BudgetPlan or NoisePlan
+    path : path
+
+    Raises
+    ------
+    OutputError
+        The file cannot be written; an existing file is untouched.
+    """
+    write_text(path, json.dumps(plan_document(plan), indent=1, allow_nan=False) + "\n")
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """Return a plan as JSON values, with a digest that detects changes."""
+    own = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "leakage"}
+    # Leakage of each step by itself; under a metric it differs from the budget.
+    promised = plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
+    content: dict[str, Any] = plain(
+        {
+            "format": FORMAT,
+            "kind": next(kind for kind, made in KINDS.items() if isinstance(plan, made)),
+            "horizon": plan.horizon,
+            "accounting": plan.accounting,
+            "delta": plan.delta,
+            "unit": "nats",
+            "neighboring_relation": REPLACE_ONE,
+            **own,
+            "epsilons": plan.epsilons,
+            "leakage": {"epsilons": promised, **_directions(plan.leakage), **_attained(plan.leakage)},
+        }
+    )
+    return content | {"digest": _digest(content)}
+
+
+def _directions(leakage: Any) -> dict[str, Any]:
+    return {name: getattr(leakage, name) for name in DIRECTIONS}
+
+
+def _attained(leakage: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
+    """What is attained where it is less than the upper bound, because the effort of the exact method ended."""
+    if leakage.label == leakage.accounting.label:
+        return {}
+    return {"attained": _directions(leakage.attained) if isinstance(leakage, LeakageSeries) else leakage.evidence}
+
+
+def _digest(document: dict[str, Any]) -> str:
+    """SHA-256 of everything but the digest itself, in one canonical spelling."""
+    content = {key: value for key, value in document.items() if key != "digest"}
+    spelled = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(spelled.encode("utf-8")).hexdigest()
+
+
+def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
+    """Read a plan written by `save_plan`.
+
+    Parameters
+    ----------
+    path : str or Path
+        A JSON file.
+
+    Returns
+    -------
+    BudgetPlan or NoisePlan
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    InputError
+        It is not a plan, or its parts contradict one another.
+    """
+    with parsed(path, "a plan as `temporaldp plan` writes it", InputError) as text:
+        document = json.loads(text)
+        if document["format"] != FORMAT:
+            raise InputError(f"expected format {FORMAT!r}, got {str(document['format'])[:40]!r}")
+        if document["digest"] != _digest(document):
+            raise InputError(
+                "the plan was changed after it was made, so that its numbers are not valid any more: plan again"
+            )
+        kind = KINDS[document["kind"]]
+        own = {
+            name: document[name]
+            if name in {"epsilons", "scales"}
+            else value_of(hint, document[name])  # arrays as lists
+            for name, hint in get_type_hints(kind).items()
+            if name != "leakage"
+        }
+        return kind(leakage=_leakage(document), **own)
+
+
+def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:
+    method = accounting_from(document["accounting"])
+    epsilons, past, future, both = (
+        np.array(document["leakage"][name], dtype=np.float64) for name in ("epsilons", *DIRECTIONS)
+    )
+    attained = document["leakage"].get("attained")
+    if document["horizon"] is not None:
+        details = (
+            None if attained is None else Attained(*(np.array(attained[name], dtype=np.float64) for name in DIRECTIONS))
+        )
+        return LeakageSeries(epsilons, past, future, both, accounting=method, details=details)
+    limits = LeakageSupremum(epsilons.item(), past.item(), future.item(), both.item(), accounting=method)
+    if "attained" not in document["leakage"]:
+        return limits
+    return replace(limits, certified=False, evidence=value_of(ExactLimits | None, attained))

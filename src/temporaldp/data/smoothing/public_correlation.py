@@ -1,0 +1,191 @@
+"""Correlations that a publication may depend on: public ones, and those learned with differential privacy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.values import assign, compared_by_value, real_array
+from temporaldp.core.correlation import Adversary, TransitionMatrix
+from temporaldp.core.correlation.adversary import Known, exactly_known
+from temporaldp.core.correlation.protocol import Correlation
+from temporaldp.core.correlation.states import require_same_states
+from temporaldp.core.planning import Source
+from temporaldp.data.tables import Traces, estimate_transition_matrix
+
+WHERE_FROM = (
+    "learn it from public or historical traces (PublicCorrelation.from_history, --history), or with differential privacy "
+    "(`temporaldp learn`), which pays for it"
+)
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class PublicCorrelation:
+    """A correlation from a source that is declared public, or learned with differential privacy.
+
+    What is published with it is post-processing and costs no privacy. A correlation that was learned from the protected traces
+    would reveal information about them outside of the guarantee, and is refused unless its source is misstated.
+
+    Parameters
+    ----------
+    forward : TransitionMatrix, sequence of T - 1 of them, or Periodic
+        ``Pr(l[t+1] | l[t])``: row = the state now, column = the state after. A sequence has one matrix per transition. Of an
+        `IntervalMatrix`, as from `learn_correlation`, the central matrix is taken; the releases determine its error.
+    initial : array of n whole numbers, optional
+        Number of other people who began in each state, where that is public and the release begins alike: the first counts are
+        then estimated from it too. Default: unknown.
+    source : str or Source
+        Description of the source. A `Source` with a warning, such as that of a plan made from the protected traces, is
+        refused, unless it was learned with differential privacy.
+
+    Raises
+    ------
+    InputError
+        It comes from the protected traces, or its origin is not stated.
+
+    Examples
+    --------
+    >>> PublicCorrelation(TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), source="a survey of 2019")
+    PublicCorrelation(2 states, a survey of 2019)
+    """
+
+    forward: Correlation
+    source: Source
+    initial: tuple[float, ...] | None
+
+    def __init__(
+        self,
+        forward: Known,
+        *,
+        source: str | Source,
+        initial: ArrayLike | None = None,
+    ) -> None:
+        chain = Adversary(forward=forward).forward
+        if not chain:
+            raise InputError("expected a forward matrix, or one for each transition, got None")
+        assign(self, forward=chain.mapped(lambda matrix: matrix.central()))
+        assign(self, source=_public(source, self.states), initial=_checked_initial(initial, len(self.states)))
+
+    @classmethod
+    def from_history(
+        cls,
+        history: Traces,
+        *,
+        prior: float | None = None,
+        same_start: bool = False,
+        name: str = "a history",
+    ) -> PublicCorrelation:
+        """Estimate from traces that the release does not protect: public ones, or those of other people or times.
+
+        Parameters
+        ----------
+        history : Trajectories or other traces
+        prior : float, optional
+            Number added to the count of every transition. Default: one per row, spread evenly, so that none is impossible.
+        same_start : bool
+            Whether the release begins as the history does (a night, a year, a course), so that the history's first counts say
+            something about the release's.
+        name : str
+            Description of the traces.
+        """
+        added = 1.0 / history.n_states if prior is None else prior
+        learned = estimate_transition_matrix(history, direction="forward", prior=added)
+        found = f"Learned from {name}: {history.n_users} people, {history.n_times} steps, prior {added:g} per cell."
+        initial = history.histogram()[0] if same_start else None
+        return cls(learned, source=Source(history.states, history.step, found), initial=initial)
+
+    @classmethod
+    def of(cls, adversary: Adversary, source: str | Source, *, initial: ArrayLike | None = None) -> PublicCorrelation:
+        """Return an adversary's forward correlation, or the constant backward one reversed.
+
+        Parameters
+        ----------
+        adversary : Adversary
+        source : str or Source
+        initial : array of n whole numbers, optional
+            Number of other people who began in each state, where the release begins alike.
+
+        Raises
+        ------
+        InputError
+            Neither is known, or the source is not public.
+        MatrixError
+            The backward matrix has no stationary distribution that reaches every state.
+        """
+        if adversary.forward:
+            return cls(adversary.forward, source=source, initial=initial)
+        if not (adversary.backward and adversary.backward.is_constant):
+            raise InputError("expected an adversary with a forward correlation, or with one constant backward matrix")
+        backward = adversary.backward.matrices[0].central()
+        reversed_chain = backward.reversed(backward.stationary_distribution())
+        return cls(reversed_chain, source=source, initial=initial)
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states that all matrices name."""
+        states: tuple[str, ...] = self.forward.matrices[0].states
+        return states
+
+    def matrix(self, transition: int) -> TransitionMatrix:
+        """The matrix of one transition (from 0).
+
+        Raises
+        ------
+        BudgetError
+            There are matrices for fewer steps.
+        """
+        if self.forward.n_steps is not None and transition >= self.forward.n_steps - 1:
+            raise BudgetError(
+                f"the correlation has {self.forward.n_steps - 1} matrices, for {self.forward.n_steps} steps, but step "
+                f"{transition + 2} was asked for; give one matrix per transition, or a constant one"
+            )
+        return exactly_known(self.forward.at(transition))
+
+    def reordered(self, states: tuple[str, ...]) -> PublicCorrelation:
+        """Return the correlation with its states in this order, which must name the same states."""
+        if set(states) != set(self.states):
+            require_same_states(self.states, states, what="the released histograms")
+        order = [self.states.index(state) for state in states]
+        initial = None if self.initial is None else [self.initial[k] for k in order]
+        ordered = self.forward.mapped(lambda matrix: matrix.reordered(states))
+        return PublicCorrelation(ordered, source=self.source, initial=initial)
+
+    def __repr__(self) -> str:
+        return f"PublicCorrelation({len(self.states)} states, {self.source.provenance})"
+
+
+def _checked_initial(initial: ArrayLike | None, n_states: int) -> tuple[float, ...] | None:
+    if initial is None:
+        return None
+    counts = real_array(initial, "initial counts", shape=(n_states,), ge=0.0)
+    if not counts.any():
+        raise InputError("expected initial counts that are not all 0")
+    return tuple(counts.tolist())
+
+
+def _public(source: str | Source, states: tuple[str, ...]) -> Source:
+    found = Source(states, None, source) if isinstance(source, str) else source
+    if not isinstance(found, Source):
+        raise InputError(f"expected a source in words, or a Source, got {type(source).__name__}")
+    if found.warning and not found.learning_epsilon:
+        raise InputError(
+            "expected a correlation that is public or learned with differential privacy, got one that was learned from the "
+            "protected traces: counts "
+            f"smoothed by it would reveal information about them outside of the guarantee. Instead, {WHERE_FROM}"
+        )
+    if not (found.provenance or "").strip():
+        raise InputError(f"the origin of the correlation is not stated: give source=..., or {WHERE_FROM}")
+    return found
+
+
+def require_public(correlation: object) -> PublicCorrelation:
+    """The correlation, if it is public; the `InputError` for others describes how to make one."""
+    if isinstance(correlation, PublicCorrelation):
+        return correlation
+    raise InputError(
+        f"expected a PublicCorrelation, got {type(correlation).__name__}, which does not say where it comes from: "
+        f"PublicCorrelation(matrix, source=...) for what is public; otherwise {WHERE_FROM}"
+    )

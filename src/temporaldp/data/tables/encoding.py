@@ -1,0 +1,256 @@
+"""Times and states of rows as positions on their lists; missing, unknown or unordered entries are refused.
+
+One query counts people, one the rows of every time and state. The distinct spellings, which are few, are interpreted in Python,
+and the rows are joined with the result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.base.errors import StateError, TraceError
+from temporaldp.base.values import BoolArray, IntArray, plural
+from temporaldp.core.correlation.states import appearance, in_order, listed, printable, require_unlike, state_names
+from temporaldp.data.tables.relations import (
+    FRACTIONS,
+    TEXT,
+    Column,
+    Rows,
+    distinct_entries,
+    integers,
+    is_missing,
+    meanings,
+    missing,
+    stripped,
+    text,
+    values,
+)
+from temporaldp.data.tables.times import Times, TimesOf, ordered_times
+
+MOST_GROUPS = 5_000_000
+"""Different pairs of a time and a state: more are not states on a grid of times, and their table would not fit in memory."""
+
+LEAST_IDENTIFIERS = 1_000
+"""Different values of a column that may be identifiers: states of as many names that are not listed occur twice on average."""
+
+PEOPLE = f"""
+SELECT count(*) AS n,
+    count(*) FILTER (WHERE {is_missing("word")}) AS missing,
+    count(*) FILTER (WHERE word <> {stripped("word")}) AS blanks,
+    count(*) FILTER (WHERE {{control}}) AS control
+FROM (SELECT CAST(user AS STRING) AS word FROM rows GROUP BY user) AS people
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Rows whose columns t and s are positions, and the number of rows of each time and state.
+
+    Parameters
+    ----------
+    rows : Rows
+        Columns user, t, s, `came` and `stays` (whether the time is one step after the one before, and before the next), and row
+        and belongs. Positions of times that are further than one step apart are further than 1 apart.
+    states : tuple of str
+    times : Times
+    positions : int array, shape (n_times,)
+        The t of each time.
+    cells : int array, shape (3, m)
+        Times, states and numbers of rows, which add up.
+    n_users : int
+    """
+
+    rows: Rows
+    states: tuple[str, ...]
+    times: Times
+    positions: IntArray
+    cells: IntArray
+    n_users: int
+
+    def label(self, t: int) -> str:
+        """The label of the time at a position."""
+        return self.times.labels[int(np.searchsorted(self.positions, t))]
+
+
+class _Cells:
+    """Number of rows of each time and state, and the first of them."""
+
+    def __init__(self, traces: Rows) -> None:
+        found = traces.asked(
+            f"SELECT time, state, count(*) AS n, min(row) AS row FROM rows GROUP BY time, state LIMIT {MOST_GROUPS + 1}"
+        )
+        self.traces = traces
+        self.times, self.time_of = distinct_entries(found.column("time"))
+        self.states, self.state_of = distinct_entries(found.column("state"))
+        self.n, self.row = integers(found, "n"), integers(found, "row")
+
+    def place(self, chosen: NDArray[np.bool_]) -> str:
+        """Name of the first row of some cells."""
+        return self.traces.place(int(self.row[chosen].min()))
+
+    def refuse(self, role: str, chosen: NDArray[np.bool_], advice: str, name: str | None = None) -> None:
+        """Raise `TraceError` that names the first row of some cells, in which a column has no value, if there is one."""
+        if chosen.any():
+            first = int(np.flatnonzero(chosen)[np.argmin(self.row[chosen])])
+            entries, of = (self.times, self.time_of) if role == "time" else (self.states, self.state_of)
+            label = name or getattr(self.traces, role)
+            raise _no_value(
+                label, self.place(chosen), entries[int(of[first])].as_py(), int(self.n[chosen].sum()), advice
+            )
+
+
+def encoded(
+    traces: Rows,
+    states: tuple[str, ...] | None,
+    *,
+    times: TimesOf | None = None,
+    gaps: bool = True,
+    wide: bool = False,
+) -> Encoded:
+    """Interpret the entries of a table.
+
+    Parameters
+    ----------
+    traces : Rows
+        Columns user, time, state and row.
+    states : tuple of str, optional
+        The public domain; by default the states that occur, sorted.
+    times : function, optional
+        Returns the times and their order from the distinct entries of the column. Default: the entries themselves.
+    gaps : bool
+        Whether rows without a state are skipped rather than refused.
+    wide : bool
+        Whether every time is a column of its own, for messages.
+
+    Raises
+    ------
+    TraceError, StateError
+    """
+    traces, n_users = _with_users(traces)
+    cells = _Cells(traces)
+    if not len(cells.n):
+        raise TraceError(f"the {traces.kind} has a header but no rows")
+    if len(cells.n) > MOST_GROUPS:
+        raise TraceError(
+            f"column {traces.time!r} holds so many different times that they are not a common list of steps (more than "
+            f"{MOST_GROUPS} pairs of a time and a state); put events on a grid with every='1h' (--set traces.every=1h)"
+        )
+    raw = values(cells.times)
+    cells.refuse("time", missing(raw)[cells.time_of], "drop the row or fill it in")
+    raw_states = values(cells.states)
+    empty = missing(raw_states, states or ())
+    known = (
+        ordered_times(raw, traces.time, lambda entry: cells.place((raw == entry)[cells.time_of]))
+        if times is None
+        else times(raw)
+    )
+    t = known.codes[cells.time_of]
+    lacking = empty[cells.state_of] & (not gaps)
+    if wide and lacking.any():
+        first = int(t[lacking].min())
+        advice = "if the person was not observed then, say so with gaps=True (--set traces.gaps=true)"
+        cells.refuse("state", lacking & (t == first), advice, known.labels[first])
+    cells.refuse("state", lacking, "fill it in, or drop the row if the person was not observed then")
+    domain, codes = _domain(cells, raw_states, empty, states)
+    if states is None:
+        _refuse_identifiers(cells, len(domain), empty, "the table" if wide else f"column {traces.state!r}")
+    positions = np.cumsum(np.concatenate([[0], 2 - known.consecutive.astype(np.int64)]))
+    s = codes[cells.state_of]
+    return Encoded(
+        _joined(cells, known, positions, codes),
+        domain,
+        known,
+        positions,
+        np.stack([t, s, cells.n])[:, s >= 0],
+        n_users,
+    )
+
+
+def _no_value(label: str, place: str, entry: object, n: int, advice: str) -> TraceError:
+    return TraceError(f"column {label!r} has no value in {place} (got {entry!r}; {plural(n, 'such cell')}); {advice}")
+
+
+def refuse_missing(traces: Rows, role: str) -> None:
+    """Raise `TraceError` that names the first row in which the column `role` has no value, if there is one."""
+    # Fractions as text: a filter by NaN is pushed down to Parquet, whose statistics leave NaN out: DuckDB 2.0 finds none.
+    has_words = traces.kinds[role] in {TEXT, FRACTIONS}
+    wrong = traces.then(
+        f"SELECT {role} AS entry, row FROM rows "
+        f"WHERE {is_missing(f'CAST({role} AS STRING)') if has_words else f'{role} IS NULL'}"
+    )
+    for first in wrong.asked("SELECT *, count(*) OVER () AS n FROM rows ORDER BY row, entry LIMIT 1").to_pylist():
+        place = traces.place(first["row"])
+        raise _no_value(getattr(traces, role), place, first["entry"], first["n"], "drop the row or fill it in")
+
+
+def _with_users(traces: Rows) -> tuple[Rows, int]:
+    """People by names without blanks around them, and how many they are."""
+    control = traces.holds_control(stripped("word"))
+    query = PEOPLE.format(control=control)
+    people = traces.in_parts(lambda part: part.then(query))
+    found = {name: int(integers(people, name).sum()) for name in people.column_names}
+    if found["missing"]:
+        refuse_missing(traces, "user")
+    if found["control"]:
+        names = traces.then(f"SELECT {stripped('CAST(user AS STRING)')} AS word, row FROM rows")
+        first = names.asked(f"SELECT word, row FROM rows WHERE {control} ORDER BY row, word LIMIT 1").to_pylist()[0]
+        printable(first["word"], f"user name in {traces.place(first['row'])}")
+    if not found["blanks"]:
+        return traces, found["n"]
+    others = traces.identity.removeprefix("user, ")
+    cleaned = f"SELECT {stripped('user')} AS user, {others}, time, state FROM rows"
+    whole = replace(traces.then(cleaned), cuts=())
+    return whole, whole.asked(query).to_pylist()[0]["n"]
+
+
+def _domain(
+    cells: _Cells, raw: Column, empty: BoolArray, states: tuple[str, ...] | None
+) -> tuple[tuple[str, ...], IntArray]:
+    """The public domain, and the position of each raw entry in it; -1 of what is missing."""
+    if empty.all():
+        raise TraceError("every cell is empty")
+    words = text(raw)
+    domain = state_names(in_order(set(words[~empty]))) if states is None else states
+    position = {name: k for k, name in enumerate(domain)}
+    codes = np.array(
+        [-1 if none else position.get(word, -2) for none, word in zip(empty, words, strict=True)], np.int64
+    )
+    unknown = codes[cells.state_of] == -2
+    if unknown.any():
+        first_rows = zip(cells.row[unknown].tolist(), words[cells.state_of[unknown]], strict=True)
+        named = list(dict.fromkeys(word for _, word in sorted(first_rows)))
+        for word in named:
+            require_unlike(word, {appearance(name): name for name in domain})
+        where = f" ({cells.place(unknown)})" if cells.traces.has_order else ""
+        raise StateError(f"state {listed(named)} is not among the expected states {listed(domain)}{where}")
+    if len(domain) < 2:
+        raise TraceError(f"expected at least 2 different states, got only {listed(domain)}; one state leaks nothing")
+    return domain, codes
+
+
+def _refuse_identifiers(cells: _Cells, n_names: int, empty: BoolArray, holder: str) -> None:
+    """Raise `TraceError` where most of many values occur once, as those of a column of identifiers."""
+    n_rows = int(cells.n[~empty[cells.state_of]].sum())
+    if n_names >= LEAST_IDENTIFIERS and n_rows < 2 * n_names:
+        raise TraceError(
+            f"{holder} has {n_names} different states in {n_rows} observations, as identifiers have: name the column of "
+            "states with state=... (--set traces.state=NAME), or list all states with states=... (--set traces.states=A,B)"
+        )
+
+
+def _joined(cells: _Cells, known: Times, positions: IntArray, codes: IntArray) -> Rows:
+    """The rows with positions in place of their words; those without a state are gone."""
+    linked = np.concatenate([[0], known.consecutive, [0]])
+    t = known.codes
+    columns = {"t": positions[t], "came": linked[t], "stays": linked[t + 1]}
+    # Four bytes for a position, since what is sorted should be small.
+    times = meanings("time", cells.times, {name: column.astype(np.int32) for name, column in columns.items()})
+    states = meanings("state", cells.states, {"s": codes.astype(np.int32)})
+    joined = (
+        f"SELECT {cells.traces.identity}, t, s, came, stays FROM rows "
+        "JOIN {times} AS times USING (time) JOIN {states} AS states USING (state) WHERE s >= 0"
+    )
+    return cells.traces.then(joined, times=times, states=states)

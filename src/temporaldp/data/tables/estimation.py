@@ -1,0 +1,281 @@
+"""Transition matrices estimated from the sequences of many people."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.base.errors import EstimationError, InputError
+from temporaldp.base.values import IntArray, real_number
+from temporaldp.core.correlation.adversary import Adversary, Known
+from temporaldp.core.correlation.interval_matrix import IntervalMatrix
+from temporaldp.core.correlation.origin import Origin
+from temporaldp.core.correlation.states import listed
+from temporaldp.core.correlation.transition import TransitionMatrix
+from temporaldp.data.tables.confidence import backward_intervals, contradicted, intervals_of_counts
+from temporaldp.data.tables.counted import CountedTraces
+from temporaldp.data.tables.coverage import scarcity
+from temporaldp.data.tables.traces import Traces, as_traces
+
+MOST_STATES = 10_000
+"""States up to which a dense table of counts is made: 3 GiB."""
+
+Direction: TypeAlias = Literal["backward", "forward"]
+BOTH: tuple[Direction, Direction] = ("backward", "forward")
+
+
+def estimate_transition_matrix(
+    traces: Traces | Any, *, direction: Direction, prior: float = 0.0, user: str | None = None
+) -> TransitionMatrix:
+    """Maximum-likelihood transition matrix, or the posterior mean under a symmetric Dirichlet prior.
+
+    ``P[i, j] = (N[i, j] + prior) / sum_k (N[i, k] + prior)``, N the number of transitions between consecutive times.
+    A transition is counted only where both ends were observed one step apart: gaps are not bridged.
+
+    Parameters
+    ----------
+    traces : Traces, or a table
+        A table has the columns user, time and state; `read_traces` takes others.
+    direction : {"forward", "backward"}
+        "forward": row = state at t, column = state at t + 1. "backward": row = state at t + 1, column = state at t.
+    prior : float, >= 0
+        Dirichlet concentration added to every cell's count; 0 is maximum likelihood. Short traces leave zeros, and
+        zeros can make two states distinguishable with certainty: a prior is a statement about the adversary.
+    user : str, optional
+        Estimate from the trace of this user alone. Default: from the traces of all users.
+
+    Raises
+    ------
+    EstimationError
+        A state has no observed transition and there is no prior: no row is invented for it.
+
+    Examples
+    --------
+    >>> from temporaldp import Trajectories
+    >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    >>> estimate_transition_matrix(walks, direction="forward").dense().round(3)
+    array([[0.333, 0.667],
+           [0.667, 0.333]])
+    """
+    table = as_traces(traces)
+    _checked(direction, prior)
+    return estimated(table, all_transitions(table, user), direction, prior, user)
+
+
+def estimate_adversary(
+    traces: Traces | Any,
+    *,
+    prior: float = 0.0,
+    directions: tuple[Direction, ...] = BOTH,
+    confidence: float | None = None,
+    stationary: bool = False,
+) -> Adversary:
+    """Estimate one adversary for the whole population of traces.
+
+    Parameters
+    ----------
+    traces, prior, directions, confidence, stationary
+        As for `estimate_adversaries`, which also estimates one adversary per user or group.
+
+    Raises
+    ------
+    EstimationError
+        A state has no transition, and there is no prior.
+
+    Examples
+    --------
+    >>> from temporaldp import Trajectories
+    >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    >>> estimate_adversary(walks).forward.dense()
+    array([[0.33333333, 0.66666667],
+           [0.66666667, 0.33333333]])
+    """
+    return next(
+        estimate_adversaries(traces, prior=prior, directions=directions, confidence=confidence, stationary=stationary)
+    )
+
+
+def estimate_adversaries(
+    traces: Traces | Any,
+    *,
+    prior: float = 0.0,
+    per_user: bool = False,
+    per_group: bool = False,
+    directions: tuple[Direction, ...] = BOTH,
+    confidence: float | None = None,
+    stationary: bool = False,
+) -> Iterator[Adversary]:
+    """Estimate adversaries from traces: one for the whole population, or one for each user or group, with their names.
+
+    Parameters
+    ----------
+    traces : Traces, or a table
+        A table has the columns user, time and state; `read_traces` takes others.
+    prior : float, >= 0
+        As in `estimate_transition_matrix`.
+    per_user : bool
+        One adversary for each user, estimated from that user's trace alone; usually requires a prior.
+    per_group : bool
+        One adversary per group of traces that were read by a column with groups, named after it.
+    directions : tuple of {"backward", "forward"}
+        Correlations that the adversary knows.
+    confidence : float, optional
+        Between 0 and 1. Matrices are then `IntervalMatrix`: Clopper-Pearson intervals that hold jointly for all entries of all
+        directions with this confidence (Bonferroni), if the states form a Markov chain with one forward matrix, conditional
+        on the number of visits to each state (Theory, section 12). Constant backward intervals hold for a stationary chain.
+        Where the shares of states change over the times of the traces, each transition between them has backward intervals
+        of its own, so that the adversary serves that number of steps (`Adversary.between` takes fewer), of a release that
+        begins with the shares of states that the traces have at the first of them. Adversaries per user or group, for each of
+        which the intervals hold separately, are assumed to be stationary, and so is one from counts of transitions alone;
+        `Adversary.contradiction` reports shares that change. Takes no prior.
+    stationary : bool
+        With a confidence: constant backward intervals, for a release at other steps than those of the traces. They hold for a
+        stationary chain; `Adversary.contradiction` reports shares that change.
+
+    Yields
+    ------
+    Adversary
+
+    Raises
+    ------
+    EstimationError
+        The traces do not determine a correlation. The message names the state, and the user if there is one.
+
+    Examples
+    --------
+    >>> from temporaldp import Trajectories
+    >>> walks = Trajectories.from_sequences([["a", "b", "b", "a"], ["b", "a", "a", "b"]])
+    >>> adversary = next(estimate_adversaries(walks, confidence=0.9))
+    >>> adversary.forward.lower.round(3)
+    array([[0.001, 0.038],
+           [0.038, 0.001]])
+    """
+    table = as_traces(traces)
+    people: Iterable[tuple[str | None, IntArray]]
+    if isinstance(directions, str) or not directions or not set(directions) <= set(BOTH):
+        raise InputError(
+            f"expected directions to be a tuple with 'backward', 'forward' or both, got {directions!r}; one is written "
+            "directions=('forward',)"
+        )
+    for direction in directions:
+        _checked(direction, prior)
+    if confidence is not None and prior:
+        raise InputError("expected either a prior or a confidence: intervals do not depend on a prior")
+    level = None if confidence is None else real_number(confidence, "confidence", gt=0.0, lt=1.0)
+    if per_user and per_group:
+        raise InputError("expected one adversary per person or per group, not both")
+    require_countable(table)
+    if per_group:
+        people = table.group_transitions()
+    else:
+        people = table.user_transitions() if per_user else [(None, all_transitions(table))]
+    shares = (
+        None if level is None or (isinstance(table, CountedTraces) and not table.has_histogram) else table.histogram()
+    )
+    for name, counts in people:
+        if level is None:
+            known: dict[Direction, Known] = {d: estimated(table, counts, d, prior, name) for d in directions}
+        else:
+            known = intervals(counts, shares, table.states, directions, level, stationary or per_user or per_group)
+        yield Adversary(backward=known.get("backward"), forward=known.get("forward"), name=name)
+
+
+def require_countable(traces: Traces) -> None:
+    """Raise `EstimationError` for too many states, or a single time."""
+    n = traces.n_states
+    if n > MOST_STATES:
+        raise EstimationError(
+            f"{traces.holder} has {n} different states ({listed(traces.states, 3)}), and matrices over them would take "
+            f"{8e-9 * n * n:.0f} GB each (at most {MOST_STATES} states); is that the column of states? Group states into fewer"
+        )
+    if not isinstance(traces, CountedTraces) and traces.n_times < 2:
+        raise EstimationError(
+            "the traces have a single time step, and a correlation needs at least two; give longer traces"
+        )
+
+
+def _checked(direction: Direction, prior: float) -> None:
+    if direction not in {"backward", "forward"}:
+        raise InputError(f"expected direction 'backward' or 'forward', got {direction!r}")
+    real_number(prior, "prior (Dirichlet concentration per cell)", ge=0.0)
+
+
+def intervals(
+    counts: IntArray,
+    histogram: IntArray | None,
+    states: tuple[str, ...],
+    directions: tuple[Direction, ...],
+    confidence: float,
+    stationary: bool,
+) -> dict[Direction, Known]:
+    """Interval matrices that hold jointly for all entries of all directions.
+
+    Backward ones of each step where the shares of states change (`histogram`), unless a `stationary` chain is assumed.
+    """
+    is_tested = histogram is not None and "backward" in directions
+    # Backward intervals of each step are those of the forward matrix and of the shares.
+    risk = (1.0 - confidence) / (3 if is_tested and not stationary else len(directions))
+    shares = intervals_of_counts(histogram, risk=risk) if is_tested and histogram is not None else None
+    changes = shares is not None and histogram is not None and contradicted(shares, histogram.sum(axis=0))
+    found: dict[Direction, Known] = {}
+    for direction in directions:
+        of_rows = counts if direction == "forward" else counts.T
+        bounds = [intervals_of_counts(of_rows, risk=risk)]
+        assumed, warning, of_each_step = "a stationary Markov chain", None, False
+        if direction == "forward":
+            assumed = ONE_MATRIX
+        elif changes and stationary:
+            warning = (
+                "the shares of states change over the times of the traces, as they do not in a stationary chain, which the "
+                "backward intervals assume: they may not contain the truth at every step. If a release begins as the traces "
+                "do, one correlation for all users has backward intervals of each step (stationary=False; release.same_start)"
+            )
+        elif changes and shares is not None:
+            assumed = (
+                f"{ONE_MATRIX}; backward intervals of each step, because the shares of states change; {BEGINS_ALIKE}"
+            )
+            bounds, of_each_step = backward_intervals(intervals_of_counts(counts, risk=risk), shares), True
+        unseen = [states[k] for k in np.flatnonzero(of_rows.sum(axis=1) == 0)]
+        none = f" No transition of {listed(unseen)} was seen: its {direction} row may be anything." if unseen else ""
+        seen = f"{int(of_rows.sum())} transitions, all entries together at {confidence:.4g} confidence for {assumed}."
+        origin = Origin("estimated", f"Estimated from {seen}{none}", warning=warning)
+        sets = [IntervalMatrix(low, high, states, origin=origin) for low, high in bounds]
+        found[direction] = sets if of_each_step else sets[0]
+    return found
+
+
+ONE_MATRIX = "a Markov chain whose forward matrix does not change"
+BEGINS_ALIKE = "they hold for a release that begins with the shares of the first of these steps"
+
+
+def all_transitions(traces: Traces, user: str | None = None) -> IntArray:
+    """Return the transitions of a user, or of all users, shape (n_states, n_states); `EstimationError` if no user has any."""
+    require_countable(traces)
+    counts = traces.transition_counts(user)
+    if user is None and not counts.any():
+        raise EstimationError(
+            "no user is observed at two consecutive times, so the traces contain no transition; "
+            + (scarcity(traces) or "check the times")
+        )
+    return counts
+
+
+def estimated(
+    traces: Traces, counts: NDArray[Any], direction: Direction, prior: float, user: str | None = None
+) -> TransitionMatrix:
+    """The matrix in a direction by counts of transitions; `EstimationError` where a state has none, and there is no prior."""
+    who = "" if user is None else f" of user {user!r}"
+    weights = (counts if direction == "forward" else counts.T) + prior
+    totals = weights.sum(axis=1)
+    if not (totals > 0).all():
+        # A prior would only hide that events were taken for states.
+        advice = (
+            scarcity(traces) or "give a prior (prior=1, or --set correlation.prior=1), longer traces, or fewer states"
+        )
+        empty = [traces.states[k] for k in np.flatnonzero(~(totals > 0))]
+        other = "next" if direction == "forward" else "previous"
+        raise EstimationError(
+            f"the traces{who} show no {other} state for {listed(empty)}, so there is no {direction} row for it; {advice}"
+        )
+    return TransitionMatrix(weights / totals[:, None], traces.states)

@@ -1,0 +1,233 @@
+"""Events at irregular times on a grid: the state of a user at a step is that of the last event up to it.
+
+Steps of hours and less are elapsed time, counted from midnight of the first event's day; days and weeks are those of the clock,
+so that in a zone with daylight saving a day may have 23 or 25 hours. Times with an offset are converted to UTC; times without
+one are read by the clock of `zone` or, if none is given, by a clock without daylight saving.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, timedelta
+from typing import Any
+
+import numpy as np
+
+from temporaldp.base.errors import InputError, TraceError
+from temporaldp.data.tables.encoding import refuse_missing
+from temporaldp.data.tables.moments import time_zone
+from temporaldp.data.tables.relations import CLOCK_TIMES, FRACTIONS, INSTANTS, WHOLE, Rows, integers, meanings, values
+from temporaldp.data.tables.succession import disorder
+from temporaldp.data.tables.times import Times, TimesOf, comparable, in_utc
+
+MICROSECONDS = {"s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86_400 * 10**6, "w": 7 * 86_400 * 10**6}
+DAY = MICROSECONDS["d"]
+
+MOST_STEPS = 2_000_000
+"""Steps of a grid: more are a mistake, such as seconds in place of hours."""
+
+MOST_SPELLINGS = 5_000_000
+"""Different times in text, which are read one by one."""
+
+
+def spacing(every: str) -> tuple[float, str | None]:
+    """Length and unit of a step such as ``15min``, ``1h``, ``1d``, ``1w``, ``30s``, or of a number, for times that are numbers.
+
+    The length is in microseconds, or, without a unit, in that of the times.
+
+    Raises
+    ------
+    InputError
+    """
+    known = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(s|min|h|d|w)?\s*", every)
+    if known is None or float(known[1]) <= 0.0:
+        raise InputError(
+            f"expected a step such as 15min, 1h, 1d or 1w (or a number, for times that are numbers), got {every!r}"
+        )
+    if known[2] is None:
+        return float(known[1]), None
+    length = float(known[1]) * MICROSECONDS[known[2]]
+    if length != int(length) or (known[2] in {"d", "w"} and not float(known[1]).is_integer()):
+        raise InputError(f"expected a whole number of days or weeks, or of microseconds, got {every!r}")
+    return int(length), known[2]
+
+
+def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[Rows, TimesOf]:
+    """Events on a grid: at most one row per person and step, with the number of the step as time; and the steps.
+
+    Raises
+    ------
+    InputError, TraceError
+        No such step or zone; entries that are missing or not times, times that the clock of the zone shows never or twice, or
+        times that are out of order.
+    """
+    length, unit = spacing(every)
+    if zone is not None:
+        time_zone(zone)  # raises
+    refuse_missing(traces, "user")
+    refuse_missing(traces, "time")
+    events, has_zone = _instants(traces, length, unit, zone)
+    if traces.has_order and not sort:
+        _refuse_disorder(events)
+    clock, *of_ends = (
+        name if zone is None or not has_zone else events.clock(name, zone) for name in ("moment", "first", "last")
+    )
+    ends = events.then("SELECT min(moment) AS first, max(moment) AS last FROM rows").asked(
+        f"SELECT first, last, {of_ends[0]} AS first_clock, {of_ends[1]} AS last_clock FROM rows"
+    )
+    first, last, first_clock, last_clock = ends.to_pylist()[0].values()
+    if first is None:
+        raise TraceError(f"the {traces.kind} has a header but no rows")
+    if unit is None:
+        number, steps, step = _numbers(length, first, last)
+    else:
+        midnight = first_clock // DAY * DAY
+        is_calendar = unit in {"d", "w"}
+        if not is_calendar:
+            clock, midnight, first_clock, last_clock = "moment", midnight - (first_clock - first), first, last
+        suffix = "Z" if has_zone and not is_calendar else ""
+        days_of = zone if has_zone and is_calendar and length == DAY else None
+        number, steps, step = _dates(clock, int(length), first_clock, last_clock, midnight, suffix, days_of)
+    followed = events.then(f"SELECT {traces.identity}, state, moment, CAST({number} AS INT) AS time FROM rows").then(
+        f"SELECT {traces.identity}, state, time, "
+        f"lead(time) OVER (PARTITION BY user ORDER BY {traces.order('moment', 'state')}) AS following FROM rows"
+    )
+    kept = f"SELECT {traces.identity}, time, state FROM rows WHERE following IS NULL OR following <> time"
+    linked = np.ones(len(steps) - 1, dtype=bool)
+    return followed.then(kept), lambda raw: Times(steps, raw.astype(np.intp), linked, step)
+
+
+def moments(traces: Rows) -> tuple[Rows, bool, bool]:
+    """A column `moment`: microseconds since 1970, or numbers; whether it is known in UTC, and whether the times are dates."""
+    kind = traces.kinds["time"]
+    if kind in {CLOCK_TIMES, INSTANTS}:
+        return traces.then(f"SELECT *, {traces.microseconds('time')} AS moment FROM rows"), kind == INSTANTS, True
+    if kind == FRACTIONS or kind.startswith(WHOLE):
+        return traces.then("SELECT *, time AS moment FROM rows"), False, False
+    return _spelled(traces)
+
+
+def _instants(traces: Rows, length: float, unit: str | None, zone: str | None) -> tuple[Rows, bool]:
+    """A column `moment`: microseconds since 1970 in UTC (by the clock, if no zone is given), or numbers; is one known?"""
+    made, has_zone, is_date = moments(traces)
+    if is_date and unit is None:
+        raise InputError(f"the times are dates: give the step with its unit, such as {length:g}min, got {length:g}")
+    if unit is not None and not is_date:
+        raise InputError(f"the times are numbers: give the step as a number in their unit, not in {unit}")
+    if zone is not None and is_date and not has_zone:
+        return _to_utc(made, zone), True
+    return made, has_zone
+
+
+def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
+    """A column `moment` for times that are text, whether they have an offset, and whether they are dates.
+
+    Every different time is read once.
+    """
+    found = traces.asked(f"SELECT time, min(row) AS row FROM rows GROUP BY time LIMIT {MOST_SPELLINGS + 1}")
+    if not len(found):
+        raise TraceError(f"the {traces.kind} has a header but no rows")
+    if len(found) > MOST_SPELLINGS:
+        raise TraceError(
+            f"column {traces.time!r} holds more than {MOST_SPELLINGS} different times as text; write them as "
+            "timestamps, in Parquet"
+        )
+    entries = found.column("time").combine_chunks()
+    raw, row = values(entries), integers(found, "row")
+    read = comparable(raw, traces.time, lambda entry: traces.place(int(row[raw == entry].min())))
+    is_date = read.dtype.kind == "M"
+    moments = read.astype("datetime64[us]").astype(np.int64) if is_date else read
+    joined = traces.then(
+        f"SELECT {traces.identity}, time, state, moment FROM rows JOIN {{moments}} AS moments USING (time)",
+        moments=meanings("time", entries, {"moment": moments}),
+    )
+    return joined, is_date and in_utc(raw), is_date
+
+
+def _to_utc(events: Rows, zone: str) -> Rows:
+    """Instants in place of what the clock of a zone shows.
+
+    The clock is as far ahead of UTC as a day before, or as a day after. It shows an hour twice where both are right, and never
+    where neither is.
+    """
+    early, late = (f"{events.clock(f'moment {sign} {DAY}', zone)} - (moment {sign} {DAY})" for sign in "-+")
+    made = events.then(f"SELECT *, moment - ({early}) AS early, moment - ({late}) AS late FROM rows").then(
+        f"SELECT *, {events.clock('early', zone)} = moment AS is_early, "
+        f"{events.clock('late', zone)} = moment AS is_late FROM rows"
+    )
+    first = made.asked(
+        "SELECT CAST(time AS STRING) AS time, row, is_early FROM rows WHERE early <> late AND is_early = is_late "
+        "ORDER BY row, time LIMIT 1"
+    ).to_pylist()
+    for wrong in first:
+        how, what = ("twice", "ends") if wrong["is_early"] else ("never", "begins")
+        raise TraceError(
+            f"time {wrong['time']!r} in {events.place(wrong['row'])}: the clock of {zone} shows it {how}, as daylight "
+            f"saving {what} there; write times with their offset (2014-01-31T08:00+01:00)"
+        )
+    return made.then(
+        f"SELECT {events.identity}, time, state, CASE WHEN is_early THEN early ELSE late END AS moment FROM rows"
+    )
+
+
+def _numbers(length: float, first: Any, last: Any) -> tuple[str, tuple[str, ...], str]:
+    """In SQL the number of the step at or after each number; the labels of the steps, and the step in words."""
+    if float(length).is_integer() and isinstance(first, int):
+        whole = int(length)
+        steps = _steps(-(-first // whole), -(-last // whole))
+        return _ceiling("moment", steps.start * whole, whole), tuple(str(k * whole) for k in steps), f"{whole}"
+    steps = _steps(math.ceil(first / length), math.ceil(last / length))
+    labels = tuple(f"{k * length:.12g}" for k in steps)
+    return f"ceil(CAST(moment AS DOUBLE) / CAST({length!r} AS DOUBLE)) - {steps.start}", labels, f"{length:g}"
+
+
+def _dates(
+    moment: str, length: int, first: int, last: int, midnight: int, suffix: str, zone: str | None = None
+) -> tuple[str, tuple[str, ...], str]:
+    """In SQL each row's step on the grid from a midnight on; the names of all steps, and the step's length in words.
+
+    Steps that are the days of a `zone` leave out days that its clock skipped.
+    """
+    steps = _steps(-(-(first - midnight) // length), -(-(last - midnight) // length))
+    stamps = np.array([midnight + k * length for k in steps], dtype="datetime64[us]")
+    number = _ceiling(moment, midnight + steps.start * length, length)
+    if zone is not None and (skipped := [k for k, day in enumerate(stamps) if _is_skipped(day, zone)]):
+        stamps[skipped] += length  # a skipped day and the next one begin at the same instant
+        stamps = np.unique(stamps)
+        later = " + ".join(f"CASE WHEN {number} > {k} THEN 1 ELSE 0 END" for k in skipped)
+        number = f"{number} - ({later})"
+    unit = "D" if length % DAY == 0 else "m" if length % MICROSECONDS["min"] == 0 else "us"
+    labels = tuple(stamp + suffix for stamp in np.datetime_as_string(stamps.astype(f"datetime64[{unit}]")).tolist())
+    return number, labels, f"{length / 10**6:g} seconds"
+
+
+def _is_skipped(day: np.datetime64, zone: str) -> bool:
+    """Whether the clock of a zone never showed a day, as where the zone moved across the date line."""
+    noon = day.astype("datetime64[us]").item() + timedelta(hours=12)
+    shown = noon.replace(tzinfo=time_zone(zone)).astimezone(UTC).astimezone(time_zone(zone))
+    return bool(shown.date() != noon.date())
+
+
+def _ceiling(moment: str, start: int, length: int) -> str:
+    """In SQL the number of steps from the start on, rounded up; at least 0."""
+    distance = f"({moment} - ({start}) + {length - 1})"
+    return f"round(({distance} - {distance} % {length}) / {length})"
+
+
+def _steps(first: int, last: int) -> range:
+    """The numbers of the steps; `InputError` if there are too many."""
+    steps = range(first, last + 1)
+    if len(steps) > MOST_STEPS:
+        raise InputError(f"that would be {len(steps)} steps, more than {MOST_STEPS}; take longer ones")
+    return steps
+
+
+def _refuse_disorder(events: Rows) -> None:
+    """Raise `TraceError` where a person's events are not in order of time."""
+    before = ", ".join(f"lag({name}) OVER w AS {name}_before" for name in ("moment", "row", "time"))
+    pairs = events.then(f"SELECT *, {before} FROM rows WINDOW w AS (PARTITION BY user ORDER BY row)")
+    names = "CAST(user AS STRING) AS name, CAST(time AS STRING) AS late, CAST(time_before AS STRING) AS early"
+    found = pairs.asked(f"SELECT {names}, row, row_before FROM rows WHERE moment < moment_before ORDER BY row LIMIT 1")
+    for first in found.to_pylist():
+        raise disorder(events, first, first["late"], first["early"])

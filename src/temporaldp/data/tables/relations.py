@@ -1,0 +1,372 @@
+"""A table of any kind as rows for SQL queries, by DuckDB or, with the same text, by Spark.
+
+A query calls the rows that it is about ``rows``, and small tables beside them ``{times}``, ``{states}`` and ``{moments}``.
+Queries about queries become one text, which the engine plans as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.base.errors import InputError, TraceError
+from temporaldp.base.extras import needing
+from temporaldp.base.progress import part as within
+from temporaldp.core.correlation.states import CONTROL
+
+with needing("tables"):
+    import duckdb
+    import pyarrow as pa
+    from pyarrow import types
+
+Column: TypeAlias = NDArray[Any]
+Arrow: TypeAlias = Any
+"""A PyArrow table, column, schema or type."""
+
+MISSING_WORDS = ("", "nan", "na", "n/a", "null", "none", "<na>")
+"""Spellings of a missing value in table programs; compared without case and surrounding blanks."""
+
+BLANKS = "".join(
+    map(chr, (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288))
+)
+"""Characters that `str.strip` removes."""
+
+NOTHING, WHOLE, FRACTIONS, TEXT = "nothing", "whole numbers", "numbers with fractions", "text"
+CLOCK_TIMES, INSTANTS = "times without a zone", "times with a zone"
+KINDS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
+    (types.is_null, NOTHING),
+    (types.is_uint64, "whole numbers of 64 bits without sign"),
+    (types.is_integer, WHOLE),
+    (types.is_decimal, "decimal numbers"),
+    (types.is_floating, FRACTIONS),
+    (types.is_string, TEXT),
+    (types.is_large_string, TEXT),
+    (lambda kind: str(kind) == "string_view", TEXT),
+    (types.is_boolean, "truth values"),
+    (types.is_date, CLOCK_TIMES),
+    (lambda kind: types.is_timestamp(kind) and kind.tz is None, CLOCK_TIMES),
+    (types.is_timestamp, INSTANTS),
+)
+"""Types of columns of names and times."""
+
+READING = "reading traces"
+"""Name of the operation in progress reports."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """Rows of a DuckDB relation, or of a query about it.
+
+    Parameters
+    ----------
+    origin : DuckDBPyRelation
+    has_order : bool
+        Whether rows have an order, by the column `row`; without it, all rows are number 0.
+    text : str
+        The query, in which ``{origin}`` stands for the relation.
+    beside : mapping from names to Arrow tables
+        The small tables.
+    cuts : tuple
+        Users between which parts can be read one by one; none where that would read all rows each time.
+    kind : {"table", "file"}
+        Name of the kind of table, for messages.
+    place : function
+        Name of row k (from 0), for messages: ``data row 5``, or "a row" where rows have no order.
+    run : function
+        Calls a function that queries, and reports the progress of long queries.
+    user, time, state, group : str
+        Names of the columns, for messages.
+    """
+
+    origin: Any
+    has_order: bool
+    text: str = "SELECT * FROM {origin}"
+    beside: Mapping[str, Arrow] = field(default_factory=dict)
+    cuts: tuple[Any, ...] = ()
+    kind: str = "table"
+    place: Callable[[int], str] = lambda row: "a row"
+    run: Callable[[Callable[[], Any]], Any] = lambda query: query()
+    user: str = "user"
+    time: str = "time"
+    state: str = "state"
+    group: str | None = None
+
+    def then(self, query: str, **beside: Arrow) -> Self:
+        """The rows of a query about these."""
+        text = query.replace("FROM rows", f"FROM ({self.text}) AS rows")
+        return replace(self, text=text, beside={**self.beside, **beside})
+
+    def asked(self, query: str) -> Arrow:
+        """The result of a query about these rows, as an Arrow table in memory."""
+        return self.run(self.then(query).relation().to_arrow_table)
+
+    def relation(self) -> Any:
+        """Lazy relation of DuckDB for the query."""
+        # DuckDB finds the small tables by the names of these variables, whichever connection the relation belongs to.
+        times, states, moments = map(self.beside.get, ("times", "states", "moments"))  # noqa: RUF059
+        view = f"temporaldp_{id(self.origin)}"  # another relation's query may be going on
+        return self.origin.query(view, self.text.format(origin=view, times="times", states="states", moments="moments"))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A copy in another process has its rows in memory: neither the connection nor the file goes with it."""
+        table = self.asked("SELECT * FROM rows")
+        return _in_memory, (table, self.has_order, self.kind, self.user, self.time, self.state, self.group)
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """Types of the columns, in words."""
+        return {column.name: kind_of(column.type) for column in self.asked("SELECT * FROM rows LIMIT 0").schema}
+
+    @property
+    def parts(self) -> tuple[Self, ...]:
+        """Parts of the rows; those of each person are in one part."""
+        if not self.cuts:
+            return (self,)
+        edges = [_literal(cut) for cut in self.cuts]
+        conditions = (
+            f"user < {edges[0]} OR user IS NULL",
+            *(f"user >= {first} AND user < {end}" for first, end in pairwise(edges)),
+            f"user >= {edges[-1]}",
+        )
+        whole = replace(self, cuts=())
+        return tuple(whole.then(f"SELECT * FROM rows WHERE {condition}") for condition in conditions)
+
+    def in_parts(self, query: Callable[[Self], Self]) -> Arrow:
+        """The results of a query about every part, one after the other, as one Arrow table; the progress is reported."""
+        parts, tables = self.parts, []
+        for k, part in enumerate(parts):
+            with within(k / len(parts), (k + 1) / len(parts), READING):
+                tables.append(query(part).asked("SELECT * FROM rows"))
+        return pa.concat_tables(tables)
+
+    @property
+    def identity(self) -> str:
+        """Columns that a change of times and states keeps."""
+        return "user, row" if self.group is None else "user, row, belongs"
+
+    def order(self, time: str, state: str) -> str:
+        """The columns that order a person's rows: by a column of times, then by row, or by state where rows have no order."""
+        return f"{time}, row" if self.has_order else f"{time}, {state} NULLS LAST"
+
+    def holds_control(self, text: str) -> str:
+        """SQL: whether a text holds control characters."""
+        return f"regexp_matches({text}, '{CONTROL}')"
+
+    def microseconds(self, time: str) -> str:
+        """SQL: microseconds since 1970 of a timestamp."""
+        return f"epoch_us({time})"
+
+    def clock(self, moment: str, zone: str) -> str:
+        """SQL: what the clock of a zone shows at an instant; both are microseconds since 1970."""
+        return f"epoch_us(timezone('{zone}', make_timestamptz({moment})))"
+
+
+def _in_memory(table: Arrow, has_order: bool, kind: str, user: str, time: str, state: str, group: str | None) -> Rows:
+    """The rows of an Arrow table."""
+    return Rows(
+        duckdb.connect().from_arrow(table), has_order, kind=kind, user=user, time=time, state=state, group=group
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SparkRows(Rows):
+    """Rows of a PySpark DataFrame, or of a query about it, which the cluster answers."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Refuse: a DataFrame belongs to its session."""
+        raise TypeError("cannot pickle traces on Spark; pickle what is estimated from them")
+
+    def asked(self, query: str) -> Arrow:
+        """The result of a query about these rows, as an Arrow table in memory."""
+        return self.then(query).relation().toArrow()
+
+    def relation(self) -> Any:
+        """Lazy DataFrame for the query."""
+        session = self.origin.sparkSession
+        tables = {name: session.createDataFrame(table) for name, table in self.beside.items()}
+        return session.sql(self.text, origin=self.origin, **tables)
+
+    def holds_control(self, text: str) -> str:
+        """SQL: whether a text holds control characters."""
+        return f"{text} RLIKE r'{CONTROL}'"
+
+    def microseconds(self, time: str) -> str:
+        """SQL: microseconds since 1970 of a timestamp."""
+        return f"unix_micros(CAST({time} AS TIMESTAMP))"
+
+    def clock(self, moment: str, zone: str) -> str:
+        """SQL: what the clock of a zone shows at an instant; both are microseconds since 1970."""
+        return f"unix_micros(from_utc_timestamp(timestamp_micros({moment}), '{zone}'))"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows with the columns c0, c1, ..., of which `header` gives the names, and row.
+
+    Names of columns are arbitrary, and may differ in capitals only, which some engines do not distinguish.
+    """
+
+    rows: Rows
+    header: tuple[str, ...]
+    kinds: Mapping[str, str]
+    """Types of the columns, in words."""
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """Of columns that cannot be read, what they hold: one thing in one place and another in another, or an unknown type."""
+    cuts: Callable[[str, int], tuple[Any, ...]] = lambda name, cells: ()
+    """Values of a column between which parts of the table can be read one by one, without reading all of it each time; of so
+    many cells is a row."""
+
+
+def table_of(table: Any) -> Table:
+    """Any frame as a table. All but DuckDB's relations and Spark's DataFrames are handed to DuckDB, as Arrow tables.
+
+    Rows have an order in what is handed over.
+
+    Raises
+    ------
+    InputError
+        Not a table that narwhals supports.
+    TraceError
+        A column has mixed types.
+    """
+    with needing("tables"):
+        import narwhals as nw
+
+    known = nw.from_native(table, pass_through=True)
+    if not isinstance(known, nw.DataFrame | nw.LazyFrame):
+        raise InputError(
+            f"expected traces, a path, or a table (pandas, Polars, PyArrow, a DuckDB relation, a PySpark DataFrame), got "
+            f"{type(table).__name__}"
+        )
+    names = known.collect_schema().names()
+    header, unreadable = tuple(map(str, names)), dict[str, str]()
+    named = known.rename({name: f"c{k}" for k, name in enumerate(names)})
+    unordered = "SELECT *, CAST(0 AS BIGINT) AS row FROM {origin}"
+    if known.implementation.is_duckdb():
+        rows = Rows(nw.to_native(named), False, unordered, run=_reported)
+    elif known.implementation.is_pyspark():
+        rows = SparkRows(nw.to_native(named), False, unordered)
+    else:
+        eager = named.collect() if isinstance(named, nw.LazyFrame) else named
+        handed, unreadable = _arrow(eager, header)
+        rows = Rows(duckdb.connect().from_arrow(handed), True, place=lambda row: f"data row {row + 1}", run=_reported)
+    return Table(rows, header, rows.kinds, unreadable)
+
+
+def _reported(query: Callable[[], Any]) -> Any:
+    """The result of a query; DuckDB's errors as ones of this package, without their messages, which may hold entries."""
+    try:
+        return query()
+    except duckdb.Error as error:
+        raise TraceError(
+            f"DuckDB cannot read the table ({type(error).__name__}): write its columns as text, numbers or times"
+        ) from None
+
+
+def _arrow(frame: Any, header: tuple[str, ...]) -> tuple[Arrow, dict[str, str]]:
+    """An eager frame with row numbers as an Arrow table for DuckDB; and what the columns hold that cannot be read."""
+    numbered, unreadable = frame.with_row_index("row"), dict[str, str]()
+    try:
+        table = numbered.to_arrow()
+    except (TypeError, ValueError, NotImplementedError):
+        columns = [_column(numbered.get_column(name)) for name in numbered.columns]
+        table = pa.table([pa.nulls(len(frame)) if isinstance(one, str) else one for one in columns], numbered.columns)
+        unreadable = {name: one for name, one in zip(header, columns[1:], strict=True) if isinstance(one, str)}
+    return pa.table([*map(_for_duckdb, table.columns)], table.column_names), unreadable
+
+
+def _column(series: Any) -> Any:
+    """A column of a frame as an Arrow array; what it holds, where Arrow has no such type."""
+    with needing("tables"):
+        import narwhals as nw
+
+    try:
+        return (series.cast(nw.String) if series.dtype in {nw.Int128, nw.UInt128} else series).to_arrow()
+    except (TypeError, ValueError, NotImplementedError):
+        kind, entries = str(series.to_native().dtype), series.to_list()
+        kinds = sorted({type(entry).__name__ for entry in entries if entry is not None})
+        if len(kinds) > 1:
+            return f"values of several types ({', '.join(kinds)})"
+        return f"values of type {kinds[0] if kind == 'object' else kind}"
+
+
+def _for_duckdb(column: Arrow) -> Arrow:
+    """A column as DuckDB reads it: halves as floats, and decimals of more than 38 digits as text."""
+    if types.is_float16(column.type):
+        return column.cast(pa.float32())
+    return column.cast(pa.string()) if types.is_decimal256(column.type) else column
+
+
+def distinct_entries(column: Arrow) -> tuple[Arrow, NDArray[Any]]:
+    """Distinct entries of a column in order of appearance, as an Arrow array, and the position of each entry among them."""
+    coded = column.combine_chunks().dictionary_encode("encode")
+    return coded.dictionary, np.from_dlpack(coded.indices)
+
+
+def values(column: Arrow) -> Column:
+    """An Arrow array as a NumPy array; missing entries are None, NaN or NaT, times with a zone are in UTC."""
+    # Arrow's to_numpy() loads pandas where that is installed, which takes longer than all the rest of reading a small file.
+    kind = kind_of(column.type)
+    if kind in {CLOCK_TIMES, INSTANTS}:
+        moments = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_pylist()
+        return np.array([np.iinfo(np.int64).min if one is None else one for one in moments], "int64").view("M8[us]")
+    entries = column.to_pylist()
+    if kind == FRACTIONS:
+        return np.array(entries, dtype=np.float64)
+    return np.array(entries, dtype=object if kind == TEXT or None in entries else None)
+
+
+def integers(table: Arrow, name: str) -> NDArray[np.int64]:
+    """A column of whole numbers without missing entries."""
+    return np.from_dlpack(table.column(name).combine_chunks()).astype(np.int64)
+
+
+def text(column: Column) -> Column:
+    """Every entry as stripped text."""
+    return np.array([str(entry).strip() for entry in column], dtype=object)
+
+
+def missing(column: Column, named: tuple[str, ...] = ()) -> NDArray[np.bool_]:
+    """Mask of entries that are null, NaN, NaT or a word for them, unless that is the name of a state."""
+    if column.dtype.kind in "fM":
+        return np.asarray(np.isnan(column) if column.dtype.kind == "f" else np.isnat(column))
+    if column.dtype.kind != "O":
+        return np.zeros(len(column), dtype=bool)
+    return np.array([one is None or (str(one).strip().lower() in MISSING_WORDS and one not in named) for one in column])
+
+
+def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
+    """Distinct entries of a column and their meanings, as a small table."""
+    # From their bytes: to look at a NumPy array, Arrow loads pandas where that is installed.
+    made = (
+        pa.Array.from_buffers(pa.from_numpy_dtype(column.dtype), len(column), [None, pa.py_buffer(column)])
+        for column in columns.values()
+    )
+    return pa.table([entries, *made], [name, *columns])
+
+
+def kind_of(arrow: Arrow) -> str:
+    """Description of an Arrow type; types that are read alike have the same description."""
+    entry = arrow.value_type if types.is_dictionary(arrow) else arrow
+    return next((words for is_kind, words in KINDS if is_kind(entry)), str(entry))
+
+
+def stripped(text: str) -> str:
+    """SQL: a text without surrounding blanks."""
+    return f"trim(BOTH '{BLANKS}' FROM {text})"
+
+
+def is_missing(text: str) -> str:
+    """SQL: whether a text is null or a word for it."""
+    words = ", ".join(map(_literal, MISSING_WORDS))
+    return f"({text} IS NULL OR lower({stripped(text)}) IN ({words}))"
+
+
+def _literal(value: Any) -> str:
+    """A number or text in SQL."""
+    return "'" + value.translate({39: "''", 123: "{{", 125: "}}"}) + "'" if isinstance(value, str) else str(value)

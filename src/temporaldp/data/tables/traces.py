@@ -1,0 +1,164 @@
+"""What traces have in common, for estimation and counting."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.base.errors import InputError
+from temporaldp.base.values import IntArray
+from temporaldp.core.correlation.states import listed
+from temporaldp.data.tables.times import Times
+
+REACHED = 0.01
+"""Share of the people who must have reached the last step of a release: fewer may be rows with wrong dates."""
+
+
+class Traces(ABC):
+    """Traces as two tables: transitions between each pair of states, and people in each state at each time.
+
+    `Trajectories` are in memory; a `TraceTable` queries a table of any size; `CountedTraces` were counted elsewhere.
+    """
+
+    __slots__ = ()
+
+    states: tuple[str, ...]
+    """All states, in the order of their codes."""
+    _times: Times
+
+    @property
+    def holder(self) -> str:
+        """What has the states, for messages."""
+        return "the table of traces"
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """Labels of the steps, in order of time."""
+        return self._times.labels
+
+    @property
+    def consecutive(self) -> NDArray[np.bool_]:
+        """Whether times k and k + 1 are one step apart, shape (n_times - 1,)."""
+        return self._times.consecutive
+
+    @property
+    def step(self) -> str | None:
+        """Length of one step, in words."""
+        return self._times.step
+
+    @property
+    @abstractmethod
+    def users(self) -> tuple[str, ...]:
+        """The names of all people."""
+
+    @property
+    def n_users(self) -> int:
+        """Number of people."""
+        return len(self.users)
+
+    @property
+    def n_times(self) -> int:
+        """Number of times T."""
+        return len(self.times)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states."""
+        return len(self.states)
+
+    @property
+    def codes(self) -> NDArray[np.signedinteger]:
+        """Position of each person's state at each time, -1 for none, shape (n_users, n_times).
+
+        Raises
+        ------
+        InputError
+            Only counts of transitions or of people are available: counts do not contain the state of each user at each time.
+        """
+        raise InputError(
+            "expected traces with the state of each user at each time; counts of transitions do not distinguish longer "
+            "sequences, hours or users: give the traces themselves"
+        )
+
+    @abstractmethod
+    def histogram(self) -> IntArray:
+        """Number of people in each state at each time, shape (n_times, n_states). Exact, hence private."""
+
+    @abstractmethod
+    def transition_counts(self, user: str | None = None) -> IntArray:
+        """Transitions N[i, j] from i to j between consecutive times, of all users or of one; shape (n_states, n_states)."""
+
+    @abstractmethod
+    def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Yield the name and the transitions of each user, in the order of `users`."""
+
+    def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Every group's name and the transitions of the people in it, in order of names.
+
+        Raises
+        ------
+        InputError
+            The traces were read without groups.
+        """
+        raise InputError("expected traces that were read by a column with groups: read_traces(..., by='region')")
+
+    def ends(self) -> IntArray:
+        """Number of people whose last state is at each time, shape (n_times,). Private."""
+        seen = self.codes >= 0
+        last = self.n_times - 1 - np.argmax(seen[:, ::-1], axis=1)
+        return np.bincount(last[seen.any(axis=1)], minlength=self.n_times)
+
+    def rows_after(self, time: int, *, unusual: bool = False) -> list[str]:
+        """Return the places of rows after a time (from 0, or -1), in words.
+
+        Of `unusual` ones alone: those that are further from the person's row before, or from that time if there is none, than
+        any row up to it.
+        """
+        people, times = np.nonzero(self.codes >= 0)
+        position = np.cumsum(np.concatenate([[0], 2 - self.consecutive.astype(np.int64)]))
+        is_first = np.diff(people, prepend=-1) != 0
+        since = position[times] - np.where(is_first, position[max(time, 0)], position[np.roll(times, 1)])
+        usual = since[~is_first & (times <= time)].max(initial=1)
+        chosen = (times > time) & ((since > usual) | (not unusual))
+        return [f"data row {person + 1}" for person in dict.fromkeys(people[chosen].tolist())]
+
+    def __repr__(self) -> str:
+        size = f"{self.n_users} users, {self.n_times} times, {self.n_states} states"
+        return f"{type(self).__name__}({size}: {listed(self.states, 4)})"
+
+
+def codes_of(traces: Traces) -> IntArray:
+    """Return the states of all users as indices, -1 for none, shape (n_users, n_times); `InputError` for mere counts."""
+    return np.asarray(traces.codes, dtype=np.int64)
+
+
+def transitions_of(traces: Traces) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """Return user, time, state and next state of each observed transition, user by user: arrays of one length. Private.
+
+    Both states were observed, one step apart.
+    """
+    codes = codes_of(traces)
+    now, after = codes[:, :-1], codes[:, 1:]
+    users, times = np.nonzero((now >= 0) & (after >= 0) & traces.consecutive)
+    return users, times, now[users, times], after[users, times]
+
+
+def as_traces(source: Any) -> Traces:
+    """Return traces, also from a table with the columns user, time and state (pandas, Polars, PyArrow, DuckDB, PySpark).
+
+    Raises
+    ------
+    InputError, TraceError, StateError
+        As `read_traces`, which takes tables with other columns.
+    """
+    if isinstance(source, Traces):
+        return source
+    from temporaldp.data.tables.layouts import long_traces
+    from temporaldp.data.tables.relations import table_of
+    from temporaldp.data.tables.trace_table import TraceTable
+
+    return TraceTable(long_traces(table_of(source), "user", "time", "state"))

@@ -1,0 +1,172 @@
+"""States of users over time: the table from which correlations are estimated and histograms counted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from temporaldp.base.errors import InputError, StateError, TraceError
+from temporaldp.base.values import IntArray, assign, compared_by_value, locked
+from temporaldp.core.correlation.states import in_order, listed, printable, state_names
+from temporaldp.data.tables.traces import Traces
+
+ABSENT = -1
+"""Code of a user without a state at a time."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, init=False, eq=False, repr=False)
+class Trajectories(Traces):
+    """At most one state per user and time, on a common list of times.
+
+    ``walks[:75]``, ``walks[[0, 3]]`` and ``walks[0]`` are the trajectories of those users alone, with the same states and
+    times, so that a loop goes user by user. ``len(walks)`` is the number of users, and `numpy.asarray` gives the codes.
+
+    Parameters
+    ----------
+    codes : integer array, shape (n_users, n_times)
+        Index into `states`, or -1 where the user has no state (a gap). Copied in and made read-only.
+    states : sequence of names
+        The public domain: a state without visits is counted as 0.
+    users : sequence of n_users distinct names
+    times : sequence of n_times labels, in order
+    consecutive : bool array, shape (n_times - 1,), optional
+        Whether times k and k + 1 are one step apart. Where they are not, no transition is counted between them.
+    step : str, optional
+        Length of one step, in words. A correlation estimated at one length of step does not apply to a release at another.
+
+    Raises
+    ------
+    TraceError, StateError
+
+    Examples
+    --------
+    >>> walks = Trajectories.from_sequences([["home", "work"], ["work", "work"], ["home", "home"]], users=["Ann", "Bo", "Cy"])
+    >>> walks[1:].users, walks[0].users, walks[[2, 0]].users
+    (('Bo', 'Cy'), ('Ann',), ('Cy', 'Ann'))
+    """
+
+    codes: NDArray[np.signedinteger]
+    states: tuple[str, ...]
+    users: tuple[str, ...]
+    times: tuple[str, ...]
+    consecutive: NDArray[np.bool_]
+    step: str | None
+
+    def __init__(
+        self,
+        codes: NDArray[np.signedinteger],
+        *,
+        states: Iterable[object],
+        users: Iterable[object] | None = None,
+        times: Iterable[object] | None = None,
+        consecutive: NDArray[np.bool_] | None = None,
+        step: str | None = None,
+    ) -> None:
+        table = np.array(codes)
+        names = state_names(states)
+        if table.ndim != 2 or table.size == 0:
+            raise TraceError(f"expected a table of at least one user and one time, got shape {table.shape}")
+        if len(names) < 2:
+            raise TraceError(f"expected at least 2 different states, got only {listed(names)}; one state leaks nothing")
+        if not np.issubdtype(table.dtype, np.signedinteger) or table.min() < ABSENT or table.max() >= len(names):
+            raise TraceError(
+                f"expected integer codes from -1 to {len(names) - 1}, got {table.dtype} {table.min()}..{table.max()}"
+            )
+        n_users, n_times = table.shape
+        user_names = tuple(printable(user, "user name") for user in (range(n_users) if users is None else users))
+        time_labels = tuple(map(str, range(n_times) if times is None else times))
+        steps = np.ones(n_times - 1, dtype=bool) if consecutive is None else np.array(consecutive, dtype=bool)
+        if (len(user_names), len(time_labels), len(steps)) != (n_users, n_times, n_times - 1):
+            raise TraceError(
+                f"expected {n_users} users, {n_times} times and {n_times - 1} steps, got {len(user_names)}, "
+                f"{len(time_labels)} and {len(steps)}"
+            )
+        if len(set(user_names)) != n_users:
+            raise TraceError("user names must be distinct: one row per user")
+        locked((table, steps))
+        assign(self, codes=table, states=names, users=user_names, times=time_labels, consecutive=steps, step=step)
+
+    @classmethod
+    def from_sequences(
+        cls,
+        sequences: Sequence[Sequence[Hashable]],
+        *,
+        states: Iterable[object] | None = None,
+        users: Iterable[object] | None = None,
+    ) -> Trajectories:
+        """From one sequence of states per user, ``None`` where the user has none; shorter ones end earlier.
+
+        Examples
+        --------
+        >>> Trajectories.from_sequences([["home", "work", "home"], ["work", None, "home"]]).histogram()
+        array([[1, 1],
+               [0, 1],
+               [2, 0]])
+        """
+        if not sequences or not any(len(sequence) for sequence in sequences):
+            raise TraceError("expected at least one sequence with at least one state, got none")
+        seen = {str(state) for sequence in sequences for state in sequence if state is not None}
+        names = tuple(in_order(seen)) if states is None else state_names(states)
+        code = {name: k for k, name in enumerate(names)}
+        if unknown := in_order(seen - set(code)):
+            raise StateError(
+                f"the sequences hold {listed(unknown)}, which is not among the given states {listed(names)}"
+            )
+        codes = np.full((len(sequences), max(map(len, sequences))), ABSENT, dtype=np.int32)
+        for row, sequence in zip(codes, sequences, strict=True):
+            row[: len(sequence)] = [ABSENT if state is None else code[str(state)] for state in sequence]
+        return cls(codes, states=names, users=users)
+
+    def histogram(self) -> IntArray:
+        """True counts, shape (n_times, n_states): how many users are in each state at each time. Exact, hence private."""
+        return np.stack([np.bincount(column[column >= 0], minlength=self.n_states) for column in self.codes.T])
+
+    def transition_counts(self, user: str | None = None) -> IntArray:
+        """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private."""
+        if user is None:
+            return self._transitions(self.codes)
+        if user not in self.users:
+            raise InputError(f"unknown user {user!r}; the traces hold {listed(self.users)}")
+        return self._transitions(self.codes[[self.users.index(user)]])
+
+    def user_transitions(self) -> Iterator[tuple[str, IntArray]]:
+        """Yield the name and the transitions of each user, in the order of `users`."""
+        for name, row in zip(self.users, self.codes, strict=True):
+            yield name, self._transitions(row[None])
+
+    def _transitions(self, codes: NDArray[np.signedinteger]) -> IntArray:
+        """A transition is counted only where both ends were observed one step apart."""
+        n, now, after = self.n_states, codes[:, :-1], codes[:, 1:]
+        observed = (now >= 0) & (after >= 0) & self.consecutive
+        cells = now[observed].astype(np.int64) * n + after[observed]
+        return np.bincount(cells, minlength=n * n).reshape(n, n)
+
+    def __len__(self) -> int:
+        return self.n_users
+
+    def __getitem__(self, users: Any) -> Trajectories:
+        """The trajectories of some users: of one by position, of a slice, or of several positions (or a mask) in that order."""
+        try:
+            at = np.atleast_1d(np.arange(self.n_users)[users])
+        except IndexError as error:
+            # Python ends a loop at this class of error; the text of NumPy names the missing position.
+            raise IndexError(f"expected positions among {self.n_users} users: {error}") from None
+        if at.ndim != 1 or not at.size:
+            raise TraceError(f"expected positions of at least one of {self.n_users} users, got {users!r}")
+        return Trajectories(
+            self.codes[at],
+            states=self.states,
+            users=[self.users[k] for k in at.tolist()],
+            times=self.times,
+            consecutive=self.consecutive,
+            step=self.step,
+        )
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """Convert trajectories to an array: the codes, shape (n_users, n_times)."""
+        return np.array(self.codes, dtype=dtype, copy=True) if copy else np.asarray(self.codes, dtype=dtype)

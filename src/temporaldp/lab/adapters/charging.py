@@ -1,0 +1,91 @@
+"""Conversion of guarantees of other libraries to guarantees for one replaced state, and their charge to an accountant."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any, TypeAlias
+
+from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.core.accounting import TemporalAccountant, accounting_blocks
+from temporaldp.core.mechanisms import ConcentratedGuarantee, PrivacyGuarantee
+from temporaldp.core.mechanisms.distances import require_no_nearer
+
+Promise: TypeAlias = float | PrivacyGuarantee | ConcentratedGuarantee
+"""Of one step: an epsilon in nats, (epsilon, delta), or rho."""
+
+ADD_THEN_REMOVE = 2
+"""Moves between neighbours that differ in one row more or less, from data with one state of a person to data with another."""
+
+ROUNDED_UP = 1.0 + 8.0 * sys.float_info.epsilon
+"""Relative. More than a few rounded operations can lose."""
+
+
+def promise(epsilon: float | None = None, *, delta: float = 0.0, rho: float | None = None) -> Promise:
+    """A library's promise; `BudgetError` if it bounds nothing."""
+    numbers = [number for number in (epsilon, delta, rho) if number is not None]
+    if not all(math.isfinite(number) and number >= 0.0 for number in numbers) or delta >= 1.0:
+        raise BudgetError(
+            f"expected a finite budget for the step, got epsilon={epsilon}, delta={delta}, rho={rho}; an accountant cannot "
+            "charge what is not bounded"
+        )
+    if rho is not None:
+        return ConcentratedGuarantee(float(rho))
+    assert epsilon is not None
+    return PrivacyGuarantee(float(epsilon), float(delta)) if delta else float(epsilon)
+
+
+def over_moves(promised: Promise, moves: int) -> Promise:
+    """The promise for data that are so many moves between neighbours apart (group privacy), rounded up.
+
+    n epsilon; (n epsilon, delta (1 + e^epsilon + ... + e^((n - 1) epsilon))); n^2 rho.
+    """
+    if isinstance(moves, bool) or not isinstance(moves, int) or moves < 1:
+        raise InputError(
+            f"expected moves = 1 if neighbouring data sets of the library replace a state, or at least 2 if they add or remove "
+            f"a row, got {moves!r}"
+        )
+    if moves == 1:
+        return promised
+    match promised:
+        case ConcentratedGuarantee(rho=rho):
+            return ConcentratedGuarantee(moves**2 * rho * ROUNDED_UP)
+        case PrivacyGuarantee(epsilon=epsilon, delta=delta):
+            grown = delta * math.fsum(math.exp(min(k * epsilon, LARGEST_EXPONENT)) for k in range(moves)) * ROUNDED_UP
+            return promise(moves * epsilon * ROUNDED_UP, delta=grown)
+        case _:
+            return promised * moves * ROUNDED_UP
+
+
+LARGEST_EXPONENT = 700.0
+"""Beyond, e^x is not a double; delta is far above 1 long before."""
+
+
+def checked(accountant: Any) -> TemporalAccountant:
+    """Return the accountant; `InputError` if it is none."""
+    if not isinstance(accountant, TemporalAccountant):
+        raise InputError(f"expected a TemporalAccountant, got {type(accountant).__name__}")
+    return accountant
+
+
+def charge(accountant: TemporalAccountant, promised: Promise) -> None:
+    """Spend a step's promise with the accountant and those of the blocks around the caller: with all of them, or none.
+
+    Raises
+    ------
+    LeakageBudgetError
+        The level would break; nothing was spent.
+    BudgetError
+        The horizon is over, or a delta is promised to an accountant that counts pure epsilons.
+    InputError
+        The argument is not an accountant, or its metric would count less than is promised.
+    """
+    with checked(accountant):
+        for one in accounting_blocks.charged():
+            require_no_nearer(one.accounting.distances, "another library's mechanism")
+            if not isinstance(promised, float) and not one.accounting.delta:
+                raise BudgetError(
+                    f"this accountant counts epsilons with delta = 0, and the step promises {promised!r}: give a "
+                    "TemporalAccountant under approximate DP (delta > 0), which accepts any mechanism"
+                )
+        accounting_blocks.charge([promised])  # type: ignore[list-item]

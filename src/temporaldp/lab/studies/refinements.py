@@ -1,0 +1,153 @@
+"""Likelihood-ratio tests of finer models than one first-order matrix for all users, and states with few data.
+
+Notation
+--------
+G       2 log of the likelihood ratio of a finer model and a coarser one, both at maximum likelihood (the G-test); under the
+        coarser one about chi-square with as many degrees of freedom as the finer one has parameters more
+BIC     -2 log likelihood + parameters log(transitions): the model with the smaller one is preferred
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+
+from temporaldp.base.values import BoolArray, IntArray, whole_number
+from temporaldp.data.tables.estimation import all_transitions
+from temporaldp.data.tables.traces import Traces, transitions_of
+
+FEW_A_CELL = 5.0
+"""Transitions a possible cell below which a row is thin: its probabilities are known to one digit at best."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refinement:
+    """A finer model, compared with one first-order matrix for all users.
+
+    Parameters
+    ----------
+    name : str
+        Name of the model.
+    statistic : float
+        G.
+    degrees : int
+    p_value : float
+        Probability of this G or a larger one if the coarser model is true; by chi-square, approximate for small counts.
+    bic_gain : float
+        BIC of the coarser model less that of the finer one: above 0 the finer one is preferred.
+    transitions : int
+        Number of compared transitions.
+    """
+
+    name: str
+    statistic: float
+    degrees: int
+    p_value: float
+    bic_gain: float
+    transitions: int
+
+    @property
+    def preferred(self) -> bool:
+        """Whether the data prefer the finer model, by BIC."""
+        return self.bic_gain > 0.0
+
+    @property
+    def has_few(self) -> bool:
+        """Whether too few transitions were compared for a test of any power."""
+        return self.transitions < FEW_A_CELL * self.degrees
+
+
+def compared(name: str, groups: IntArray, rows: IntArray, columns: IntArray, n: int) -> Refinement:
+    """Test whether the next state depends on the group, given the current state.
+
+    Parameters
+    ----------
+    groups, rows, columns : int arrays, shape (m,)
+        Group, row and column of each transition.
+    n : int
+        Number of states.
+    """
+    n_groups = int(groups.max(initial=0)) + 1
+    fine = np.bincount((groups * n + rows) * n + columns, minlength=n_groups * n * n).reshape(n_groups, n, n)
+    coarse = fine.sum(axis=0)
+    statistic = 2.0 * (_log_likelihood(fine.reshape(-1, n)) - _log_likelihood(coarse))
+    possible = (coarse > 0).sum(axis=1)
+    visited = (fine.sum(axis=2) > 0).sum(axis=0)
+    degrees = int((np.maximum(visited - 1, 0) * np.maximum(possible - 1, 0)).sum())
+    p_value = float(scipy.stats.chi2.sf(statistic, degrees)) if degrees else 1.0
+    bic_gain = statistic - degrees * float(np.log(max(len(rows), 1)))
+    return Refinement(name, statistic, degrees, p_value, bic_gain, len(rows))
+
+
+def _log_likelihood(counts: IntArray) -> float:
+    totals = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
+    seen = counts > 0
+    return float((counts[seen] * np.log(counts[seen] / totals[seen])).sum())
+
+
+def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Refinement, ...]:
+    """Test order 2 against order 1, one matrix per part of the time (or phase of a period) against one, and one per person.
+
+    Raises
+    ------
+    InputError
+        The period is not admissible.
+    """
+    n = trajectories.n_states
+    people, times, before, after = transitions_of(trajectories)
+    followed = (people[1:] == people[:-1]) & (times[1:] == times[:-1] + 1)  # by the next transition of the same person
+    if period is None:
+        name = "a matrix for each quarter of the time"
+        groups = np.minimum(4 * times // max(trajectories.n_times - 1, 1), 3)
+    else:
+        whole_number(period, "period", least=2)
+        groups, name = times % period, f"a matrix for each of {period} phases"
+    return (
+        compared("order 2", before[:-1][followed], before[1:][followed], after[1:][followed], n),
+        compared(name, groups, before, after, n),
+        compared("a matrix for each person", people, before, after, n),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Weaknesses:
+    """Parts of a correlation with few data, by the names of states.
+
+    Parameters
+    ----------
+    groups : tuple of tuple of str
+        States that communicate; several groups do not communicate with one another.
+    never_left : tuple of str
+        States with transitions to themselves only.
+    unseen : tuple of str
+        States without a transition to a next state.
+    thin : tuple of str
+        States with fewer than five transitions for each state that can follow.
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+    never_left: tuple[str, ...]
+    unseen: tuple[str, ...]
+    thin: tuple[str, ...]
+
+
+def weaknesses(trajectories: Traces) -> Weaknesses:
+    """Return the parts of the correlation for which the traces contain few data."""
+    counts = all_transitions(trajectories)
+    names = trajectories.states
+    n_groups, label = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.csr_array(counts), directed=True, connection="strong"
+    )
+    total, following = counts.sum(axis=1), (counts > 0).sum(axis=1)
+
+    def named(chosen: BoolArray) -> tuple[str, ...]:
+        return tuple(names[k] for k in np.flatnonzero(chosen))
+
+    return Weaknesses(
+        tuple(sorted((named(label == g) for g in range(n_groups)), key=len, reverse=True)),
+        named((total > 0) & (np.diag(counts) == total)),
+        named(total == 0),
+        named((total > 0) & (total < FEW_A_CELL * following)),
+    )

@@ -1,0 +1,216 @@
+"""The card of a deployment: leakage over time under a promise for each step, for people whose steps resemble each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from temporaldp.base.errors import InputError, StateError
+from temporaldp.base.values import compared_by_value
+from temporaldp.publish.deployment.explanation import explained
+from temporaldp.publish.deployment.over_time import LeakageOverTime
+from temporaldp.publish.deployment.promise import EpsilonPromise, Promise
+from temporaldp.publish.deployment.question import Question, stay_probability
+from temporaldp.publish.deployment.record import Deployment, Misfit
+from temporaldp.publish.deployment.unit import PrivacyUnit
+from temporaldp.publish.report.sentences import at_delta
+
+OVERVIEW = (0.7, 0.9)
+"""Probabilities of staying in a table of records, besides the end of the range."""
+
+
+@compared_by_value
+@dataclass(frozen=True, eq=False)
+class DeploymentCard:
+    """Leakage over time under a promise for each step; from `Deployment.card`.
+
+    Parameters
+    ----------
+    deployment : Deployment
+    question : Question
+    promise : Promise
+        Promise of a step about this secret: that of the record, or of the tables that the state enters.
+    period : str
+        Length of a step, "" if the record does not state it.
+    unit : PrivacyUnit
+    horizon : int
+        Number of steps; 0 if the length of a step is unknown.
+    misfit : Misfit or None
+        Reason why the deployment is outside of the model; then there are no numbers.
+    delta : float
+    suprema : mapping of float to LeakageOverTime
+        The leakage about one step by probability of staying.
+    """
+
+    deployment: Deployment
+    question: Question
+    promise: Promise
+    period: str
+    unit: PrivacyUnit
+    horizon: int
+    misfit: Misfit | None
+    delta: float
+    suprema: Mapping[float, LeakageOverTime]
+
+    @property
+    def leakage(self) -> LeakageOverTime | None:
+        """All numbers at the explained probability of staying; None if there is no number."""
+        of_given_correlation = next(iter(self.suprema.values()), None)
+        return self.suprema.get(self.question.explained, of_given_correlation)
+
+    @property
+    def reason(self) -> str:
+        """Reason why there is no number; "" if there is one."""
+        return "" if self.misfit is None else self.misfit.sentence
+
+    @property
+    def stays(self) -> tuple[float, ...]:
+        """Probabilities of staying; empty if there is no number."""
+        return tuple(self.suprema)
+
+    @property
+    def over_time(self) -> tuple[float, ...]:
+        """The supremum of the leakage about one step at each of `stays`, in nats."""
+        return tuple(one.limit.temporal for one in self.suprema.values())
+
+    @property
+    def remark(self) -> str:
+        """Kind of the numbers, or the brief reason why there are none."""
+        if self.misfit is not None:
+            return self.misfit.brief
+        is_exact = all(one.is_exact for one in self.suprema.values())
+        return "exact" if is_exact else "upper bound" + at_delta(self.delta)
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """Limits of the numbers, to be read first."""
+        return explained(self, "limits")
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Assumptions that the record does not state."""
+        return explained(self, "assumptions")
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """The numbers in sentences."""
+        return explained(self, "answers")
+
+    @property
+    def to_publisher(self) -> str:
+        """A suggested message to the publisher."""
+        return "".join(explained(self, "to_publisher"))
+
+    def row(self) -> dict[str, Any]:
+        """Fields of the record and the suprema, by name."""
+        record, found, fits = self.deployment.record, self.leakage, self.misfit is None
+        promised = None if self.promise.default_delta else self.promise.together(1, 1, 0.0)
+        return {
+            "file": self.deployment.source,
+            "record": record.slug,
+            "name": self.deployment.name,
+            "curators": list(record.curators),
+            "status": record.status,
+            "privacy_unit": record.unit,
+            "promise": self.promise.sentence,
+            "promised": promised if found is None else found.promised,
+            "delta": self.delta if fits else None,
+            "fits": fits,
+            "reason": self.reason or None,
+            "step": self.period or None,
+            "states": list(self.question.states),
+            "unit_of_change": self.unit.name,
+            "stays": list(self.stays),
+            "over_time": list(self.over_time),
+            "horizon": self.horizon or None,
+            "kind": self.remark.partition(" at ")[0] if fits else None,
+            "unit": "nats",
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card, by name."""
+        found = self.leakage
+        known = self.row() | {"limits": list(self.limits), "assumptions": list(self.assumptions)}
+        if found is None:
+            return known
+        return known | {
+            "alone": found.alone,
+            "at": found.at,
+            "over_time_at": found.limit.temporal,
+            "kind": found.kind,
+            "settles": found.settles,
+            "within_horizon": found.within,
+            "user_level": found.together,
+            "sufficient_promise": None if found.held is None else found.held.sentence,
+            "over_time_if_both_values_contribute": found.doubled,
+            "sentences": list(self.sentences),
+            "to_publisher": self.to_publisher,
+        }
+
+
+def card_of(deployment: Deployment, question: Question, points: Iterable[float] | None = None) -> DeploymentCard:
+    """Return the card, with suprema at given probabilities of staying; see `Deployment.card`."""
+    misfit, period = deployment.misfit(question), question.every or deployment.stated_period
+    question = _with_states_of_the_matrix(question)
+    unit = question.privacy_unit(deployment)
+    promise, horizon = _promise_for(deployment, unit), 0 if period is None else question.steps(period)
+    distances = unit.distances(question.states)
+    delta, suprema = 0.0, {}
+    if misfit is None:
+        delta = _delta(promise, question)
+        chains = {p: question.chain(p) for p in points or question.points}
+        if question.correlation is not None:
+            chains = {round(stay_probability(question.correlation), 6): question.correlation}
+        alone = unit.name == "binary-count"
+        suprema = {
+            p: LeakageOverTime(promise, distances, delta, chain, horizon, p, one_contributes=alone)
+            for p, chain in chains.items()
+        }
+    return DeploymentCard(deployment, question, promise, period or "", unit, horizon, misfit, delta, suprema)
+
+
+def overview_of(deployment: Deployment, question: Question) -> DeploymentCard:
+    """The card for a row of a table of records, with suprema at a few probabilities of staying."""
+    least, most = question.stays
+    return card_of(deployment, question, sorted(p for p in {*OVERVIEW, question.explained, most} if least <= p <= most))
+
+
+def _with_states_of_the_matrix(question: Question) -> Question:
+    """The states of a given correlation are the states of the secret."""
+    if question.correlation is None:
+        return question
+    known = question.correlation.states
+    if known is None:
+        raise InputError("expected a correlation with a matrix, got an adversary without matrices")
+    if question.states != Question().states and set(question.states) != set(known):
+        raise StateError(
+            f"expected the states of the matrix, {', '.join(known)}, got --states {', '.join(question.states)}"
+        )
+    return replace(question, states=known)
+
+
+def _promise_for(deployment: Deployment, unit: PrivacyUnit) -> Promise:
+    """The promise of the record, or the sum of its tables."""
+    stated = deployment.promise
+    if unit.epsilon is None:
+        return stated
+    if not isinstance(stated, EpsilonPromise) or stated.delta:
+        raise InputError(
+            f"expected --tables with a record of pure differential privacy, but this one promises {stated.sentence}"
+        )
+    if unit.epsilon > stated.epsilon * (1.0 + 1e-9):
+        raise InputError(
+            f"expected --tables that are part of what the record promises, {stated.sentence}, but they add up to "
+            f"{unit.epsilon:.10g}"
+        )
+    return EpsilonPromise(unit.epsilon)
+
+
+def _delta(promise: Promise, question: Question) -> float:
+    """The delta of the accounting: 0 for a pure promise, else as given or by default."""
+    if not promise.default_delta and question.delta is not None:
+        raise InputError(
+            f"expected no --delta for a pure promise ({promise.sentence}), got {question.delta:g}: leave it out"
+        )
+    return promise.default_delta if question.delta is None else question.delta

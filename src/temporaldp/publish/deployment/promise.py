@@ -1,0 +1,90 @@
+"""Promises about one step: epsilon and delta, or rho. Several units add up by group privacy."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from temporaldp.base.display import number
+from temporaldp.base.errors import InputError
+from temporaldp.base.values import real_number
+from temporaldp.core.mechanisms import PrivacyGuarantee
+from temporaldp.core.mechanisms.concentrated import LARGEST_RHO, ConcentratedGuarantee
+from temporaldp.core.mechanisms.protocol import epsilon_of_one
+
+DEFAULT_DELTA = 1e-6
+"""Delta of the accounting where a promise is not pure and none is given."""
+
+LARGEST_EPSILON = 1e4
+"""Nats; a larger epsilon in a record is an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpsilonPromise(PrivacyGuarantee):
+    """(epsilon, delta)-differential privacy of each step; pure differential privacy by default."""
+
+    def __post_init__(self) -> None:
+        real_number(self.epsilon, "epsilon", gt=0.0, le=LARGEST_EPSILON)
+        real_number(self.delta, "delta", ge=0.0, lt=1.0)
+
+    @property
+    def sentence(self) -> str:
+        """The promise in the terms of the record."""
+        return f"epsilon = {self.epsilon:.10g}" + (f", delta = {self.delta:.10g}" if self.delta else "")
+
+    @property
+    def default_delta(self) -> float:
+        """Delta of the accounting if none is given: 0, or 1,000 times the delta of a step, since deltas add up."""
+        return min(max(DEFAULT_DELTA, 1000.0 * self.delta), 0.5) if self.delta else 0.0
+
+    def mechanism(self, units: int) -> PrivacyGuarantee:
+        """The guarantee when several units change: epsilons add up, and the k-th delta counts ``e^((k - 1) epsilon)`` times."""
+        total = math.fsum(self.delta * math.exp(min(k * self.epsilon, 700.0)) for k in range(units))
+        if total >= 1.0:
+            raise InputError(
+                f"expected a promise whose delta is below 1 for {units} units together, but by group privacy its delta is "
+                f"{total:.3g}; choose a --unit in which a change of state is one unit"
+            )
+        return PrivacyGuarantee(self.epsilon * units, total)
+
+    def times(self, share: float) -> EpsilonPromise:
+        """The promise with a share of its epsilon, rounded down to four digits."""
+        return EpsilonPromise(float(number(self.epsilon * share, down=True)), self.delta)
+
+    def together(self, units: int, steps: int, delta: float) -> float:
+        """Upper bound of the epsilon at a delta of several steps by basic composition; inf if there is none."""
+        one = self.mechanism(units)
+        return one.epsilon * steps if one.delta * steps <= delta else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class ConcentratedPromise(ConcentratedGuarantee):
+    """rho-zero-concentrated differential privacy of each step."""
+
+    @property
+    def sentence(self) -> str:
+        """The promise in the terms of the record."""
+        return f"rho = {self.rho:.10g} (zero-concentrated)"
+
+    @property
+    def default_delta(self) -> float:
+        """Delta of the accounting if none is given: 1e-6."""
+        return DEFAULT_DELTA
+
+    def mechanism(self, units: int) -> ConcentratedGuarantee:
+        """The guarantee when several units change: k^2 rho for k units."""
+        return ConcentratedGuarantee(self.rho * units**2)
+
+    def times(self, share: float) -> ConcentratedPromise:
+        """The promise with a share of rho, rounded down to four digits."""
+        return ConcentratedPromise(float(number(self.rho * share, down=True)))
+
+    def together(self, units: int, steps: int, delta: float) -> float:
+        """Upper bound of the epsilon at a delta of several steps, whose rhos add up; inf if there is none."""
+        total = self.rho * units**2 * steps
+        return epsilon_of_one(ConcentratedGuarantee(total), delta=delta) if total <= LARGEST_RHO else math.inf
+
+
+Promise: TypeAlias = EpsilonPromise | ConcentratedPromise
+"""The guarantee of one step about one privacy unit."""

@@ -1,0 +1,278 @@
+"""The content of a report, by its settings: on a ledger, a plan, or a release that spends an epsilon at every step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from temporaldp.base.errors import InputError
+from temporaldp.base.values import REPLACE_PERSON
+from temporaldp.core.accounting import (
+    Exact,
+    LeakageSeries,
+    LeakageSupremum,
+    PaperBound,
+    TemporalAccountant,
+    leakage_supremum,
+    temporal_leakage,
+)
+from temporaldp.core.accounting.accountant import account_of
+from temporaldp.core.accounting.interval.method import IntervalBound
+from temporaldp.core.accounting.methods import accounting_from
+from temporaldp.core.correlation.origin import together
+from temporaldp.core.correlation.states import require_same_states
+from temporaldp.core.planning import Plan
+from temporaldp.core.planning.histogram_noise import laplace_scales
+from temporaldp.data.counts import ReleasedHistograms, load_released
+from temporaldp.data.files import load_plan
+from temporaldp.publish.project.inputs import Inputs, gather, given_matrices, uncertainty_of
+from temporaldp.publish.project.recipe import recipe_of, recipes_of
+from temporaldp.publish.project.release import loaded_plan, without_traces
+from temporaldp.publish.release import Ledger
+from temporaldp.publish.release.adopting import accountant_of
+from temporaldp.publish.release.kept import plan_digest
+from temporaldp.publish.release.outputs import counts_of
+from temporaldp.publish.release.renewal import Renewal, renewal_of
+from temporaldp.publish.release.shared_account import TableSpent, tables_of
+from temporaldp.publish.report import EpochLeakage, Evidence
+
+if TYPE_CHECKING:
+    from temporaldp.publish.project.settings import Settings
+
+
+def evidence_by(
+    inputs: Inputs,
+    method: Any,
+    *,
+    leakage: Callable[..., LeakageSeries],
+    supremum: Callable[..., LeakageSupremum | None],
+    **content: Any,
+) -> Evidence:
+    """Return leakage and supremum by a method, and beside exact numbers the paper's, with more content of a report.
+
+    `leakage` and `supremum` are functions of `accounting`.
+    """
+    series = leakage(accounting=method)
+    is_tighter = isinstance(series.accounting, Exact | IntervalBound)
+    return Evidence(
+        inputs.adversaries,
+        series,
+        inputs.provenance,
+        supremum=supremum(accounting=method),
+        paper=leakage(accounting=PaperBound()) if is_tighter else None,
+        paper_supremum=supremum(accounting=PaperBound()) if is_tighter else None,
+        **({"times": inputs.times(len(series))} | content),
+    )
+
+
+def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any, **content: Any) -> Evidence:
+    """Return the leakage of a release that spends an epsilon, or calls a mechanism, at every step, and its supremum.
+
+    There is none of a correlation that is known for a number of steps only.
+    """
+
+    def supremum(**how: Any) -> LeakageSupremum | None:
+        is_constant = all(one.n_steps is None for one in inputs.adversaries)
+        return leakage_supremum(inputs.everyone, release, **how) if is_constant else None
+
+    return evidence_by(
+        inputs,
+        method,
+        leakage=partial(temporal_leakage, inputs.everyone, release, horizon=n_steps),
+        supremum=supremum,
+        **content,
+    )
+
+
+def reported(settings: Settings) -> tuple[Evidence, Inputs | None]:
+    """Return the content of a report on the plan, or else on the epsilon of every step, and what was read for it.
+
+    Raises
+    ------
+    InputError
+        The settings contradict each other, the plan, or the published counts.
+    """
+    asked, privacy = settings.report, settings.privacy
+    if asked.true_counts and (settings.traces.path is None or asked.released is None):
+        raise InputError("report.true_counts shows TRACES beside --released: give both")
+    planned, method = loaded_plan(settings), privacy.accounting
+    states = None if planned is None else planned.source.states
+    if isinstance(method, PaperBound) and planned is not None and not isinstance(planned.accounting, PaperBound):
+        raise InputError(
+            f"the plan satisfies {planned.level} by another accounting method ({planned.accounting.name}), of which the "
+            "paper's bound is not evidence: leave out --bound paper, or plan with --bound paper"
+        )
+    shown = None if asked.released is None else load_released(asked.released)
+    inputs = gather(settings, states, None if shown is None else shown.times[0])
+    if states is not None and inputs.states is not None:
+        require_same_states(states, inputs.states, what="this report's correlation")
+    data = inputs.trajectories
+    if shown is not None and inputs.states is not None:
+        shown = shown.reordered(inputs.states)
+    if shown is not None and data is not None and shown.times != data.times:
+        raise InputError("the times of the released histograms are not those of TRACES, or are in another order")
+    content: dict[str, Any] = {
+        "plan": planned,
+        "released": shown,
+        "true_counts": data.histogram() if asked.true_counts and data is not None else None,
+        "n_users": None if data is None else data.n_users,
+        "name_users": asked.name_users,
+        "recipes": ((0, recipe_of("temporaldp report TRACES", settings, inputs.provenance)),),
+    }
+    if shown is not None:
+        content["times"] = shown.times
+    n_steps = _reported_steps(privacy.horizon, shown, planned, inputs)
+    if planned is None:
+        found = audit_of(inputs, privacy.epsilon, n_steps, method, **content)
+    else:
+        is_limited = math.isfinite(method.effort) and isinstance(planned.for_others, Exact)
+        found = evidence_by(
+            inputs,
+            None if isinstance(method, Exact) and not is_limited else method,
+            leakage=partial(planned.leakage_to, inputs.everyone, n_steps),
+            supremum=partial(planned.supremum_to, inputs.everyone),
+            **content,
+        )
+    return replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.leakage)), inputs
+
+
+def _reported_steps(horizon: int | None, shown: ReleasedHistograms | None, plan: Plan | None, inputs: Inputs) -> int:
+    """The steps that are asked for, else those that were released, else all that are planned, else those in the data.
+
+    A plan counts before the data: steps to come raise the leakage of those that were, and a report must not leave them out.
+    """
+    if horizon is None and shown is not None:
+        return len(shown.times)
+    planned = None if plan is None else plan.horizon
+    return inputs.n_steps(planned if horizon is None else horizon)
+
+
+def reported_ledger(settings: Settings, identifier: str, *, is_other: bool) -> tuple[Evidence, Inputs | None]:
+    """Return the content of a report on a ledger, or on a release of a service by its identifier, and what was read for it.
+
+    It is against the ledger's own correlation, unless that is not stored or the settings give another one (`is_other`).
+    """
+    asked, release = settings.report, settings.release
+    assert release.ledger is not None
+    if asked.true_counts:
+        raise InputError("a report on a ledger shows only what was released: leave out report.true_counts")
+    with Ledger(release.ledger, identifier) as ledger:
+        inputs, states = None, ledger.configuration["states"]
+        if settings.has_correlation and (is_other or ledger.configuration["correlations"] is None):
+            begun_at = ledger[0].time if len(ledger) else None
+            inputs = gather(without_traces(settings), None if states is None else tuple(states), begun_at)
+        plan = None if release.plan is None else load_plan(release.plan)
+        return evidence_of(ledger, plan, inputs, name_users=asked.name_users), inputs
+
+
+def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:
+    """Return the content of a report on a ledger.
+
+    The matrices of a release with an accountant are stored beside the ledger. Otherwise, or if other matrices are given,
+    `inputs` has the adversaries.
+    """
+    if not len(ledger):
+        raise InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")
+    known = ledger.configuration
+    if known["neighboring_relation"] == REPLACE_PERSON:
+        raise InputError(
+            f"{ledger.place} is the ledger of a learned correlation, whose guarantee is about all states of a person: "
+            "`temporaldp ledger show` shows it"
+        )
+    if plan is not None and ledger.plan != plan_digest(plan):
+        raise InputError(f"{ledger.place} was not made with this plan: give the one that it was released with")
+    if "noise" in known and plan is None:
+        raise InputError(
+            f"{ledger.place} was released with noise at a delta: give its plan too (--plan), which has the scales"
+        )
+    if plan is not None and plan.delta:
+        if inputs is None:
+            raise InputError(
+                "a noise plan's ledger keeps no correlation: give --history, or --set correlation.backward=FILE"
+            )
+        leakage = plan.leakage_to(inputs.everyone, len(ledger))
+    elif inputs is None:
+        accountant = accountant_of(ledger)
+        inputs, leakage = _kept(ledger, accountant), accountant.leakage()
+    else:
+        leakage = temporal_leakage(inputs.everyone, ledger.epsilons, accounting=accounting_from(known["accounting"]))
+    renewal = renewal_of(ledger)
+    level = float(known["alpha"]) if renewal is None else renewal.promise
+    followed = plan if plan is not None and plan.delta else None
+    return Evidence(
+        adversaries=inputs.adversaries,
+        leakage=leakage,
+        provenance=inputs.provenance,
+        times=ledger.times,
+        plan=followed,
+        held=level if followed is None else None,
+        released=released_in(ledger),
+        name_users=name_users,
+        paper=temporal_leakage(inputs.everyone, ledger.epsilons, accounting=PaperBound())
+        if leakage.accounting.is_exact
+        else None,
+        tables=tuple((table, _alone(table, inputs)) for table in tables_of(ledger)),
+        renewal=renewal,
+        epochs=() if renewal is None else _epochs(ledger, renewal, inputs),
+        recipes=recipes_of(ledger),
+    )
+
+
+def _epochs(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> tuple[EpochLeakage, ...]:
+    """Leakage of each epoch by itself; most of them spend the same under the same correlation."""
+    epsilons, times = ledger.epsilons, ledger.times
+    method = accounting_from(ledger.configuration["accounting"])
+    changes = [event.step for event in ledger.adoptions]
+    known: dict[tuple[bytes, tuple[int, ...]], float] = {}
+    found = []
+    for first, end in renewal.epochs_of(times):
+        spent = epsilons[first:end]
+        key = spent.tobytes(), tuple(max(step - first, 0) for step in changes if step < end)
+        if key not in known:
+            people = [user.between(first, len(spent)) for user in inputs.adversaries]
+            known[key] = temporal_leakage(people, spent, accounting=method).worst
+        found.append(EpochLeakage(times[first], len(spent), known[key]))
+    return tuple(found)
+
+
+def _alone(table: TableSpent, inputs: Inputs) -> float:
+    """Leakage of one table of an account by itself; 0 if nothing was published."""
+    return temporal_leakage(inputs.everyone, table.epsilons).worst if table.epsilons.any() else 0.0
+
+
+def released_in(ledger: Ledger) -> ReleasedHistograms | None:
+    """The counts that were released at all steps; None where some step has none, or something else was released."""
+    known = ledger.configuration
+    if known["states"] is None or "noise" in known:
+        return None
+    counts = counts_of([row.output for row in ledger[:]], len(known["states"]))
+    if counts is None:
+        return None
+    return ReleasedHistograms(
+        counts,
+        ledger.epsilons,
+        laplace_scales(ledger.epsilons),
+        tuple(known["states"]),
+        ledger.times,
+        known["alpha"],
+        accounting=accounting_from(known["accounting"]),
+    )
+
+
+def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
+    """The adversaries that the accountant counts, with their matrices of every step, and where they come from."""
+    users = account_of(accountant).adversaries_until(len(ledger)).users
+    changes = [event.step + 1 for event in ledger.adoptions]
+    kept = ", ".join(["kept beside the ledger", *(f"another one from step {step} on" for step in changes)])
+    noted = {step + 1: recipe.provenance for step, recipe in recipes_of(ledger) if step == 0 or step + 1 in changes}
+    provenance = together(noted.values())
+    if provenance is None or len(noted) <= len(changes):
+        provenance = given_matrices(kept)
+    elif changes:
+        sentences = [f"From step {step} on: {one.sentence}" for step, one in noted.items()]
+        provenance = replace(provenance, sentence=" ".join(sentences), warning=noted[1].warning)
+    per_user = len(account_of(accountant).population) > 1 + len(changes)
+    return Inputs(users, replace(provenance, per_user=per_user), None)

@@ -1,0 +1,499 @@
+"""From settings to traces and adversaries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from temporaldp.base.errors import InputError, StateError
+from temporaldp.base.progress import progressed
+from temporaldp.base.values import refuse
+from temporaldp.core.accounting import LeakageSeries
+from temporaldp.core.correlation import Adversary, IntervalMatrix, Origin, Population, sticky
+from temporaldp.core.correlation.origin import together
+from temporaldp.core.correlation.states import in_order, listed
+from temporaldp.core.planning import Source
+from temporaldp.core.planning.clock import Clock
+from temporaldp.data.files import load_correlation, load_matrix, read_counts, read_traces
+from temporaldp.data.tables import CountedTraces, Traces, estimate_adversaries, estimate_periodic
+from temporaldp.data.tables.clock_phases import phase_at
+from temporaldp.data.tables.coverage import scarcity
+from temporaldp.data.tables.estimation import BEGINS_ALIKE, Direction
+from temporaldp.data.tables.shared_people import SharedPeople, shared_people
+from temporaldp.lab.studies import LeakageUncertainty, leakage_uncertainty
+
+if TYPE_CHECKING:
+    from temporaldp.data.tables.trace_table import TraceTable
+    from temporaldp.publish.project.settings import CorrelationSettings, Settings, TableSettings, TracesSettings
+
+MAX_LISTED_HOLES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """Data and adversaries of an accounting, a plan, a release or a report.
+
+    Parameters
+    ----------
+    adversaries : tuple of Adversary
+        One for all users, or one per user.
+    provenance : Origin
+        Where the correlation comes from.
+    trajectories : Traces or None
+        The protected traces.
+    step : str, optional
+        Length of one step of the traces that the correlation was estimated from.
+    scarcity : str, optional
+        The warning where too few transitions were observed.
+    learnt_from : Traces, optional
+        The traces that the correlation was estimated from.
+    stays : tuple of float, optional
+        The range by which the correlation was stated.
+    clock : Clock or None
+        The clock of an estimated periodic correlation.
+    shared : SharedPeople, optional
+        How many people of a history are protected.
+    """
+
+    adversaries: tuple[Adversary, ...]
+    provenance: Origin
+    trajectories: Traces | None
+    step: str | None = None
+    scarcity: str | None = None
+    learnt_from: Traces | None = None
+    stays: tuple[float, float] | None = None
+    clock: Clock | None = None
+    shared: SharedPeople | None = None
+
+    @property
+    def everyone(self) -> Adversary | tuple[Adversary, ...]:
+        """The one adversary, or one per user."""
+        return self.adversaries[0] if len(self.adversaries) == 1 else self.adversaries
+
+    @property
+    def states(self) -> tuple[str, ...] | None:
+        """States of the correlation, or else of the data."""
+        known = self.adversaries[0].states
+        return known if known is not None or self.trajectories is None else self.trajectories.states
+
+    @property
+    def source(self) -> Source:
+        """Description of the correlation for a plan."""
+        how = self.provenance
+        has_phases = not Population.of(self.adversaries).is_constant
+        return Source(self.states, self.step, how.sentence, how.warning, how.epsilon, has_phases, self.clock)
+
+    def n_steps(self, horizon: int | None) -> int:
+        """Return the horizon, or the number of steps of the data if no horizon is given."""
+        if horizon is None and self.trajectories is None:
+            raise InputError("the number of steps is unknown: give TRACES, or a horizon (--horizon T)")
+        is_periodic = any(one.period is not None for one in self.adversaries)
+        if horizon is None and is_periodic and (missing := holes(self.trajectories)):
+            raise InputError(
+                f"expected every step of the data, because each has its own phase of the clock (correlation.period), but times "
+                f"are missing between {missing[0][0]!r} and {missing[0][1]!r}: give the number of all steps from the first to "
+                "the last (--horizon T), or put events on a grid (--set traces.every=15min --set traces.fill=last)"
+            )
+        return horizon if horizon is not None else self.trajectories.n_times  # type: ignore[union-attr]
+
+    def times(self, n_steps: int) -> tuple[str, ...]:
+        """Return the labels of the steps: those of the data if their number fits, else 1, 2, ..."""
+        if self.trajectories is not None and self.trajectories.n_times == n_steps:
+            return self.trajectories.times
+        return tuple(str(step + 1) for step in range(n_steps))
+
+
+def gather(settings: Settings, states: tuple[str, ...] | None = None, begun_at: str | None = None) -> Inputs:
+    """Read the data, if there are any, and read or estimate the correlation; `states` are a plan's, in its order.
+
+    A release that has steps already began at the time `begun_at`, by default at the first time of the data.
+
+    Raises
+    ------
+    InputError
+        The settings contradict each other, or do not determine a correlation.
+    """
+    traces, known = settings.traces, settings.correlation
+    if traces.is_counted:
+        return _counted(settings, states)
+    _require_one_source(settings)
+    if known.stays is not None:
+        return _stated(traces, known.stays, states)
+    if known.file is not None:
+        return _from_file(traces, known.file, states)
+    if known.backward is not None or known.forward is not None:
+        adversary = _given(known, states)
+        files = ", ".join(path.name for path in (known.backward, known.forward) if path is not None)
+        return Inputs((adversary,), _checked(given_matrices(files), adversary), _optional(traces, adversary.states))
+    if traces.path is None and settings.history.path is None:
+        raise InputError(
+            "no correlation is given: expected TRACES or a history (--history FILE) to estimate it from, a file "
+            "(--set correlation.file=FILE), matrices (--set correlation.backward=FILE, --set correlation.forward=FILE), or a "
+            "range (--set correlation.stays=0.7:0.95)"
+        )
+    if settings.history.path is None:
+        assert traces.path is not None
+        everything = read(traces, states)
+        return _estimated(everything, settings, everything, None)
+    return _from_history(settings, states, begun_at)
+
+
+def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: str | None) -> Inputs:
+    """Correlation estimated from other traces than those that are protected."""
+    history, traces, known = settings.history_table, settings.traces, settings.correlation
+    assert history.path is not None
+    past = read(history, states)
+    data = _optional(traces, past.states)
+    protected = _optional(traces.with_data(), past.states) if data is None else data
+    shared = None if protected is None else shared_people(past, protected)
+    if data is not None and None not in (past.step, data.step) and past.step != data.step:
+        raise InputError(
+            f"one step of {history.path.name} is {past.step}, one step of the release is {data.step}: expected a history with "
+            "steps of the same length, because a correlation depends on it"
+        )
+    if known.per_user and data is not None and (unknown := in_order(set(data.users) - set(past.users))):
+        raise InputError(
+            f"correlation.per_user needs a history of every user in TRACES, but {history.path.name} has no user "
+            f"{listed(unknown)}: leave out correlation.per_user, or give a longer history"
+        )
+    can_be_absent = known.prior > 0.0 or known.confidence is not None
+    if (
+        traces.absent is not None
+        and not can_be_absent
+        and traces.absent in past.states
+        and not past.histogram()[:, past.states.index(traces.absent)].any()
+    ):
+        raise InputError(
+            f"no user in {history.path.name} is ever {traces.absent!r}: every user has a row at every time, so that "
+            "transitions to and from absence cannot be estimated. Give a history with absences, or a prior "
+            "(--set correlation.prior=1)"
+        )
+    return replace(_estimated(past, settings, data, shared, begun_at), shared=shared)
+
+
+def _require_one_source(settings: Settings) -> None:
+    """Refuse settings that contradict each other."""
+    known = settings.correlation
+    given = [known.backward is not None or known.forward is not None, known.file is not None, known.stays is not None]
+    refuse(
+        (
+            sum(given) > 1,
+            InputError(
+                "expected one of correlation.backward and correlation.forward, correlation.file, and correlation.stays"
+            ),
+        ),
+        (
+            any(given) and (settings.history.path is not None or known.is_estimated),
+            InputError(
+                "correlation.backward, .forward, .file and .stays replace estimation: leave out the history and "
+                "correlation.prior, .directions, .per_user, .confidence, .period and .phase"
+            ),
+        ),
+        (
+            known.phase is not None and known.period is None,
+            InputError("correlation.phase is a step of a clock: set correlation.period too"),
+        ),
+        (
+            known.confidence is not None and (known.prior > 0.0 or known.period is not None),
+            InputError(
+                "correlation.confidence covers every prior and every time: leave out correlation.prior and correlation.period"
+            ),
+        ),
+        (
+            known.per_user and known.period is not None,
+            InputError("correlation.period estimates one clock for all users: leave out correlation.per_user"),
+        ),
+    )
+
+
+def _estimated(
+    past: Traces, settings: Settings, data: Traces | None, shared: SharedPeople | None, begun_at: str | None = None
+) -> Inputs:
+    """Estimate one matrix per direction, or one for each phase of a clock."""
+    known, provenance = settings.correlation, _provenance(settings, shared)
+    if known.period is None:
+        learnt = _learnt(past, settings)
+        return Inputs(learnt, _assuming(provenance, learnt), data, past.step, scarcity(past), learnt_from=past)
+    clock, phase = Clock(past.times[0], past.step, known.period), known.phase
+    if begun_at is None and data is not None and data is not past:
+        begun_at = data.times[0]
+    if phase is None and begun_at is not None:
+        phase = phase_at(clock, begun_at)
+        if phase is None:
+            raise InputError(
+                f"the phase of the first step cannot be computed: the distance of {begun_at!r} from the history's first time, "
+                f"{past.times[0]!r}, is unknown. Write the times of both tables as dates or numbers of one kind (both with a "
+                "time zone, or both without one), or give the phase (--set correlation.phase=K)"
+            )
+    made = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
+    if known.directions != "both":
+        made = Adversary(**{known.directions: getattr(made, known.directions)})
+    clock = replace(clock, phase=phase or 0)
+    return Inputs((made,), provenance, data, past.step, scarcity(past), learnt_from=past, clock=clock)
+
+
+def _stated(traces: TracesSettings, stays: tuple[float, float], states: tuple[str, ...] | None) -> Inputs:
+    """A range of correlations; the data or traces.states name the states."""
+    data = _optional(traces, states)
+    named = data.states if data is not None else states or traces.states
+    if named is None:
+        raise InputError("correlation.stays needs the states: give TRACES, or --set traces.states=A,B,C")
+    matrix = sticky(stays=stays, states=named)
+    return Inputs((Adversary(matrix, matrix),), matrix.origin, data, stays=stays)
+
+
+def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | None) -> Inputs:
+    """Correlation of a file, in the order of a plan's states."""
+    loaded = load_correlation(path)
+    if states is not None and loaded.states is not None and set(states) == set(loaded.states):
+        names = states
+        loaded = Adversary(*(one.mapped(lambda matrix: matrix.reordered(names)) for one in loaded.directions))
+    origin = together(matrix.origin for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
+    origin = _checked(origin or given_matrices(path.name), loaded)
+    return Inputs((loaded,), origin, _optional(traces, loaded.states))
+
+
+def given_matrices(name: str) -> Origin:
+    """Return the origin of matrices that were given, by the name of their files."""
+    return Origin("matrices", f"Given as transition matrices ({name}).")
+
+
+def _checked(origin: Origin, adversary: Adversary) -> Origin:
+    """The origin of given matrices or sets, with the warning of an adversary whose directions contradict a stationary chain."""
+    why = adversary.contradiction
+    return replace(origin, warning=f"{why[:1].upper()}{why[1:]}.") if why else origin
+
+
+def _assuming(origin: Origin, adversaries: Sequence[Adversary]) -> Origin:
+    """The origin of an estimate, with what its backward intervals assume, and the warning where the data contradict that."""
+    backward = adversaries[0].backward
+    if not any(matrix.is_set for matrix in backward.matrices):
+        return origin
+    assumed = "assume a stationary chain"
+    if backward.n_steps is not None:
+        assumed = f"are those of each of {backward.n_steps} steps, because the shares of states change; {BEGINS_ALIKE}"
+    found = replace(origin, sentence=f"{origin.sentence} Backward intervals {assumed}.")
+    why = adversaries[0].contradiction
+    warnings = [*([origin.warning] if origin.warning else []), *([f"{why[:1].upper()}{why[1:]}."] if why else [])]
+    return replace(found, warning=" ".join(warnings) or None)
+
+
+def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageSeries) -> LeakageUncertainty | None:
+    """Return the distribution of plausible leakage, where a confidence is given; None elsewhere."""
+    if known.confidence is None or known.per_user or inputs.learnt_from is None or leakage.delta:
+        return None
+    return leakage_uncertainty(
+        inputs.learnt_from,
+        epsilons=leakage.epsilons,
+        confidence=known.confidence,
+        stationary=inputs.adversaries[0].n_steps is None,
+    )
+
+
+def read(table: TableSettings, states: Sequence[str] | None = None) -> TraceTable:
+    """Read traces by their settings; `states` are those of a correlation or plan, unless the settings list the same.
+
+    Raises
+    ------
+    StateError
+        The traces have another state, such as an absence, which the correlation or plan does not cover.
+    """
+    found = read_traces(
+        table.path,
+        layout=table.layout,
+        user=table.user,
+        time=table.time,
+        state=table.state,
+        by=table.by,
+        states=_domain(table, states),
+        delimiter=table.delimiter,
+        gaps=table.gaps,
+        sort=table.sort,
+        absent=table.absent,
+        every=table.every,
+        fill=table.fill,
+        timezone=table.timezone,
+        where=table.where,
+        memory=table.memory,
+    )
+    if states is not None and set(found.states) != set(states):
+        raise StateError(
+            f"the traces have the states {listed(found.states)}, but the correlation or plan has {listed(states)}, "
+            "which does not cover the others. Estimate it from a history with these states, or leave out traces.absent"
+        )
+    return found
+
+
+def read_data(traces: TracesSettings, states: Sequence[str] | None = None, *, correlation: bool = False) -> Traces:
+    """Read the protected traces, or counts in place of them; with `correlation`, counts of transitions too.
+
+    Raises
+    ------
+    InputError
+        Both or neither are given.
+    """
+    if not traces.is_counted:
+        if traces.path is None:
+            raise InputError(
+                "expected TRACES, or traces.path in the project file (or counts: --set traces.counts=FILE, "
+                "--set traces.transitions=FILE)"
+            )
+        return read(traces, states)
+    if not correlation and traces.counts is None:
+        raise InputError("transitions are not counts to publish: give a table with --set traces.counts=FILE")
+    return read_counts(
+        transitions=traces.transitions if correlation else None,
+        counts=traces.counts,
+        states=_domain(traces, states),
+        by=traces.by,
+        where=traces.where,
+        delimiter=traces.delimiter,
+    )
+
+
+def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
+    """Counts in place of traces: the correlation from their transitions, a history or matrices."""
+    traces, known = settings.traces, settings.correlation
+    if traces.transitions is None:
+        without = settings.model_copy(update={"traces": traces.model_copy(update={"counts": None})})
+        found = gather(without, states)
+        return replace(found, trajectories=read_data(traces, found.states))
+    if settings.has_other_source:
+        raise InputError("traces.transitions determine the correlation: leave out the history and other correlations")
+    if known.period is not None:
+        raise InputError("correlation.period needs times of transitions: give TRACES, counts of transitions have none")
+    data = read_data(traces, states, correlation=True)
+    assert isinstance(data, CountedTraces)
+    made = _learnt(data, settings)
+    found = Inputs(made, _assuming(_provenance(settings, None), made), data, data.step, scarcity(data))
+    return found if data.has_histogram else replace(found, trajectories=None)
+
+
+def _domain(table: TableSettings, states: Sequence[str] | None) -> Sequence[str] | None:
+    """The public list of states: that of the settings, or of a correlation or plan, which must be the same."""
+    away = {table.absent or ("absent" if table.fill == "absent" else None)}  # is a state, listed or not
+    if table.states is not None and states is not None and {*table.states} - away != {*states} - away:
+        raise StateError(
+            f"traces.states lists {', '.join(table.states)}, but the correlation or plan has {', '.join(states)}"
+        )
+    return states or table.states
+
+
+def absences(data: Traces | None) -> str | None:
+    """Return the warning where a user is not observed at every step; None where every user is."""
+    if data is None or int(data.histogram().sum()) == data.n_users * data.n_times:
+        return None
+    return (
+        "some people are not observed at every step. How many are observed when is treated as public and is not protected; "
+        "to protect it, give those who are absent a state of their own (--set traces.absent=NAME)"
+    )
+
+
+def holes(data: Traces | None) -> tuple[tuple[str, str], ...]:
+    """Return consecutive times of the data that are more than one step apart."""
+    if data is None:
+        return ()
+    return tuple((data.times[k], data.times[k + 1]) for k in np.flatnonzero(~data.consecutive))
+
+
+def hole_sentence(data: Traces | None) -> str | None:
+    """Return the warning where times are missing; None where none is."""
+    found = holes(data)
+    if data is None or not found:
+        return None
+    named = ", ".join(f"between {one!r} and {other!r}" for one, other in found[:MAX_LISTED_HOLES])
+    more = "" if len(found) <= MAX_LISTED_HOLES else f", and {len(found) - MAX_LISTED_HOLES} more times"
+    return (
+        f"times are missing {named}{more}: one step is {data.step or 1}. The audit treats such times as neighbours, although "
+        "states so far apart are mostly less correlated; steps that were released in between are not counted "
+        "(--horizon counts them)"
+    )
+
+
+def _optional(traces: TracesSettings, states: Sequence[str] | None) -> TraceTable | None:
+    return None if traces.path is None else read(traces, states)
+
+
+def _given(known: CorrelationSettings, states: tuple[str, ...] | None) -> Adversary:
+    """The adversary of given matrices, their states in one order: that of a plan, or of the first matrix."""
+    matrices = [None if path is None else load_matrix(path) for path in (known.backward, known.forward)]
+    order = states or next(matrix.states for matrix in matrices if matrix is not None)
+    return Adversary(
+        *(m.reordered(order) if m is not None and set(m.states) == set(order) else m for m in matrices),
+    )
+
+
+def _learnt(data: Traces, settings: Settings) -> tuple[Adversary, ...]:
+    known = settings.correlation
+    directions: tuple[Direction, ...] = ("backward", "forward") if known.directions == "both" else (known.directions,)
+    found = estimate_adversaries(
+        data,
+        prior=known.prior,
+        per_user=known.per_user,
+        directions=directions,
+        confidence=known.confidence,
+        stationary=settings.history.path is not None and not settings.release.same_start,
+    )
+    total = data.n_users if known.per_user else 1
+    learnt = []
+    for each in found:
+        adversary = _over(each, settings.privacy.horizon)
+        learnt.append(adversary)
+        for matrix in adversary.matrices:
+            matrix.leakage_profile()  # the expensive part, cached by the matrix
+        progressed("estimating correlations", len(learnt) / total)
+    return tuple(learnt)
+
+
+def _over(adversary: Adversary, horizon: int | None) -> Adversary:
+    """The adversary of the first steps alone, where there are intervals of each step of the traces."""
+    if horizon is None or adversary.n_steps is None:
+        return adversary
+    if horizon > adversary.n_steps:
+        raise InputError(
+            f"the shares of states change over the {adversary.n_steps} steps of the traces, so that each step has its own "
+            f"backward intervals (correlation.confidence), and those of later steps are unknown, but the horizon is {horizon}: "
+            f"take --horizon {adversary.n_steps} or fewer, longer traces, or leave out correlation.confidence or same_start"
+        )
+    return adversary.between(0, horizon)
+
+
+def _provenance(settings: Settings, shared: SharedPeople | None) -> Origin:
+    """Origin of an estimated correlation; that of a history depends on the people whom it shares with the protected traces."""
+    traces, known, history = settings.traces, settings.correlation, settings.history.path
+    learnt_from = history or traces.path or traces.transitions
+    assert learnt_from is not None
+    if history is not None and (shared is None or not shared.n_observed):
+        return estimated_from(f"other traces ({learnt_from.name})", known)
+    states = "" if traces.states is not None else " So does the list of states, unless traces.states gives it."
+    people = "" if shared is None else f" Of the history, {shared.sentence}."
+    warning = (
+        "The correlation was estimated from the protected traces themselves. The budgets, and everything published about them, "
+        f"depend on the protected data outside the guarantee.{people}{states} Before publishing, estimate the correlation from "
+        "public or historical data (--history), or with differential privacy (temporaldp learn, then correlation.file)."
+    )
+    found = estimated_from(f"the protected traces themselves ({learnt_from.name})", known)
+    return replace(found, source="protected", warning=warning)
+
+
+def estimated_from(traces: str, known: CorrelationSettings) -> Origin:
+    """Return the origin of a correlation that was estimated by its settings from these traces, in words."""
+    whose = "one correlation per user" if known.per_user else "one correlation for the whole population"
+    how = "by maximum likelihood, without a prior"
+    if known.prior:
+        how = f"with a Dirichlet prior of {known.prior:g} per cell"
+    if known.confidence is not None:
+        how = f"as intervals that contain all entries at {100.0 * known.confidence:g} % confidence"
+    if known.period is not None:
+        how += f", one matrix for each of {known.period} phases of a clock, tied to that of all phases"
+    return Origin(
+        "history",
+        f"Estimated from {traces}: {whose}, {how}.",
+        prior=known.prior,
+        confidence=known.confidence or 0.0,
+        per_user=known.per_user,
+    )

@@ -1,0 +1,159 @@
+"""A project: one TOML file that defines a release, and the functions that read it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from temporaldp.base.errors import InputError
+from temporaldp.core.accounting import ApproximateDP
+from temporaldp.core.correlation import Adversary
+from temporaldp.core.planning import Plan, plan_budget, plan_noise
+from temporaldp.data.counts import ReleasedHistograms, save_released
+from temporaldp.data.tables import Traces
+from temporaldp.publish.project.inputs import Inputs, gather, read_data
+from temporaldp.publish.project.publishing import earlier_counts, publish, require_unpublished, smoothed, with_earlier
+from temporaldp.publish.project.release import checked_output, setup_of
+
+if TYPE_CHECKING:
+    from temporaldp.publish.project.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    r"""A release as its project file describes it: data, correlation, level, ledger and outputs.
+
+    Parameters
+    ----------
+    settings : Settings
+        Validated settings, one section each: ``project.settings.privacy.alpha``.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> from importlib.resources import files
+    >>> sample = files("temporaldp.data.sample") / "sleep_5min.csv"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "temporaldp.toml"
+    ...     _ = file.write_text(f"[traces]\npath = '{sample}'\n[privacy]\nalpha = 1.0\nhorizon = 47\n")
+    ...     project = Project.load(file)
+    ...     round(float(project.plan().epsilons[0]), 4), project.traces().n_users
+    (0.2721, 151)
+    """
+
+    settings: Settings
+
+    @classmethod
+    def load(cls, file: str | os.PathLike[str] = "temporaldp.toml", assignments: Sequence[str] = ()) -> Self:
+        """Read a project file.
+
+        Parameters
+        ----------
+        file : path
+            TOML; relative paths in it are relative to its folder.
+        assignments : sequence of str
+            Settings that override it, each "section.key=value".
+
+        Raises
+        ------
+        MissingFileError
+            There is no such file.
+        InputError
+            It is not TOML, a key is unknown, or a value is not accepted.
+        """
+        from temporaldp.publish.project.document import read_settings
+
+        return cls(read_settings(Path(file), assignments))
+
+    def traces(self) -> Traces:
+        """Read the protected traces, or the counts in place of them."""
+        return read_data(self.settings.traces)
+
+    def inputs(self) -> Inputs:
+        """Read the data and the correlation, with where it comes from."""
+        return gather(self.settings)
+
+    def adversary(self) -> Adversary | tuple[Adversary, ...]:
+        """Read or estimate the correlation: one adversary for all users, or one per user."""
+        return self.inputs().everyone
+
+    def plan(self, inputs: Inputs | None = None) -> Plan:
+        """Plan budgets, or noise if a delta is set, that satisfy the level.
+
+        Raises
+        ------
+        InputError
+            No alpha is set, or the settings contradict each other.
+        PlanError
+            No plan satisfies it.
+        """
+        privacy = self.settings.privacy
+        if privacy.alpha is None:
+            raise InputError("expected a level: --alpha A, or privacy.alpha in the project file")
+        found = self.inputs() if inputs is None else inputs
+        made: Plan
+        if privacy.delta is not None:
+            made = plan_noise(
+                found.everyone,
+                alpha=privacy.alpha,
+                noise=privacy.noise or "gaussian",
+                horizon=privacy.horizon,
+                accounting=ApproximateDP(privacy.delta),
+            )
+        else:
+            made = plan_budget(found.everyone, method=self.settings.plan.method, **self.budget_terms())
+        return dataclasses.replace(made, source=found.source)
+
+    def budget_terms(self) -> dict[str, Any]:
+        """Return the keyword arguments that all planning methods share."""
+        privacy = self.settings.privacy
+        return {
+            "alpha": privacy.alpha,
+            "horizon": privacy.horizon,
+            "objective": self.settings.plan.objective,
+            "accounting": privacy.accounting,
+        }
+
+    def release(self, *, overwrite: bool = False, begin_anew: bool = False) -> ReleasedHistograms:
+        """Publish the histograms of the traces, and write them, and smoothed counts, to the files that are set.
+
+        With a ledger, a step that was published before is returned as it was. Without one, every call draws new noise and
+        spends the budgets of the plan again. The settings ``release.log`` and ``release.warn_at`` apply to the command only.
+
+        Parameters
+        ----------
+        overwrite : bool
+            Whether an existing output that is not from the ledger is replaced.
+        begin_anew : bool
+            Draw times again that the output contains, or that a lost ledger had; as for `ContinualRelease`.
+
+        Raises
+        ------
+        InputError
+            There is neither a ledger with a level nor a plan, or the settings contradict each other.
+        LedgerError
+            The ledger cannot be read, written or trusted.
+        OutputError
+            The output exists, or cannot be written.
+        """
+        release = self.settings.release
+        output = checked_output(self.settings, dry_run=release.output is None)
+        setup = setup_of(self.settings)
+        if release.ledger is None:
+            require_unpublished(output, setup.data, begin_anew=begin_anew)
+        with nullcontext() if release.ledger is None else setup.opened(release.ledger, begin_anew=begin_anew) as stream:
+            no_file = release.output is None
+            earlier = None if no_file else earlier_counts(output, setup.data, stream, overwrite or begin_anew)
+            released = publish(setup, stream)
+            everything = with_earlier(released, earlier, stream)
+            if not no_file:
+                save_released(everything, output, **self.settings.traces.own_names)
+            smoothing = smoothed(everything, setup, stream)
+        if smoothing is not None:
+            smoothing.save()
+        return released

@@ -1,0 +1,381 @@
+"""A release by its settings: what satisfies the level, the data, and the public correlation for smoothing."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from temporaldp.base.errors import InputError, LedgerError, OutputError
+from temporaldp.base.values import plural
+from temporaldp.core.accounting import PaperBound, TemporalAccountant
+from temporaldp.core.planning import NoisePlan, Plan, Source, plan_budget
+from temporaldp.data.counts import DiscreteLaplaceHistogram, load_released
+from temporaldp.data.counts.histogram import histogram_mechanism
+from temporaldp.data.counts.released import release_suffix
+from temporaldp.data.files import load_plan
+from temporaldp.data.files.atomic import require_writable
+from temporaldp.data.smoothing import PublicCorrelation
+from temporaldp.data.tables import Traces
+from temporaldp.data.tables.clock_phases import phase_at
+from temporaldp.data.tables.moments import label_of
+from temporaldp.publish.project.inputs import Inputs, gather, read_data
+from temporaldp.publish.project.recipe import recipe_of
+from temporaldp.publish.release import ContinualRelease, Ledger, SharedRelease
+from temporaldp.publish.release.calendar import Calendar
+from temporaldp.publish.release.database import connect, file_of
+from temporaldp.publish.release.ledger import configuration_at
+from temporaldp.publish.release.shared_account import TABLE, account_tables
+from temporaldp.publish.release.store import Store
+from temporaldp.publish.report import Recipe
+
+if TYPE_CHECKING:
+    from temporaldp.publish.project.settings import Settings
+
+
+PHASES = (
+    "each step of the plan has a phase of a clock, and the plan alone cannot show whether the first step of these data is at "
+    "the phase that it was made for: check that, or release with a ledger and the history, whose accountant does"
+)
+"""Warning about a plan for a clock that is released without an accountant."""
+
+BOTH_TOGETHER = (
+    "what is known about people from both releases together may exceed the level. Only an owner may decide that: "
+    "--begin-anew"
+)
+"""What it means to draw published times again."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSetup:
+    """Guard of the level of a release (a plan, an accountant, or both), the data, and the correlation that smooths counts.
+
+    Parameters
+    ----------
+    settings : Settings
+    plan : Plan or None
+    accountant : TemporalAccountant or None
+    data : Traces
+    source : Source
+        Description of the correlation.
+    recipe : Recipe or None
+        From what the release is computed, as the ledger notes it; None for a table of an account.
+    public : PublicCorrelation or None
+        The correlation that smooths the counts, where they are smoothed.
+    """
+
+    settings: Settings
+    plan: Plan | None
+    accountant: TemporalAccountant | None
+    data: Traces
+    source: Source
+    recipe: Recipe | None
+    public: PublicCorrelation | None
+
+    @contextmanager
+    def opened(self, ledger: str | Store, *, begin_anew: bool = False) -> Iterator[ContinualRelease[Any, Any]]:
+        """Open the release on a ledger, and check that it contains the noted head. No step is written."""
+        output = self.settings.release.output
+        place = ledger if isinstance(ledger, Store) else Store(connect(ledger), output=output)
+        if output is not None:
+            place.lacking = partial(_lacking, output, self.settings.release.table)
+        with self._stream(place, begin_anew) as stream:
+            if self.settings.release.head is not None:
+                stream.ledger.verify(head=self.settings.release.head)
+            yield stream
+
+    def _stream(self, ledger: Store, begin_anew: bool) -> ContinualRelease[Any, Any]:
+        table, n_states, every = self.settings.release.table, self.data.n_states, self.settings.privacy.renew
+        if table is not None:
+            return SharedRelease.of(table, ledger, begin_anew=begin_anew)
+        return ContinualRelease(
+            DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states),
+            ledger=ledger,
+            accountant=self.accountant,
+            plan=self.plan,
+            states=self.data.states,
+            step=self.source.step,
+            correlation=self.public,
+            renewed=every,
+            timezone=None if every in {None, "steps"} else self.settings.traces.timezone,
+            begin_anew=begin_anew,
+        )
+
+
+def published_times(output: Path) -> tuple[str, ...]:
+    """Times of a file of published counts; none if there is no such file, or another one."""
+    try:
+        return load_released(output).times if output.is_file() else ()
+    except InputError:
+        return ()
+
+
+def named_times(times: Sequence[str]) -> str:
+    """The number of times and the first of them."""
+    return f"{plural(len(times), 'time')} ({', '.join(times[:3])}{', ...' if len(times) > 3 else ''})"
+
+
+def _lacking(output: Path, table: str | None, ledger: Ledger) -> LedgerError | None:
+    """What an output has and its ledger lacks, also times of which a run has no data: their budget is not counted."""
+    step_of = Calendar(ledger, ledger.configuration["step"]).position
+    own = (event for event in ledger.events if event.kind == TABLE and event.by == table)
+    has = (
+        range(len(ledger))
+        if table is None
+        else {one["step"] for one in (event.details for event in own) if one["output"]}
+    )
+    lost = [time for time in published_times(output) if step_of(label_of(time)) not in has]
+    if not lost:
+        return None
+    return LedgerError(
+        f"{output} has published counts of {named_times(lost)}, which the ledger {ledger.place} lacks. Use the ledger that "
+        "they were published from, or another output for another release. If the ledger is lost, what was spent on them is not "
+        f"counted, and {BOTH_TOGETHER}"
+    )
+
+
+def setup_of(settings: Settings) -> ReleaseSetup:
+    """Return the data of a release and the plan or accountant of its level; without a ledger, only a plan is possible.
+
+    Raises
+    ------
+    InputError
+        The settings give no level, or contradict each other.
+    """
+    privacy, known = settings.privacy, settings.correlation
+    if settings.release.table is not None:
+        return _setup_of_table(settings.release.table, settings)
+    planned = loaded_plan(settings)
+    if settings.release.ledger is None:
+        return _setup_without_ledger(planned, settings)
+    _refuse_account(settings.release.ledger)
+    if planned is None and privacy.alpha is None:
+        raise InputError("expected a level: --alpha A with a correlation (--history FILE), or a plan (--plan FILE)")
+    if privacy.renew is not None:
+        _require_renewable(planned, settings)
+    if not settings.has_correlation:
+        return _setup_without_correlation(planned, settings)
+    if not settings.has_other_source:
+        raise InputError(
+            "with a ledger, a correlation is estimated from a history (--history FILE), or with privacy (`temporaldp learn`), "
+            "never from TRACES: they grow from run to run and are protected"
+        )
+    if isinstance(planned, NoisePlan):  # its noise is fixed beforehand; a correlation is there to smooth by
+        return plan_alone(planned, settings)
+    if known.period is not None and (planned.horizon if planned is not None else privacy.horizon) is None:
+        return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
+    by_plan = privacy.renew and planned and isinstance(planned.accounting, PaperBound)
+    method = privacy.by(privacy.bound or ("paper" if by_plan else "exact"))
+    if planned is not None and planned.accounting.is_exact and isinstance(method, PaperBound):
+        raise InputError(
+            "the plan satisfies alpha by the exact leakage, which the paper's bound exceeds: leave out privacy.bound = "
+            "'paper', or plan with it"
+        )
+    found = gather(settings, None if planned is None else planned.source.states, _begun_at(settings))
+    if found.trajectories is None:
+        read_data(settings.traces)  # raises: a release needs data
+    assert found.trajectories is not None
+    level, ends = (privacy.alpha, privacy.horizon) if planned is None else (planned.alpha, planned.horizon)
+    if privacy.renew is not None:
+        level, ends = None, None  # the plan satisfies its level within each epoch; the odometer counts all of them
+    accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, accounting=method)
+    source = found.source
+    if planned is not None:
+        source = source.with_learning_of(planned.source)
+        source = replace(source, warning=planned.source.warning or source.warning)
+    recipe = recipe_of("temporaldp release TRACES", settings, found.provenance, plan=planned)
+    same_start, is_smoothed = settings.release.same_start, settings.release.smoothed is not None
+    public = public_part(found, same_start=same_start) if is_smoothed else None
+    return ReleaseSetup(settings, planned, accountant, found.trajectories, source, recipe, public)
+
+
+def _setup_of_table(table: str, settings: Settings) -> ReleaseSetup:
+    """One table of an account, whose ledger has the level, the correlation and the states."""
+    asked, privacy = settings.release, settings.privacy
+    if asked.ledger is None:
+        raise InputError("release.table names a table of a shared account: give its ledger (--ledger LEDGER)")
+    own = (asked.plan, asked.smoothed, privacy.alpha, privacy.horizon, privacy.bound, privacy.renew)
+    if any(one is not None for one in own) or settings.has_correlation:
+        raise InputError(
+            "with release.table, the account determines the level and the correlation (`temporaldp ledger share`): leave out "
+            "plan, alpha, horizon, bound, renew, the correlation and release.smoothed"
+        )
+    with Ledger(asked.ledger) as ledger:
+        states = account_tables(ledger, table)[table]["states"]
+    return ReleaseSetup(settings, None, None, read_data(settings.traces, states), Source(), None, None)
+
+
+def _refuse_account(ledger: str) -> None:
+    """Refuse the ledger of an account of several tables where no table is named."""
+    tables = (configuration_at(ledger) or {}).get("tables")
+    if tables:
+        raise InputError(
+            f"the ledger is an account of several tables, {', '.join(sorted(tables))}: name the one that this job publishes "
+            "(--set release.table=NAME). The account has the level and the correlation"
+        )
+
+
+def _setup_without_ledger(planned: Plan | None, settings: Settings) -> ReleaseSetup:
+    """The setup of a plan of which all steps are drawn at once."""
+    asked = settings.release
+    if any(one is not None for one in (asked.warn_at, asked.log, asked.head, settings.privacy.renew)):
+        raise InputError(
+            "release.warn_at, release.log, release.head and privacy.renew need a ledger: --ledger LEDGER, or release.ledger "
+            "in the project file"
+        )
+    if planned is None:
+        raise InputError(
+            "expected --plan FILE (from `temporaldp plan`), or --ledger LEDGER with --plan or --alpha; or these settings in "
+            "the project file"
+        )
+    return plan_alone(planned, settings)
+
+
+def _clock_plan(settings: Settings) -> Plan:
+    """One budget for every step of a clock without end, where an accountant would need the phases of all later steps."""
+    assert settings.privacy.alpha is not None
+    found = gather(without_traces(settings))
+    made = plan_budget(found.everyone, alpha=settings.privacy.alpha, accounting=settings.privacy.accounting)
+    return replace(made, source=found.source)
+
+
+def _setup_without_correlation(planned: Plan | None, settings: Settings) -> ReleaseSetup:
+    """The setup of a plan alone, which is all that a release without a correlation can have."""
+    if planned is None:
+        raise InputError(
+            "--alpha needs a correlation: --history FILE, or matrices (--set correlation.backward=FILE). It "
+            "is not estimated from "
+            "TRACES, which grow from run to run and are protected"
+        )
+    if settings.privacy.bound is not None:
+        raise InputError(
+            "privacy.bound is the accounting method of an accountant, and a plan alone has none: leave it out, or give a "
+            "correlation (--history FILE)"
+        )
+    return plan_alone(planned, settings)
+
+
+def _begun_at(settings: Settings) -> str | None:
+    """Time of the first step of the ledger, from which the phases of a clock are counted; None without a clock or steps."""
+    ledger = settings.release.ledger
+    if ledger is None or settings.correlation.period is None or configuration_at(ledger) is None:
+        return None
+    with Ledger(ledger) as opened:
+        return opened[0].time if len(opened) else None
+
+
+def loaded_plan(settings: Settings) -> Plan | None:
+    """Load the plan, whose level and horizon must be those of the settings where these are given."""
+    if settings.release.plan is None:
+        return None
+    planned = load_plan(settings.release.plan)
+    for key, value in (("alpha", planned.alpha), ("horizon", planned.horizon)):
+        asked = getattr(settings.privacy, key)
+        if asked is not None and asked != value:
+            raise InputError(
+                f"{settings.release.plan} has {key} {value}, but privacy.{key} is {asked}: leave out one of them, or plan again"
+            )
+    return planned
+
+
+def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
+    """Return the setup of a plan that satisfies the level by itself."""
+    recipe, source = recipe_of("temporaldp release TRACES", settings, plan.source), plan.source
+    data, clock = read_data(settings.traces, source.states), source.clock
+    if plan.has_phases and (clock is None or phase_at(clock, data.times[0]) is None):
+        source = replace(source, warning=f"{source.warning}; {PHASES}" if source.warning else PHASES)
+    return ReleaseSetup(settings, plan, None, data, source, recipe, _smoothing_by(settings, data))
+
+
+def _require_renewable(planned: Plan | None, settings: Settings) -> None:
+    if planned is None or planned.horizon is None or isinstance(planned, NoisePlan):
+        raise InputError(
+            "privacy.renew begins a plan of budgets again: give --plan FILE, from `temporaldp plan --alpha A --horizon T` "
+            "without a delta"
+        )
+    if not settings.has_correlation:
+        raise InputError(
+            "privacy.renew needs a correlation, to account for leakage between epochs: give --history FILE"
+        )
+
+
+def _smoothing_by(settings: Settings, data: Traces) -> PublicCorrelation | None:
+    """The correlation that smooths the counts of a release; None where they are not smoothed."""
+    return None if settings.release.smoothed is None else public_correlation(settings, data.states, _begun_at(settings))
+
+
+def public_correlation(
+    settings: Settings, states: tuple[str, ...] | None, begun_at: str | None = None
+) -> PublicCorrelation:
+    """Return the correlation for smoothing a release that began at a time, by default at that of the data.
+
+    Raises
+    ------
+    InputError
+        There is none but that of the protected traces.
+    """
+    if not settings.has_other_source:
+        raise InputError(
+            "counts are smoothed by a public correlation: give --history FILE with other traces, --set correlation.file=FILE "
+            "from `temporaldp learn`, or --set correlation.forward=FILE. It is not estimated from the released traces: that "
+            "would reveal information about them outside of the guarantee"
+        )
+    return public_part(gather(settings, states, begun_at), same_start=settings.release.same_start)
+
+
+def public_part(inputs: Inputs, *, same_start: bool) -> PublicCorrelation:
+    """Return the one public correlation of the inputs, with the first histogram of the history if it begins alike."""
+    if len(inputs.adversaries) > 1:
+        raise InputError("counts are smoothed by one correlation for all users: leave out correlation.per_user")
+    initial = None
+    if same_start:
+        if inputs.learnt_from is None:
+            raise InputError(
+                "release.same_start means that the release begins as a history does: give --history FILE too"
+            )
+        initial = inputs.learnt_from.histogram()[0]
+    return PublicCorrelation.of(inputs.adversaries[0], inputs.source, initial=initial)
+
+
+def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
+    """Return where the counts are written, after a check of all outputs; a dry run writes none.
+
+    Raises
+    ------
+    InputError, OutputError
+        An output is missing, is not writable, or is one of the inputs or another output.
+    """
+    release = settings.release
+    if release.smoothed is None and settings.correlation.confidence is None and release.same_start:
+        raise InputError(
+            "release.same_start is about smoothed counts, and about backward intervals: --set release.smoothed=FILE, or "
+            "--set correlation.confidence=0.95"
+        )
+    if release.smoothed is not None and release.consistent:
+        raise InputError(
+            "release.consistent changes the counts that are smoothed: leave it out. Smoothed counts are consistent anyway"
+        )
+    output = Path(os.devnull) if release.output is None and dry_run else release.output
+    if output is None:
+        raise InputError("expected --output FILE (.parquet or .csv), where the counts are written")
+    places = [place for place in (output, release.smoothed) if place is not None]
+    for place in places if release.output is not None else places[1:]:
+        require_writable(place, reads=(*settings.inputs, release.plan))
+    for table in (release.output, release.smoothed):
+        if table is not None:
+            release_suffix(table)
+    if len({os.path.realpath(place) for place in places}) < len(places):
+        raise OutputError("release.output and release.smoothed name the same file; give each its own")
+    file = None if release.ledger is None else file_of(release.ledger)
+    if file is not None and os.path.realpath(file) in {os.path.realpath(place) for place in places}:
+        raise OutputError(f"release.ledger and an output are both {file}; the counts would take the ledger's place")
+    return output
+
+
+def without_traces(settings: Settings) -> Settings:
+    """Return the settings without the protected traces: what post-processing may read."""
+    return settings.model_copy(update={"traces": settings.traces.without_data()})

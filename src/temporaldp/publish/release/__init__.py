@@ -1,0 +1,23 @@
+"""Releases: each step checked, drawn, stored and published exactly once, under a plan or from a ledger."""
+
+from temporaldp.publish.release.adopting import adopt_correlation
+from temporaldp.publish.release.export import export_ledger
+from temporaldp.publish.release.histograms import filtered_histograms, release_histograms
+from temporaldp.publish.release.learning import learn_correlation
+from temporaldp.publish.release.ledger import Ledger
+from temporaldp.publish.release.shared_account import SharedRelease
+from temporaldp.publish.release.snapshots import Release, release_snapshots
+from temporaldp.publish.release.stream import ContinualRelease
+
+__all__ = [
+    "ContinualRelease",
+    "Ledger",
+    "Release",
+    "SharedRelease",
+    "adopt_correlation",
+    "export_ledger",
+    "filtered_histograms",
+    "learn_correlation",
+    "release_histograms",
+    "release_snapshots",
+]

@@ -1,0 +1,268 @@
+"""The content of a report."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp import __version__
+from temporaldp.base.errors import InputError
+from temporaldp.base.values import ULP
+from temporaldp.core.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.core.accounting.exact.evidence import ExactLeakage, Observation
+from temporaldp.core.correlation import Adversary, Origin
+from temporaldp.core.planning import Plan, Source
+from temporaldp.core.planning.histogram_noise import laplace_scales
+from temporaldp.data.counts import ReleasedHistograms
+from temporaldp.lab.studies import LeakageUncertainty
+from temporaldp.publish.release.renewal import Renewal
+from temporaldp.publish.release.shared_account import TableSpent
+
+RECOMPUTE_TOLERANCE = 1e-9
+"""Relative amount by which an epoch may exceed its level when it is recomputed on another machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """From what a release was computed.
+
+    Parameters
+    ----------
+    command : str
+    settings : dict of dict
+        The keys that were set, by section of the project file.
+    inputs : dict of str
+        SHA-256 of each file of the correlation and of the plan, by its name; never of protected traces.
+    provenance : Origin
+        Origin of the correlation.
+    learnt : Origin or None
+        Origin of the plan's correlation, where it was learned and is another one.
+    version : str
+        Of this package.
+    """
+
+    command: str
+    settings: dict[str, dict[str, Any]]
+    inputs: dict[str, str]
+    provenance: Origin
+    learnt: Origin | None = None
+    version: str = __version__
+
+    @property
+    def project_file(self) -> str:
+        """The settings as a project file."""
+        return "\n\n".join(
+            "\n".join(
+                [f"[{name}]", *(f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in keys.items())]
+            )
+            for name, keys in self.settings.items()
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class EpochLeakage:
+    """Leakage of one epoch of a renewed level.
+
+    Parameters
+    ----------
+    first : str
+        Time of its first step.
+    n_steps : int
+        Number of steps so far.
+    alone : float
+        Leakage of its releases alone about any of its steps, in nats.
+    """
+
+    first: str
+    n_steps: int
+    alone: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Content of a report.
+
+    Parameters
+    ----------
+    adversaries : tuple of Adversary
+        One, or one per user.
+    leakage : LeakageSeries
+        Leakage of the reported release.
+    provenance : Origin
+        Origin of the adversary's correlation.
+    times : tuple of str
+        One label per step.
+    supremum : LeakageSupremum, optional
+        Supremum over an infinite horizon, where every step spends the same.
+    plan : BudgetPlan or NoisePlan, optional
+        The plan that was followed.
+    released : ReleasedHistograms, optional
+    true_counts : int array, shape (T, n), optional
+        The true histogram. With it, the report is internal.
+    n_users : int, optional
+        Number of people in the data.
+    name_users : bool
+        Whether the person with the largest leakage may be named.
+    paper : LeakageSeries, optional
+        The same release by the paper's recursions, shown beside its exact leakage.
+    paper_supremum : LeakageSupremum, optional
+        The supremum by the paper's bound.
+    held : float, optional
+        Without a plan: the level that an accountant enforces, in nats.
+    uncertainty : LeakageUncertainty, optional
+        Plausible and guaranteed leakage, given the traces that the correlation was estimated from.
+    tables : tuple of (TableSpent, float)
+        The tables of a shared account, each with its leakage alone about a person's states in all tables, in nats.
+    renewal : Renewal, optional
+        Terms of a renewed level; `held` is then the bound of all epochs together.
+    epochs : tuple of EpochLeakage
+        The epochs of a renewed level.
+    recipes : tuple of (int, Recipe)
+        From what a ledger's steps were computed, each with the number of steps before it.
+    """
+
+    adversaries: tuple[Adversary, ...]
+    leakage: LeakageSeries
+    provenance: Origin
+    times: tuple[str, ...]
+    supremum: LeakageSupremum | None = None
+    plan: Plan | None = None
+    released: ReleasedHistograms | None = None
+    true_counts: NDArray[np.int64] | None = None
+    n_users: int | None = None
+    name_users: bool = False
+    paper: LeakageSeries | None = None
+    paper_supremum: LeakageSupremum | None = None
+    held: float | None = None
+    uncertainty: LeakageUncertainty | None = None
+    tables: tuple[tuple[TableSpent, float], ...] = ()
+    renewal: Renewal | None = None
+    epochs: tuple[EpochLeakage, ...] = ()
+    recipes: tuple[tuple[int, Recipe], ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.times) != len(self.leakage):
+            raise InputError(f"expected {len(self.leakage)} time labels, one per step, got {len(self.times)}")
+        if self.paper is not None and not np.array_equal(self.paper.epsilons, self.leakage.epsilons):
+            raise InputError("the paper's bound is of another release: its epsilons differ from those of the leakage")
+        if self.released is not None and len(self.released.times) != len(self.leakage):
+            raise InputError(
+                f"the released histograms have {len(self.released.times)} steps, the audited release has {len(self.leakage)}"
+            )
+        if self.plan is not None and self.plan.delta != self.leakage.delta:
+            raise InputError(f"the leakage is at delta {self.leakage.delta:g}, the plan is for {self.plan.delta:g}")
+        if self.released is not None:
+            self._require_accounted(self.released)
+        beside = None if self.released is None else self.released.counts.shape
+        if self.true_counts is not None and self.true_counts.shape != beside:
+            raise InputError(
+                f"expected true counts beside released ones of the same shape, got {self.true_counts.shape} beside {beside}"
+            )
+
+    def _require_accounted(self, released: ReleasedHistograms) -> None:
+        """Require at least the noise of the plan, or without a plan of the accounted epsilons, at every step."""
+        noise = "laplace" if self.plan is None else self.plan.noise
+        n_steps = len(self.leakage)
+        least = laplace_scales(self.leakage.epsilons) if self.plan is None else self.plan.scales_for(n_steps)
+        if released.noise != noise or (released.scales < least).any():
+            step = int(np.argmin(released.scales / least))
+            raise InputError(
+                f"the released histograms have {released.noise} noise of scale {released.scales[step]:g} at step {step + 1}, "
+                f"where {noise} noise of {least[step]:g} is accounted for: they were not released under this plan or promise"
+            )
+
+    @property
+    def worst_adversary(self) -> Adversary:
+        """The adversary with the largest leakage."""
+        worst = self.leakage.worst_member
+        position = next((k for k, member in enumerate(self.leakage.members) if member is worst), 0)
+        return self.adversaries[position]
+
+    @property
+    def who(self) -> str | None:
+        """The person with the largest leakage, named if that is allowed; None where there is one correlation for all."""
+        worst = self.leakage.worst_user
+        if not worst:
+            return None
+        return repr(worst) if self.name_users else "one person"
+
+    @property
+    def internal(self) -> list[str]:
+        """Reasons why the report must not be published; empty if it may be."""
+        reasons = [
+            (self.true_counts is not None, "It shows the true counts, which the guarantee does not cover."),
+            (
+                self.provenance.source == "protected",
+                "It shows a correlation that was estimated from the protected traces.",
+            ),
+            (self.provenance.per_user, "It shows the correlation of a single person."),
+        ]
+        return [reason for applies, reason in reasons if applies]
+
+    @property
+    def warnings(self) -> list[str]:
+        """Warnings to read before anything that the report is about is published."""
+        if self.plan is not None and self.plan.source.warning:
+            return [f"The plan: {self.plan.source.warning}"]
+        if self.plan is not None and self.provenance.source == "protected":
+            return ["The adversary of this report, but not the plan, was estimated from the protected traces."]
+        return [self.provenance.warning] if self.provenance.warning else []
+
+    @property
+    def learning_epsilon(self) -> float:
+        """Cost of learning the correlations of the report, of its plan and of its ledger, in nats, rounded up."""
+        origins = [self.provenance, *(one for _, made in self.recipes for one in (made.provenance, made.learnt) if one)]
+        spends = {(one.sentence, one.epsilon) for one in origins}
+        if self.plan is not None:
+            spends.add((self.plan.source.provenance or "", self.plan.source.learning_epsilon))
+        costs = [epsilon for _, epsilon in spends if epsilon]
+        return costs[0] if len(costs) == 1 else math.fsum(costs) * (1.0 + ULP)
+
+    @property
+    def in_all(self) -> tuple[float, float]:
+        """The largest leakage at a delta, together with the cost of learning; see `Source.in_all`."""
+        return Source(learning_epsilon=self.learning_epsilon).in_all(self.leakage.worst, self.leakage.delta)
+
+    @property
+    def explained_step(self) -> int:
+        """The step whose leakage is explained: the middle one of those with the largest leakage about the worst-off person."""
+        tied = np.flatnonzero(self.leakage.worst_member.temporal >= self.leakage.worst * (1.0 - 1e-9))
+        return int(tied[len(tied) // 2])
+
+    @cached_property
+    def observation(self) -> Observation | None:
+        """The observation that attains the leakage of the explained step; computed once. None where none is known."""
+        member = self.leakage.worst_member
+        is_known = member.is_exact and isinstance(member.evidence, ExactLeakage)
+        return self.leakage.witness(self.explained_step) if is_known else None
+
+    @property
+    def largest_epoch(self) -> float:
+        """The largest leakage of an epoch by itself, in nats; 0 where the level is not renewed."""
+        return max((epoch.alone for epoch in self.epochs), default=0.0)
+
+    @property
+    def alpha(self) -> float | None:
+        """The level of a plan, of an epoch or of an accountant; None where only epsilons are promised."""
+        if self.renewal is not None:
+            return self.renewal.alpha
+        return self.held if self.plan is None else self.plan.alpha
+
+    @property
+    def is_satisfied(self) -> bool | None:
+        """Whether the level is satisfied against this report's adversary; None where there is no level.
+
+        A plan without a horizon must satisfy its level over an infinite horizon. An accountant refuses later steps that would
+        exceed its level.
+        """
+        if self.plan is None:
+            within = self.renewal is None or self.largest_epoch <= self.renewal.alpha * (1.0 + RECOMPUTE_TOLERANCE)
+            return None if self.held is None else within and self.leakage.worst <= self.held
+        limit = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
+        return max(self.leakage.worst, limit) <= self.plan.alpha

@@ -1,0 +1,186 @@
+"""The reasons of a report, in sentences."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from temporaldp.base.display import number
+from temporaldp.core.accounting import ExactLeakage, LeakageSeries, Observation, PairwiseLeakage
+from temporaldp.core.correlation import TransitionMatrix
+from temporaldp.core.correlation.adversary import Matrix
+from temporaldp.core.kernels import Witness
+from temporaldp.data.tables.estimation import ONE_MATRIX
+from temporaldp.lab.studies import LeakageUncertainty
+from temporaldp.publish.report import sentences as s
+from temporaldp.publish.report.content import Evidence
+
+TIED = 1e-9
+"""Relative difference of leakage below which pairs of states are reported as tied."""
+
+COMPARED_STATES = 100
+"""With more states than this, tied pairs are not searched for."""
+
+SHOWN_RUNS = 4
+"""Runs of steps with the same high counts, before the worst step and after it, that a sentence names."""
+
+MOST_STATES = 6
+"""A set of more states than this is named by its smaller complement, or by its size."""
+
+
+def uncertainty(found: LeakageUncertainty) -> str:
+    """Leakage of the estimate, of draws, and of every matrix within the intervals."""
+    level = f"{100.0 * found.confidence:g} %"
+    draws = [(found.posterior, "of the posterior"), (found.people, "of resampled people")]
+    parts = [
+        f"{number(found.estimate)} for the estimate" if math.isfinite(found.estimate) else "no estimate without a prior"
+    ]
+    parts += [
+        f"below {number(drawn.quantile(found.confidence), up=True)} with {level} {of}"
+        for drawn, of in draws
+        if drawn is not None
+    ]
+    chain = "a stationary Markov chain" if found.is_stationary else f"{ONE_MATRIX}, and begin as in the traces"
+    return (
+        f"Given the traces, the largest leakage is {', '.join(parts)}, and at most {number(found.guaranteed, up=True)} at "
+        f"{level} confidence if states form {chain}; the worst matrices found within the intervals reach "
+        f"{number(found.attained, down=True)}."
+    )
+
+
+def paper(evidence: Evidence) -> str | None:
+    """The paper's bound of the largest leakage, and of its supremum if that is shown; None if it is not shown."""
+    if evidence.paper is None:
+        return None
+    limit = evidence.paper_supremum
+    more = "" if limit is None else f"; {s.INFINITE_HORIZON} {s.supremum(limit)}"
+    return number(evidence.paper.worst, up=True) + more
+
+
+def reasons(evidence: Evidence) -> list[str]:
+    """The states that are distinguished best at the explained step, and what past and future contribute."""
+    series, step, seen = evidence.leakage.worst_member, evidence.explained_step, evidence.observation
+    pair = series.worst_pair(step)
+    listed = [] if pair is None else [_distinguished(evidence, pair)]
+    for direction, neighbour in (("backward", step - 1), ("forward", step + 1)):
+        known = getattr(evidence.worst_adversary, direction)
+        matrix = known.at(min(step, neighbour)) if 0 <= neighbour < len(series) else None
+        if matrix is None:
+            continue
+        if pair is None:
+            listed.append(_by_profile(series, step, neighbour, direction, matrix))
+        elif seen is not None and series.epsilons[neighbour] > 0.0 and not matrix.is_set:
+            listed.append(_by_observation(seen, neighbour, direction, matrix))
+    return listed
+
+
+def _distinguished(evidence: Evidence, pair: tuple[str, str]) -> str:
+    """The pair of states that is distinguished best, and the pairs that are tied with it."""
+    series, step = evidence.leakage.worst_member, evidence.explained_step
+    state, other = map(_state, pair)
+    most = s.nats(float(series.temporal[step]))
+    by = f"by {most}"
+    known = series.evidence
+    if isinstance(known, ExactLeakage) and not series.is_exact:
+        attained = number(float(known.attained.temporal[step]), down=True)
+        return (
+            f"{state} is distinguished from {other} by at least {attained} nats, and no two states by more than {most}."
+        )
+    if not isinstance(known, ExactLeakage | PairwiseLeakage) or len(known.states) > COMPARED_STATES:
+        return f"{state} is distinguished from {other} {by}; no two states are distinguished better."
+    metric = known.metric(step)
+    tied = np.argwhere(metric >= metric.max() * (1.0 - TIED)).tolist()
+    if len(tied) == metric.size - len(metric):
+        return f"Any two states are distinguished equally well, {by}."
+    others = [(known.states[i], known.states[j]) for i, j in tied if (known.states[i], known.states[j]) != pair]
+    also = "" if len(others) != 1 else f" {_state(others[0][0])} from {_state(others[0][1])} is tied with it."
+    if len(others) > 1:
+        also = f" {len(others)} other pairs are tied with it."
+    return f"{state} is distinguished from {other} best, {by}.{also}"
+
+
+def _by_observation(seen: Observation, neighbour: int, direction: str, matrix: TransitionMatrix) -> str:
+    """Probabilities of the high counts at the neighbouring step, given the two states."""
+    pair = [matrix.states.index(state) for state in (seen.state, seen.other_state)]
+    likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[neighbour]].sum()) for row in pair)
+    if likely - unlikely <= TIED:
+        rows = f"the rows of {_state(seen.state)} and {_state(seen.other_state)} are equal"
+        return f"{direction.capitalize()}: no leakage in this direction, because {rows}."
+    event = Witness(seen.state, seen.other_state, seen.counts_high(neighbour), likely, unlikely)
+    return _likelier(event, direction, matrix)
+
+
+def _by_profile(series: LeakageSeries, step: int, neighbour: int, direction: str, matrix: Matrix) -> str:
+    """The part of the leakage that passes a transition under an upper bound, and the event that it is about."""
+    incoming = float(getattr(series, direction)[neighbour])
+    profile = matrix.leakage_profile()
+    event = profile.witness(0.0 if series.delta else incoming)
+    if event is None:
+        return f"{direction.capitalize()}: no leakage in this direction, because all rows of the matrix are equal."
+    if series.delta:
+        share = s.probability(event.probability - event.other_probability)
+        most = f"No two states differ by more, so at most {share} of a delta passes from one step to the next."
+        return f"{_likelier(event, direction, matrix)} {most}"
+    total = number(float(series.temporal[step]), up=True)
+    return _likelier(event, direction, matrix, f", {number(profile.loss(incoming), up=True)} of the {total} nats")
+
+
+def witness(evidence: Evidence) -> str | None:
+    """The observation that attains the leakage of the explained step; None where none is known."""
+    seen = evidence.observation
+    if seen is None:
+        return None
+    changes = np.flatnonzero((seen.high[1:] != seen.high[:-1]).any(axis=1)) + 1
+    runs = [range(first, end) for first, end in pairwise([0, *changes.tolist(), len(seen)])]
+    runs = [run for run in runs if seen.high[run[0]].any() and not seen.high[run[0]].all()]
+    n_before, n_until = sum(run[-1] < seen.time for run in runs), sum(run[0] <= seen.time for run in runs)
+    shown = runs[max(n_before - SHOWN_RUNS, 0) : n_until + SHOWN_RUNS]
+    left = sum(map(len, runs)) - sum(map(len, shown))
+    counts = "; ".join(
+        f"{_named(seen.counts_high(run[0]), seen.states, 'and', 'every state but')} at {_steps_from_to(run)}"
+        for run in shown
+    )
+    leakage, state, other = number(seen.leakage, up=True), _state(seen.state), _state(seen.other_state)
+    return (
+        f"The most revealing observation about step {seen.time + 1}, in favour of {evidence.who or 'a person'} in {state} "
+        f"rather than {other}: these counts are high, and all others low: {counts}"
+        + (f"; and {s.steps(left)} further away, which add less" if left else "")
+        + f". The whole observation is e^{leakage} = {s.factor(float(leakage))} times as likely if the person was in {state}."
+    )
+
+
+def _steps_from_to(at: range) -> str:
+    return f"step {at[0] + 1}" if len(at) == 1 else f"steps {at[0] + 1} to {at[-1] + 1}"
+
+
+def _likelier(event: Witness, direction: str, matrix: Matrix, share: str = "") -> str:
+    """Probabilities of an event at the neighbouring step, given one state and given another."""
+    then, when = ("was", "one step before") if direction == "backward" else ("will be", "one step later")
+    where = _named(event.evidence, matrix.states, "or", "any state but")
+    return (
+        f"{direction.capitalize()}{share}: a person in {_state(event.state)} {then} in {where} {when} with probability "
+        f"{s.probability(event.probability)}, a person in {_state(event.other_state)} only with "
+        f"{s.probability(event.other_probability)}."
+    )
+
+
+def _named(inside: tuple[str, ...], states: tuple[str, ...], joint: str, but: str) -> str:
+    """A set of states: all of it, its complement, or its size."""
+    outside = [state for state in states if state not in set(inside)]
+    if len(inside) <= MOST_STATES:
+        return _listed(inside, joint)
+    if len(outside) <= MOST_STATES:
+        return f"{but} {_listed(outside, joint)}"
+    return f"{'one of ' if joint == 'or' else ''}{len(inside)} states ({', '.join(map(_state, inside[:3]))}, ...)"
+
+
+def _listed(states: tuple[str, ...] | list[str], joint: str) -> str:
+    *some, last = map(_state, states)
+    return f"{', '.join(some)} {joint} {last}" if some else last
+
+
+def _state(name: str) -> str:
+    """A state in a sentence: in quotes if its name has a comma, as those of several tables have."""
+    return f'"{name}"' if "," in name else name

@@ -1,0 +1,269 @@
+"""Numbers and sentences that the report, the card, the command line and the page share; each fact is worded once.
+
+Upper bounds are rounded up to four digits (between 1 and 10 to four decimals) and what may be spent is rounded down; other
+numbers are rounded to the nearest.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from temporaldp.base.display import interval, number
+from temporaldp.base.values import plural
+
+if TYPE_CHECKING:
+    from temporaldp.core.accounting import Accounting, LeakageSeries, LeakageSupremum
+    from temporaldp.core.accounting.protocol import Direction
+    from temporaldp.data.counts import ReleasedHistograms
+    from temporaldp.publish.release.renewal import Renewal
+
+TEMPLATES = {
+    "odds": "the releases change the odds between two states by at most a factor of {factor}",
+    "odds_at_delta": (
+        "any set of outputs is at most {factor} times as likely under one state as under another, plus a probability of {delta}"
+    ),
+    "posterior": "from {prior} % to at most {posterior}",
+    "posteriors": "The probability that an adversary assigns to one of two states increases {clauses}.",
+    "guess": "A guess between two equally likely states is correct with probability at most {right}.",
+    "no_guess": "Certainty is not excluded: a guess between two equally likely states may always be correct.",
+}
+"""Templates of `odds` and `posteriors`."""
+
+PRIORS = (0.5, 0.1)
+"""Prior probabilities of `posteriors`."""
+
+CERTAIN = 1e-9
+"""Distance from certainty that is not printed."""
+
+LARGE = 13.0
+"""Nats above which a factor is written as a power of ten."""
+
+NO_EFFORT = "--effort (privacy.effort) limits the exact leakage, with delta = 0: leave it out, or --delta"
+USER_LEVEL = "user level (all steps of a person)"
+INFINITE_HORIZON = "supremum over an infinite horizon"
+PAPER_BOUND = "the paper's upper bound"
+ADVERSARY = "The adversary knows the states of all other people at every step, and the correlation"
+STRONGER_MODEL = "A stronger model (longer memory, correlation between people) can leak more."
+AUTHENTIC = "yes: the head was written with the key of this machine"
+NOT_AUTHENTIC = (
+    "unknown: an entry was written without the key of this machine; a chain made anew differs in the heads noted before. Once "
+    "it was compared with one, --sign authenticates it"
+)
+NOT_SUSTAINABLE = "no budget is sustainable under this correlation: later steps are refused (exit code 3)"
+NOISE_FIXED = "The amount of noise of every release is fixed before the first release."
+INFERENCE_ONLY = (
+    "The numbers bound what can be inferred about a person's states under an assumed correlation. They do not show that the "
+    "differential privacy of the deployment is broken: its guarantee for its privacy unit stands."
+)
+UNKNOWN_FIT = (
+    "The record does not show whether a chain of this kind fits the people in these data: the range of chains and the secret "
+    "are assumptions."
+)
+
+
+def upper(leakage: float) -> str:
+    """An upper bound, rounded up; "without bound" where it is infinite."""
+    return "without bound" if math.isinf(leakage) else number(leakage, up=True)
+
+
+def nats(leakage: float) -> str:
+    """An upper bound with its unit."""
+    return upper(leakage) if math.isinf(leakage) else plural(upper(leakage), "nat")
+
+
+def span(values: NDArray[np.float64], *, up: bool = False) -> str:
+    """The smallest and the largest number, or the one number if they are equal."""
+    low, high = (number(float(value), up=up) for value in (values.min(), values.max()))
+    return low if low == high else f"{low} to {high}"
+
+
+def steps(count: int) -> str:
+    """1 step, 2 steps."""
+    return plural(count, "step")
+
+
+def at_delta(delta: float) -> str:
+    """Qualification of a number, such as at delta 1e-06; empty for pure differential privacy."""
+    return f" at delta {delta:g}" if delta else ""
+
+
+def probability(value: float) -> str:
+    """A probability to the nearest tenth of a per cent: 85.2 %."""
+    if 0.0 < value < 0.001:
+        return "less than 0.1 %"
+    return "more than 99.9 %" if 0.999 < value < 1.0 else f"{100.0 * value:.1f} %"
+
+
+def percent(value: float) -> str:
+    """An upper bound of a probability, with as many digits as its distance from certainty requires."""
+    left = 1.0 - value
+    if left < CERTAIN:
+        return "100 %"
+    digits = max(0, math.ceil(-math.log10(left)) - 1)
+    scale = 10.0**digits
+    shown = f"{math.ceil(100.0 * value * scale - 1e-9) / scale:.{digits}f}"
+    return f"{shown.rstrip('0').rstrip('.') if digits else shown} %"
+
+
+def factor(leakage: float) -> str:
+    """The factor by which odds change, rounded up."""
+    if math.isinf(leakage):
+        return "without bound"
+    if leakage >= LARGE:
+        return f"10^{math.ceil(10.0 * leakage / math.log(10.0)) / 10.0:g}"
+    times = math.exp(leakage)
+    return number(times, up=True) if times < 1e4 else f"{10 * math.ceil(times / 10.0 - 1e-9):,}"
+
+
+def posterior(prior: float, leakage: float) -> float:
+    """Largest posterior probability of one of two states, if odds change by at most ``e^leakage``."""
+    return 1.0 / (1.0 + (1.0 - prior) / prior * math.exp(-leakage))
+
+
+def odds(leakage: float, delta: float) -> str:
+    """Effect of a leakage on the odds between two states, as a clause."""
+    kind = "odds_at_delta" if delta else "odds"
+    return TEMPLATES[kind].format(factor=factor(leakage), delta=f"{delta:g}")
+
+
+def posteriors(leakage: float, delta: float) -> str:
+    """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two states."""
+    if delta:
+        right = (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
+        return TEMPLATES["no_guess" if 1.0 - right < CERTAIN else "guess"].format(right=percent(right))
+    clauses = [
+        TEMPLATES["posterior"].format(prior=f"{100 * prior:g}", posterior=percent(posterior(prior, leakage)))
+        for prior in PRIORS
+    ]
+    return TEMPLATES["posteriors"].format(clauses=" and ".join(clauses))
+
+
+def satisfied(alpha: float, delta: float = 0.0) -> str:
+    """The level as a property of a release: 1-DP_T, or (1, 1e-06)-DP_T."""
+    level = f"{alpha:g}" if float(f"{alpha:g}") >= alpha else number(alpha, up=True)
+    return f"({level}, {delta:g})-DP_T" if delta else f"{level}-DP_T"
+
+
+def guarantee_line(alpha: float, delta: float) -> str:
+    """The guarantee of a release in one line."""
+    level = satisfied(alpha, delta)
+    bound = level.partition("-DP_T")[0].strip("()").partition(",")[0]
+    return f"at most {plural(bound, 'nat')}{at_delta(delta)} about any step ({level}), replace one person's state"
+
+
+def when_renewed(renewal: Renewal) -> str:
+    """How often a level is renewed, and by which clock."""
+    if renewal.every == "steps":
+        return f"every {steps(renewal.n_steps)}"
+    clock = f"of {renewal.timezone}" if renewal.timezone else "that the published times are written with"
+    return f"{renewal.every}, by the clock {clock}"
+
+
+def renewed_line(renewal: Renewal) -> str:
+    """A renewed level in one line."""
+    alone, together = satisfied(renewal.alpha), satisfied(float(number(renewal.promise, up=True)))
+    return f"{when_renewed(renewal)}; each epoch satisfies {alone} by itself, all epochs together satisfy {together}"
+
+
+def sustainable(budget: float) -> tuple[str, str]:
+    """A sustainable budget as a row of a table: its name, and the budget rounded down."""
+    return "sustainable budget", f"{number(budget, down=True)} nats at every step"
+
+
+def accounting_line(method: Accounting[Any, Any]) -> str:
+    """Kind of the numbers of an accounting method, and its name if they are upper bounds."""
+    return method.label + ("" if method.is_exact else f" (accounting method: {method.name})")
+
+
+def learning_cost(spent: float, in_all: float, delta: float) -> str:
+    """The cost of a correlation that was learned with differential privacy, and the total with the release."""
+    total = nats(in_all) + at_delta(float(number(delta, up=True)))
+    return f"{nats(spent)} for all states of a person together; with the release, {total} in all"
+
+
+def supremum(limits: LeakageSupremum, direction: Direction = "temporal") -> str:
+    """A supremum; an interval or "at most" where it is not proved to be the least bound."""
+    high, low = float(getattr(limits, direction)), limits.attained(direction)
+    if low is None and not limits.certified and math.isfinite(high):
+        return "at most " + upper(high)
+    known = high if limits.certified else 0.0
+    return between(known if low is None else low, high, limits.accounting.effort)
+
+
+def between(low: float, high: float, effort: float) -> str:
+    """An upper bound, with the lower one where the search between them ended; in words where there is none."""
+    if math.isinf(high):
+        return "without bound" if math.isinf(low) else "not known to be bounded"
+    return interval(low, high, effort)
+
+
+def ended(*found: LeakageSeries | LeakageSupremum | None) -> str | None:
+    """Sentence about intervals, where some of these results is one."""
+    if all(one is None or one.label == one.accounting.label for one in found):
+        return None
+    return (
+        "Not all pairs of states were compared: some observation attains the lower side of an interval, and none exceeds the "
+        "upper side, which tables show, and which plans and filters use."
+    )
+
+
+def discrete_noise(name: str) -> str:
+    """The noise of a histogram."""
+    return f"exact discrete {name.capitalize()} noise (OpenDP)"
+
+
+@dataclass(frozen=True, slots=True)
+class NoiseBesideCounts:
+    """The mean absolute noise of a count beside the average count; both are public.
+
+    Parameters
+    ----------
+    noise : float
+        In people.
+    n_people, n_states : int
+    """
+
+    noise: float
+    n_people: int
+    n_states: int
+
+    @property
+    def share(self) -> float:
+        """The noise as a share of the average count."""
+        return self.noise * self.n_states / self.n_people
+
+    @property
+    def sentence(self) -> str:
+        """Sentence with the noise and the typical count."""
+        return (
+            f"{number(self.noise)} on a count, beside {number(self.n_people / self.n_states)} people per state on average "
+            f"({self.n_people} people, {self.n_states} states); the noise is {number(100.0 * self.share)} % of an average count"
+        )
+
+    @property
+    def warning(self) -> str | None:
+        """A warning if the noise exceeds half of an average count; None otherwise."""
+        if self.share <= 0.5:
+            return None
+        return (
+            f"the noise is more than {'' if self.share > 1.0 else 'half of '}an average count: {self.sentence}. A single count "
+            "carries little information. Smooth it with a public correlation (release.smoothed, tdp.smooth), compare other "
+            "levels (`temporaldp tradeoff`), or count fewer states"
+        )
+
+
+def impossible_counts(released: ReleasedHistograms, n_people: int) -> str | None:
+    """The number of released counts that no true count can have; None if there are none."""
+    outside = int(((released.counts < 0) | (released.counts > n_people)).sum())
+    if not outside:
+        return None
+    return (
+        f"{outside} of {released.counts.size} released counts are below 0 or above {n_people}, the number of people (from "
+        f"{released.counts.min()} to {released.counts.max()}), because of the noise. Smooth them (release.smoothed), or make "
+        "them consistent (release.consistent)"
+    )

@@ -1,5 +1,0 @@
-"""The HTTP service: an interactive page, and releases behind an interface for programs in any language."""
-
-from temporaldp.serve.client import Client
-
-__all__ = ["Client"]

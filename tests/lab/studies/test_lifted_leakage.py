@@ -1,0 +1,199 @@
+"""Longer memory: every observation of tiny chains, first order and the exact leakage, words and ages by counting."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from temporaldp import (
+    Adversary,
+    ContinualRelease,
+    DiscreteLaplaceHistogram,
+    Exact,
+    InputError,
+    PaperBound,
+    TemporalAccountant,
+    Trajectories,
+    TransitionMatrix,
+    leakage_supremum,
+    load_sample,
+    plan_budget,
+    temporal_leakage,
+)
+from temporaldp.base.errors import EstimationError, MatrixError, StateError
+from temporaldp.core.correlation import LiftedChain
+from temporaldp.data.tables import estimate_dwell_times, estimate_words
+from temporaldp.lab.studies import lifted_leakage
+
+
+def second_order_traces(rng, n_people=200, n_times=15):
+    """Two values, of which the next tends to be the one before last."""
+    codes = rng.integers(2, size=(n_people, n_times))
+    for t in range(2, n_times):
+        keep = rng.random(n_people) < 0.75
+        codes[:, t] = np.where(keep, codes[:, t - 2], rng.integers(2, size=n_people))
+    return Trajectories(codes, states=["a", "b"])
+
+
+def enumerated(chain, epsilons, t):
+    """The largest leakage about the value at step t over all observations, by sums over all paths of hidden states."""
+    m, n = len(chain.labels), len(chain.states)
+    B, F = chain.backward.dense(), chain.forward.dense()
+    n_steps, best = len(epsilons), 0.0
+    signs = list(itertools.product((0, 1), repeat=n))
+    for choice in itertools.product(signs, repeat=n_steps):
+        factors = np.exp(np.array(epsilons)[:, None] * np.array(choice))[:, chain.labels]
+        past, future = np.ones(m), np.ones(m)
+        for s in range(t):
+            past = B @ (factors[s] * past)
+        for s in range(n_steps - 1, t, -1):
+            future = F @ (factors[s] * future)
+        said = (chain.shares * past * future).sum(axis=1) * np.exp(epsilons[t] * np.array(choice[t]))
+        best = max(best, float(np.log(said.max() / said.min())))
+    return best
+
+
+@pytest.mark.parametrize("make", [lambda d: estimate_words(d, order=2), lambda d: estimate_dwell_times(d, longest=3)])
+@pytest.mark.parametrize("seed", range(3))
+def test_both_bounds_enclose_every_observation(make, seed):
+    chain = make(second_order_traces(np.random.default_rng(seed)))
+    epsilons = [0.5, 0.2, 0.7, 0.4]
+    found = lifted_leakage(chain, epsilons=epsilons)
+    truth = [enumerated(chain, epsilons, t) for t in range(4)]
+    assert (found.temporal >= np.array(truth) - 1e-9).all()
+    assert found.attained <= truth[found.worst_time] + 1e-9
+    assert found.attained >= 0.98 * truth[found.worst_time]
+    assert found.gap >= -1e-9
+
+
+RETURNING = np.array([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]])
+"""Order 2: [before, now, next]."""
+
+
+def test_a_chain_of_known_probabilities_takes_one_call():
+    chain = LiftedChain.of_words(RETURNING, ["home", "work"])
+    words = list(itertools.product((0, 1), repeat=2))
+    assert chain.forward.states == tuple(f"{chain.states[a]} > {chain.states[b]}" for a, b in words)
+    for (a, b), row in zip(words, chain.forward.dense(), strict=True):
+        expected = [RETURNING[a, b, d] if c == b else 0.0 for c, d in words]
+        assert row.tolist() == pytest.approx(expected)
+    assert chain.labels.tolist() == [b for _, b in words]
+    first = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
+    assert LiftedChain.of_words(first.dense()).adversary == Adversary.from_forward(TransitionMatrix(first, ["0", "1"]))
+
+
+def test_third_order_chain_moves_between_overlapping_words():
+    given = np.random.default_rng(1).dirichlet([1.0, 1.0, 1.0], size=(3, 3, 3))
+    chain = LiftedChain.of_words(given)
+    words = list(itertools.product(range(3), repeat=3))
+    dense = chain.forward.dense()
+    for k, (a, b, c) in enumerate(words):
+        for m, (d, e, f) in enumerate(words):
+            assert dense[k, m] == pytest.approx(given[a, b, c, f] if (d, e) == (b, c) else 0.0)
+
+
+@pytest.mark.parametrize("accounting", [Exact(), PaperBound()], ids=lambda one: one.name)
+def test_leakage_about_words_covers_leakage_about_states(accounting):
+    chain = LiftedChain.of_words(RETURNING)
+    epsilons = [0.5, 0.2, 0.7, 0.4]
+    truth = [enumerated(chain, epsilons, t) for t in range(4)]
+    assert (temporal_leakage(chain, epsilons, accounting=accounting).temporal >= np.array(truth) - 1e-9).all()
+    accountant = TemporalAccountant(chain, alpha=1.0, accounting=accounting)
+    for _ in range(4):
+        accountant = accountant.spend(accountant.remaining())
+    assert max(enumerated(chain, accountant.spent.tolist(), t) for t in range(4)) <= 1.0 + 1e-9
+    plan = plan_budget(chain, alpha=1.0, horizon=4, accounting=accounting)
+    assert max(enumerated(chain, plan.epsilons.tolist(), t) for t in range(4)) <= 1.0 + 1e-9
+    assert (
+        leakage_supremum(chain, 0.1, accounting=accounting).temporal >= temporal_leakage(chain, [0.1] * 20).worst - 1e-9
+    )
+
+
+def test_release_continues_under_a_higher_order(tmp_path):
+    accountant = TemporalAccountant(LiftedChain.of_words(RETURNING), alpha=1.0)
+    mechanism, place = DiscreteLaplaceHistogram(2), tmp_path / "r.db"
+    with ContinualRelease(mechanism, ledger=place, accountant=accountant, states=("home", "work")) as stream:
+        for hour in range(3):
+            stream.release([70, 30], time=hour)
+        assert 0.0 < stream.accountant.total() <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (RETURNING[0], None, ""),
+        (0.5, MatrixError, "got shape"),
+        ([0.5, 0.5], MatrixError, r"got shape \(2,\)"),
+        (RETURNING[:, :1], MatrixError, r"got shape \(2, 1, 2\)"),
+        (RETURNING * 0.5, MatrixError, "row '0 > 0' .* sums to 0.5"),
+        (np.full((11,) * 4, 1 / 11), EstimationError, "1331 words"),
+    ],
+)
+def test_invalid_probabilities_are_refused(given, error, message):
+    if error is None:
+        assert LiftedChain.of_words(given).memory == "the last state"
+        return
+    with pytest.raises(error, match=message):
+        LiftedChain.of_words(given)
+
+
+def test_words_that_never_occur_are_omitted():
+    alternating = [[[0.5, 0.5], [1.0, 0.0]], [[0.3, 0.7], [0.5, 0.5]]]  # after work, home: never twice work
+    chain = LiftedChain.of_words(alternating)
+    assert chain.forward.states == ("0 > 0", "0 > 1", "1 > 0")
+    with pytest.raises(StateError, match="expected 2 state names"):
+        LiftedChain.of_words(alternating, ["a"])
+
+
+@pytest.mark.long
+def test_first_order_is_the_exact_leakage():
+    chain = estimate_words(load_sample(), order=1)
+    epsilons = np.full(6, 0.2)
+    exact = temporal_leakage(Adversary(chain.backward, chain.forward), epsilons)
+    found = lifted_leakage(chain, epsilons=epsilons)
+    assert (found.temporal >= exact.temporal * (1 - 1e-12)).all()
+    assert found.attained <= exact.temporal[found.worst_time] * (1 + 1e-12)
+    assert found.attained == pytest.approx(exact.temporal[found.worst_time], rel=1e-3)
+
+
+def test_redundant_second_order_equals_first_order():
+    rng = np.random.default_rng(0)
+    P = np.array([[0.8, 0.2], [0.3, 0.7]])
+    codes = np.zeros((3000, 20), dtype=np.int64)
+    for t in range(1, 20):
+        codes[:, t] = rng.random(3000) > P[codes[:, t - 1], 0]
+    data = Trajectories(codes, states=["a", "b"])
+    one, two = (lifted_leakage(estimate_words(data, order=k), epsilons=[0.3] * 6) for k in (1, 2))
+    assert two.attained == pytest.approx(one.attained, rel=0.03)
+
+
+def test_word_counts_are_shrunk_towards_first_order():
+    data = Trajectories.from_sequences([list("aababbaab"), list("babba"), list("abbab")])
+    chain = estimate_words(data, order=2, prior=2.0)
+    counts, first = {}, {}
+    for row in data.codes:
+        known = [int(k) for k in row if k >= 0]
+        for a, b in itertools.pairwise(known):
+            first[a, b] = first.get((a, b), 0) + 1
+        for triple in zip(known, known[1:], known[2:], strict=False):
+            counts[triple] = counts.get(triple, 0) + 1
+    names = chain.forward.states
+    for (a, b), c in itertools.product(itertools.product((0, 1), repeat=2), (0, 1)):
+        plain = first[b, c] / (first[b, 0] + first[b, 1])
+        seen = sum(counts.get((a, b, k), 0) for k in (0, 1))
+        wanted = (counts.get((a, b, c), 0) + 2.0 * plain) / (seen + 2.0)
+        got = chain.forward.dense()[names.index(f"{'ab'[a]} > {'ab'[b]}"), names.index(f"{'ab'[b]} > {'ab'[c]}")]
+        assert got == pytest.approx(wanted)
+    np.testing.assert_allclose(chain.shares.sum(axis=1), 1.0)
+
+
+@pytest.mark.long
+def test_orders_that_are_too_large_are_refused_early():
+    data = Trajectories(np.zeros((2, 5), dtype=np.int64), states=range(1000))
+    with pytest.raises(EstimationError, match="1000000 words"):
+        estimate_words(data, order=2)
+    with pytest.raises(EstimationError, match="hidden states"):
+        estimate_dwell_times(data, longest=20)
+    for wrong in ({"order": 0}, {"order": 2, "prior": 0.0}):
+        with pytest.raises(InputError):
+            estimate_words(load_sample(), **wrong)

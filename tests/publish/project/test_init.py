@@ -1,0 +1,269 @@
+"""`temporaldp init`: what it proposes for tables of several kinds, and the way from a table to a report."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tomllib
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from command import SAMPLE, refused, temporaldp
+from temporaldp import InputError, Ledger, load_released, plan_budget, read_traces, temporal_leakage
+from temporaldp.publish.project.document import read_settings
+from temporaldp.publish.project.inputs import gather
+from temporaldp.publish.project.proposal import look, propose
+from temporaldp.publish.project.release import setup_of
+from transport_agency import write_table
+
+
+def proposed(folder, table, *arguments, is_refused=False):
+    """The keys of the file that is written, and what is asked; the other commands must accept the file, or init says not."""
+    made = temporaldp("init", table, *arguments, cwd=folder)
+    assert made.returncode == 0, made.stderr
+    asked, text = " ".join(made.stderr.split()), (folder / "temporaldp.toml").read_text()
+    for listed in ("", "# "):  # as it stands, and with all that stands in comments confirmed
+        (folder / "tried.toml").write_text(re.sub(f"^{listed}states =", "states =", text, flags=re.MULTILINE))
+        settings = read_settings(folder / "tried.toml", ["correlation.prior=1"])
+        if is_refused:
+            with pytest.raises(InputError) as refusal:
+                gather(settings)
+            assert "Complete traces.time" in asked or str(refusal.value).partition(": ")[2] in asked
+        else:
+            found = gather(settings)
+            assert found.states == found.trajectories.states
+            assert f"states = {json.dumps(found.states)}" in text
+    return tomllib.loads(text), asked
+
+
+def test_wide_table(tmp_path):
+    found, asked = proposed(tmp_path, SAMPLE)
+    assert (found["traces"]["layout"], found["traces"]["user"]) == ("wide", "user")
+    assert asked.count("warning") == 1 and "are its states public" in asked
+    read_again = gather(read_settings(tmp_path / "temporaldp.toml")).trajectories
+    assert read_again.histogram().tolist() == read_traces(SAMPLE).histogram().tolist()
+
+
+def test_states_per_step_with_column_names(tmp_path):
+    rows = [f"p{user};2024-01-01 {t:02d}:00;{'ab'[(t + user) % 2]}" for user in range(3) for t in range(5)]
+    (tmp_path / "t.csv").write_text("\n".join(["patient;measured_at_time;stage", *rows]) + "\n")
+    found, asked = proposed(tmp_path, "t.csv")
+    assert {key: found["traces"][key] for key in ("user", "time", "state")} == {
+        "user": "patient", "time": "measured_at_time", "state": "stage",
+    }  # fmt: skip
+    assert "every" not in found["traces"] and asked.count("warning") == 1
+    assert "One state per user and step of 1h." in (tmp_path / "temporaldp.toml").read_text()
+
+
+def test_states_of_the_protected_table_are_public_only_if_confirmed(tmp_path):
+    (tmp_path / "t.csv").write_text("user,time,state\n1,0,a\n1,1,b\n2,0,b\n2,1,a\n")
+    found, asked = proposed(tmp_path, "t.csv")
+    assert "states" not in found["traces"]
+    assert "are its states public, that is, known without looking at the table ('a', 'b')?" in asked
+    assert "until then the list is taken from the protected table, outside of the guarantee" in asked
+    learnt = temporaldp("learn", "--epsilon", "1", "-o", "learnt.json", cwd=tmp_path)
+    assert "the list of states was taken from the traces" in learnt.stderr
+    assert "So does the list of states" in gather(read_settings(tmp_path / "temporaldp.toml")).provenance.warning
+
+
+def events(tmp_path, name="t.csv"):
+    rng = np.random.default_rng(0)
+    minutes = np.sort(rng.choice(24 * 60, 60, replace=False))
+    rows = [
+        f"u{k % 2},2024-01-01 {m // 60:02d}:{m % 60:02d}:{rng.integers(60):02d},{'xy'[k % 3 % 2]}"
+        for k, m in enumerate(minutes)
+    ]
+    (tmp_path / name).write_text("\n".join(["user,time,state", *rows]) + "\n")
+
+
+def test_events_are_put_on_a_grid_and_asked_about(tmp_path):
+    events(tmp_path)
+    found, asked = proposed(tmp_path, "t.csv")
+    assert found["traces"]["fill"] == "last" and "every" in found["traces"]
+    assert "rows are at odd times" in asked and "traces.fill" in asked
+
+
+def test_the_history_of_events_may_be_events_or_wide(tmp_path):
+    events(tmp_path)
+    events(tmp_path, "past.csv")
+    found, _ = proposed(tmp_path, "t.csv", "--history", "past.csv")
+    assert found["history"] == {"path": "past.csv"}  # on the same grid
+    every = {"30min": 30, "15min": 15, "1h": 60}[found["traces"]["every"]]
+    steps = [f"2024-01-01 {t // 60:02d}:{t % 60:02d}" for t in range(0, 600, every)]
+    rows = [",".join([f"h{user}", *["xy"[(user + k) % 3 % 2] for k in range(len(steps))]]) for user in range(4)]
+    (tmp_path / "past.csv").write_text("\n".join([",".join(["user", *steps]), *rows]) + "\n")
+    found, _ = proposed(tmp_path, "t.csv", "--history", "past.csv", "--overwrite")
+    assert found["history"] == {"path": "past.csv", "layout": "wide"}
+
+
+@pytest.mark.parametrize(
+    ("minutes", "every"),
+    [
+        ([0, 7, 27, 60], "15min"),  # all distances differ: 7, 20 and 33 minutes
+        ([0, 61, 122, 183, 212, 241, 270, 300], "30min"),  # 61 and 29 minutes are as frequent as each other
+        ([0, 61, 122, 183, 212, 241, 300, 361], "1h"),
+    ],
+)
+def test_the_proposed_grid_does_not_depend_on_ties(tmp_path, minutes, every):
+    rows = [f"u,2024-01-01 {m // 60:02d}:{m % 60:02d},{'xy'[k % 2]}" for k, m in enumerate(minutes)]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    assert {look(tmp_path / "t.csv").settings["every"] for _ in range(5)} == {every}
+
+
+@pytest.mark.long
+def test_nothing_depends_on_threads_or_on_the_order_in_which_they_end(tmp_path, monkeypatch):
+    rng, everything = np.random.default_rng(5), set()
+    minutes = rng.permutation(24 * 60)[:300].reshape(30, 10)
+    for name in ("t", "past"):
+        rows = [(f"{name}{u}", f"2024-01-01T{m // 60:02d}:{m % 60:02d}:00", "xyz"[m * (u + 1) % 3])
+                for u, each in enumerate(minutes) for m in sorted(each.tolist())]  # fmt: skip
+        table = pa.table(dict(zip(("user", "time", "state"), zip(*rows, strict=True), strict=True)))
+        parquet.write_table(table, tmp_path / f"{name}.parquet", row_group_size=20)
+    monkeypatch.chdir(tmp_path)
+    for run in range(20):
+        monkeypatch.setenv("TEMPORALDP_THREADS", "14"[run % 2])
+        proposal = propose(tmp_path / "t.parquet", tmp_path / "past.parquet", tmp_path / "temporaldp.toml")
+        (tmp_path / "temporaldp.toml").write_text(proposal.text)
+        settings = read_settings(tmp_path / "temporaldp.toml")
+        setup, adversary = setup_of(settings), gather(settings).everyone
+        with setup.opened(settings.release.ledger) as stream:  # refuses another correlation than that of its digest
+            began = stream.ledger.began
+        audited = temporal_leakage(adversary, [0.1] * 24)
+        planned = plan_budget(adversary, alpha=1.0, horizon=24)
+        found = (proposal.text, *proposal.questions, setup.data.histogram().tobytes(), setup.data.users, began)
+        everything.add((*found, audited.temporal.tobytes(), planned.epsilons.tobytes()))
+    assert len(everything) == 1
+
+
+def test_what_a_history_lacks_is_asked_about(tmp_path):
+    (tmp_path / "t.csv").write_text("user,time,state\n1,2024-01-01,a\n1,2024-01-02,b\n2,2024-01-01,b\n2,2024-01-02,c\n")
+    (tmp_path / "past.csv").write_text("user,time,state\n1,0,a\n1,1,b\n2,0,b\n2,1,a\n")
+    asked = " ".join(temporaldp("init", "t.csv", "--history", "past.csv", cwd=tmp_path).stderr.split())
+    assert "the history is never in 'c'" in asked and "one step is 86400 seconds, but 1 in the history" in asked
+
+
+@pytest.mark.parametrize("states", [False, True])
+def test_suggested_absent_state_protects_absence(tmp_path, states):
+    rows = "user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,a\n2,2,b\n"
+    (tmp_path / "t.csv").write_text(rows)
+    (tmp_path / "past.csv").write_text(rows)
+    _, asked = proposed(tmp_path, "t.csv", "--history", "past.csv")
+    assert "set traces.absent" in asked and "until then the list is that of past.csv" in asked
+    lists = ["traces.states=a,b"] if states else []
+    keys = ["traces.absent=away", "correlation.prior=1", *lists]
+    found = gather(read_settings(tmp_path / "temporaldp.toml", keys))
+    assert found.states == ("a", "b", "away")
+
+
+@pytest.mark.parametrize(
+    ("content", "asked"),
+    [
+        ("user,time,state\n1,0,a\n1,0,b\n1,1,a\n2,0,a\n2,1,b\n", "1 pair of user and time has several states"),
+        ("user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,a\n", "users have a row at 67 % of 3 steps"),
+        (
+            "user,start_time,end_time,state,status\n1,0,1,a,x\n1,1,2,b,y\n2,0,1,b,y\n",
+            "the time is read from column 'start_time', but may also be in 'end_time': check traces.time",
+        ),
+        (
+            "user,time,state,status\n1,0,a,x\n1,1,b,y\n2,0,b,y\n",
+            "the state is read from column 'state', but may also be in 'status': check traces.state",
+        ),
+        (
+            "user,from,until,zone\n1,2024-01-01,2024-01-02,a\n1,2024-01-02,2024-01-03,b\n",
+            "the time is read from column 'from', but may also be in 'until'",
+        ),
+        (
+            "id;Zeit;Ort\n1;01.04.2024 14:00;A\n2;01.04.2024 15:00;B\n",
+            "is every column but 'id' a step ('Zeit', 'Ort')?",
+        ),
+        ("user,mon,tue,wed\n1,a,b,a\n2,b,a,a\n", "is every column but 'user' a step ('mon', 'tue', 'wed')?"),
+        ('"id";"time";"state, zone, or place, roughly"\n1;0;a\n1;1;b\n', "are its states public"),
+        ("user,time,state\n1,2024-01-01,a\n1,2024-02-01,b\n1,2024-03-01,a\n", "are its states public"),
+        ("user,time,state\n1,0,true\n1,1,FALSE\n", "('FALSE', 'true')"),
+        ("user,stage_day1,stage_day2,stage_day3\n1,a,b,a\n2,b,a,a\n", "are its states public"),
+    ],
+)
+def test_decisions_of_the_owner_are_requested(content, asked, tmp_path):
+    (tmp_path / "t.csv").write_text(content)
+    assert asked in proposed(tmp_path, "t.csv")[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "asked"),
+    [
+        ("user,time,state\n1,soon,a\n1,later,b\n", "is not a number, date or timestamp"),
+        (
+            "user,time,state\n1,2024/04/01 14:00:00,a\n1,2024/04/01 15:00:00,b\n",
+            "time '2024/04/01 14:00:00' in data row 1",
+        ),
+        ("time,state\n0,a\n1,b\n", "no column 'user' (the file has 'time', 'state')"),
+        ("user,time,state\n1,0,a\n1,1,a\n", "expected at least 2 different states"),
+        ("user,time,state\n1,1,a\n1,0,b\n", "times are not in order"),
+        ("user,t1,t2,t3\n1,a,b,\n2,b,b,a\n", "(--set traces.gaps=true)"),
+        ("id;Zeit;Ort\n1;01.04.2024 14:00;A\n1;01.04.2024 15:00;B\n", "columns are time and state ('Zeit', 'Ort')?"),
+    ],
+)
+def test_init_refuses_files_that_other_commands_refuse(content, asked, tmp_path):
+    (tmp_path / "t.csv").write_text(content)
+    assert asked in proposed(tmp_path, "t.csv", is_refused=True)[1]
+
+
+def test_requested_columns_can_be_named(tmp_path):
+    (tmp_path / "t.csv").write_text("id;Zeit;Ort\n1;2024-04-01 14:00;A\n1;2024-04-01 15:00;B\n")
+    (tmp_path / "past.csv").write_text("id;Zeit;Ort\n1;0;A\n")
+    temporaldp("init", "t.csv", cwd=tmp_path)
+    found = read_settings(tmp_path / "temporaldp.toml", ["traces.time=Zeit", "traces.state=Ort", "correlation.prior=1"])
+    assert gather(found).states == ("A", "B")
+
+
+def test_names_of_columns_with_control_characters_are_refused(tmp_path):
+    (tmp_path / "t.csv").write_text('user,"t\n1",t2\n1,a,b\n')
+    assert "line breaks or control characters" in " ".join(refused("init", "t.csv", cwd=tmp_path).split())
+
+
+@pytest.mark.parametrize("output", [[], ["-o", "other file.toml"]])
+def test_printed_advice_works(tmp_path, output):
+    for name in ("t.csv", "past.csv"):
+        (tmp_path / name).write_text("user,time,state\n1,0,a\n1,1,b\n1,2,a\n2,0,b\n2,1,b\n2,2,a\n")
+    told = temporaldp("init", "t.csv", *output, cwd=tmp_path, columns="1000").stdout.splitlines()[-1]
+    for _ in range(2):
+        assert "Next: temporaldp" in told
+        advised = told.partition("Next: ")[2].replace("OTHER_TABLE", "past.csv")
+        for command in re.split(r", then |; before a release, ", advised):
+            program, *words = shlex.split(command)
+            done = temporaldp(*words, cwd=tmp_path, columns="1000")
+            assert program == "temporaldp" and done.returncode in ({0, 3} if words[0] == "audit" else {0}), done.stderr
+            told = done.stdout.splitlines()[-1]
+
+
+def test_an_existing_file_is_kept(tmp_path):
+    (tmp_path / "temporaldp.toml").write_text("[traces]\n")
+    assert "--overwrite" in refused("init", SAMPLE, cwd=tmp_path)
+    assert "does not exist" in refused("init", "none.csv", "-o", "other.toml", cwd=tmp_path)
+
+
+@pytest.mark.long
+def test_from_the_table_of_an_agency_to_a_report_in_four_commands(tmp_path):
+    write_table(tmp_path / "visits.csv", n_people=300, days=1, seed=1)
+    write_table(tmp_path / "past.parquet", n_people=600, days=2, seed=2, start="2024-02-26", prefix="H")
+    for command in (("init", "visits.csv", "--history", "past.parquet"), ("audit",), ("release",), ("report",)):
+        done = temporaldp(*command, cwd=tmp_path)
+        assert done.returncode == (3 if command == ("audit",) else 0), done.stderr  # 0.1 a step leaks more than alpha
+        assert len(command) <= 4
+    assert (tmp_path / "published.csv").read_text().startswith("timestamp,zone,count,epsilon\n")
+    released = load_released(tmp_path / "published.csv")
+    with Ledger(tmp_path / "release.db") as ledger:
+        assert len(ledger) == 96 == len(released.times)
+        assert ledger[-1].leakage <= 1.0
+        past = read_traces(tmp_path / "past.parquet", user="person_id", time="timestamp", state="zone")
+        from temporaldp import estimate_adversaries
+
+        assert temporal_leakage(next(estimate_adversaries(past)), ledger.epsilons).worst <= 1.0 + 1e-9
+    assert "alpha" in (tmp_path / "report.html").read_text()
+    again = temporaldp("release", cwd=tmp_path)  # as a nightly job runs it
+    assert again.returncode == 0 and "96 steps now" in again.stdout
+    assert load_released(tmp_path / "published.csv").counts.tolist() == released.counts.tolist()
