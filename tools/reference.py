@@ -11,9 +11,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import typer
-
-from temporaldp.apps.cli import app
+from temporaldp.apps.cli.main import PANELS, load
 from temporaldp.publish.project.document import json_schema
 from temporaldp.publish.project.settings import Settings
 
@@ -38,7 +36,7 @@ def _between(page: Path, made: str) -> str:
 
 
 def _commands() -> Iterator[str]:
-    for path, command in _walk("temporaldp", typer.main.get_command(app)):
+    for path, command in commands():
         arguments = [f"[{one.metavar}]" for one in command.params if one.param_type_name == "argument"]
         yield f"### `{' '.join([path, *arguments])}`\n"
         yield f"{' '.join((command.help or '').split())}\n"
@@ -52,12 +50,12 @@ def _commands() -> Iterator[str]:
         yield ""
 
 
-def _walk(path: str, group: Any) -> Iterator[tuple[str, Any]]:
-    for name, command in sorted(group.commands.items()):
-        if hasattr(command, "commands"):
-            yield from _walk(f"{path} {name}", command)
-        else:
-            yield f"{path} {name}", command
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command, by the words that call it."""
+    for name in sorted(name for panel in PANELS.values() for name in panel):
+        command = load(name)
+        inner = sorted(getattr(command, "commands", {}).items())
+        yield from [(f"temporaldp {name} {one}", part) for one, part in inner] or [(f"temporaldp {name}", command)]
 
 
 def _sections() -> Iterator[str]:

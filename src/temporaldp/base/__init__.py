@@ -1,6 +1,7 @@
-"""What every other wing uses: errors, checked values, progress, optional libraries, and results as text, tables and JSON.
+"""What every other wing uses: errors, checked names and values, progress, optional libraries, results as text and JSON.
 
 errors       every error of the package
+names        names of states, people, tables and times, and sentences that list them
 values       checked numbers and arrays, and results that are compared by value
 documents    records as JSON and back
 progress     how far a long computation is, and whether it is still wanted
@@ -12,5 +13,5 @@ extras       optional libraries, and what installs them
 import lazy_loader
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
-    __name__, ["arrow", "display", "documents", "errors", "extras", "progress", "values"]
+    __name__, ["arrow", "display", "documents", "errors", "extras", "names", "progress", "values"]
 )

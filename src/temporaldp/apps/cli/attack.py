@@ -10,7 +10,8 @@ import typer
 
 from temporaldp import load_released
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import say, warn, working
+from temporaldp.apps.cli.console import say, warn
+from temporaldp.apps.cli.render import working
 from temporaldp.apps.cli.written import answer, require_places
 from temporaldp.base.errors import InputError
 from temporaldp.lab.studies import ReleaseAttack, attack_release

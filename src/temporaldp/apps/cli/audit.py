@@ -22,7 +22,8 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import facts, say, steps_table, warn, working
+from temporaldp.apps.cli.console import say, warn
+from temporaldp.apps.cli.render import facts, steps_table, working
 from temporaldp.apps.cli.written import answer, require_places
 from temporaldp.base.display import number
 from temporaldp.core.accounting import Attained, ExactLeakage, LeakageCurves

@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from temporaldp import load_sample
-from temporaldp.apps.cli.render import console
+from temporaldp.apps.cli.console import console
 from temporaldp.base.errors import OutputError
 from temporaldp.data.files.atomic import write_text
 from temporaldp.data.files.columns import save_columns

@@ -11,7 +11,8 @@ import typer
 
 from temporaldp import Adversary, InputError, load_correlation, load_matrix
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import console, facts, listing, say_text, warn, working
+from temporaldp.apps.cli.console import console, warn
+from temporaldp.apps.cli.render import facts, listing, say_text, working
 from temporaldp.apps.cli.written import answer, require_places, say_written
 from temporaldp.base.errors import MissingFileError
 from temporaldp.data.files.atomic import suffix_of, write_text

@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import listing, say, working
+from temporaldp.apps.cli.console import say
+from temporaldp.apps.cli.render import listing, working
 from temporaldp.apps.cli.written import answer, require_places
 from temporaldp.base.display import number
 from temporaldp.lab.studies import Diagnosis

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import console, warn, working
+from temporaldp.apps.cli.console import console, warn
+from temporaldp.apps.cli.render import working
 from temporaldp.apps.cli.written import require_places
 from temporaldp.data.files.atomic import write_text
 

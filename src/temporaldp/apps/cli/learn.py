@@ -10,7 +10,8 @@ import typer
 
 from temporaldp import InputError, IntervalMatrix, learn_correlation, save_correlation
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import facts, warn, working
+from temporaldp.apps.cli.console import warn
+from temporaldp.apps.cli.render import facts, working
 from temporaldp.apps.cli.written import answer
 from temporaldp.base.display import number
 from temporaldp.base.errors import LedgerError, OutputError

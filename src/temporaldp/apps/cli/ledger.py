@@ -11,8 +11,9 @@ from rich.markup import escape
 
 from temporaldp import InputError, Ledger, load_plan
 from temporaldp.apps.cli import options as o
+from temporaldp.apps.cli.console import console, warn
 from temporaldp.apps.cli.ledger_share import share
-from temporaldp.apps.cli.render import console, facts, listing, say_json, warn, working
+from temporaldp.apps.cli.render import facts, listing, say_json, working
 from temporaldp.apps.cli.written import require_places
 from temporaldp.base.display import number
 from temporaldp.base.values import REPLACE_PERSON, plural
@@ -43,7 +44,9 @@ from temporaldp.publish.report.sentences import (
     sustainable,
 )
 
-app = typer.Typer(help="Inspect, verify and maintain the ledger of a release.", no_args_is_help=True)
+app = typer.Typer(
+    help="Inspect, verify and maintain the ledger of a release.", no_args_is_help=True, add_completion=False
+)
 
 app.command("share")(share)
 

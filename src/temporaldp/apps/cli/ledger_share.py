@@ -10,7 +10,8 @@ import typer
 
 from temporaldp import Adversary, DiscreteLaplaceHistogram, InputError, TemporalAccountant, estimate_adversaries
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import console, facts, say_json, warn, working
+from temporaldp.apps.cli.console import console, warn
+from temporaldp.apps.cli.render import facts, say_json, working
 from temporaldp.base.errors import OutputError
 from temporaldp.core.correlation import independent_adversary
 from temporaldp.data.tables import Traces, joint_trajectories

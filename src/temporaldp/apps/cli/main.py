@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import sys
 import warnings
-from collections.abc import Callable
 from difflib import get_close_matches
 from functools import cache
 from typing import Annotated, Any, NoReturn
@@ -13,28 +13,18 @@ from typing import Annotated, Any, NoReturn
 import typer
 from rich.markup import escape
 
-from temporaldp import LeakageBudgetError, LedgerError, PlanError, TemporaldpError, __version__
-from temporaldp.apps.cli import (
-    attack,
-    audit,
-    demo,
-    deployment,
-    diagnose,
-    init,
-    learn,
-    ledger,
-    plan,
-    population,
-    release,
-    report,
-    serve,
-    smooth,
-    token,
-    tradeoff,
-)
+from temporaldp import __version__
+from temporaldp.apps.cli.console import drop_output, errors, warn
 from temporaldp.apps.cli.interruption import Interrupted, handle_signals, leave
-from temporaldp.apps.cli.render import drop_output, errors, warn
-from temporaldp.base.errors import LateDataError, LedgerMismatchError, SpentError
+from temporaldp.base.errors import (
+    LateDataError,
+    LeakageBudgetError,
+    LedgerError,
+    LedgerMismatchError,
+    PlanError,
+    SpentError,
+    TemporaldpError,
+)
 
 BAD_INPUT = 2
 
@@ -49,7 +39,12 @@ EXIT_CODES = (
 
 
 class Commands(typer.core.TyperGroup):
-    """The commands; an unknown option that is a key of the project file is answered with the way to set it."""
+    """The commands, each loaded when it runs; an unknown option that is a setting is answered with the way to set it."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command of these arguments."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command and load(str(command.name)), rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command."""
@@ -76,24 +71,45 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-PANELS: dict[str, dict[str, Callable[..., None]]] = {
-    "Set up": {"init": init.init},
-    "Account and plan": {"audit": audit.audit, "plan": plan.plan, "learn": learn.learn},
-    "Publish": {"release": release.release, "smooth": smooth.smooth, "report": report.report, "serve": serve.serve},
+PANELS = {
+    "Set up": {"init": "Inspect a table and write a commented project file with its columns, steps, states and level."},
+    "Account and plan": {
+        "audit": "Compute the leakage of a release that spends epsilon at every step.",
+        "plan": "Choose budgets, or noise at a delta, so that no step leaks more than alpha.",
+        "learn": "Estimate a correlation from protected traces with differential privacy, as intervals.",
+    },
+    "Publish": {
+        "release": "Publish the number of users in each state at each step, with exact discrete Laplace or Gaussian noise.",
+        "smooth": "Smooth a finished release by a public correlation, with 95 % intervals.",
+        "report": "Write one self-contained HTML page: the guarantee in words, reasons, assumptions, figures, numbers.",
+        "serve": "Serve the page or, with a store, releases over HTTP, until stopped (Ctrl-C, SIGTERM).",
+        "ledger": "Inspect, verify and maintain the ledger of a release.",
+        "token": "Create, list and revoke the tokens of a service.",
+    },
     "Study": {
-        "diagnose": diagnose.diagnose,
-        "tradeoff": tradeoff.tradeoff,
-        "population": population.population,
-        "attack": attack.attack,
-        "deployment": deployment.deployment,
-        "demo": demo.demo,
+        "diagnose": "Test whether one first-order matrix describes the traces, and how much leakage finer models add.",
+        "tradeoff": "Compare levels: the epsilon of a step, the leakage, and the error of counts and smoothed counts.",
+        "population": "Compute the distribution of leakage over users, or over groups (--set traces.by=COLUMN).",
+        "attack": "Attack a finished release of your own, with the adversary's knowledge of all other users.",
+        "deployment": "Compute what the guarantee of a published system is worth over time, from its record.",
+        "demo": "Audit, plan, release, smooth and report on the bundled sample.",
     },
 }
+"""The commands, modules of this package, as `temporaldp --help` lists them."""
+
 for panel, commands in PANELS.items():
-    for name, command in commands.items():
-        app.command(name, rich_help_panel=panel)(command)
-app.add_typer(ledger.app, name="ledger", rich_help_panel="Publish")
-app.add_typer(token.app, name="token", rich_help_panel="Publish")
+    for name, summary in commands.items():
+        app.command(name, help=summary, rich_help_panel=panel)(lambda: None)
+
+
+def load(name: str) -> Any:
+    """A command, with its options and arguments; groups have `commands`."""
+    module = importlib.import_module(f"temporaldp.apps.cli.{name}")
+    whole = getattr(module, "app", None)
+    if whole is None:
+        whole = typer.Typer(add_completion=False)
+        whole.command(name)(getattr(module, name))
+    return typer.main.get_command(whole)
 
 
 def _say_version(asked: bool) -> None:

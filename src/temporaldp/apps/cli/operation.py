@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from temporaldp import ContinualRelease, Ledger, TemporaldpError
-from temporaldp.apps.cli.render import warn
+from temporaldp.apps.cli.console import warn
 from temporaldp.base.documents import json_line
 from temporaldp.base.errors import OutputError
 from temporaldp.data.files.spilled import remove_folder, temporary_folder

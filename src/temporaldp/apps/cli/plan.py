@@ -13,7 +13,8 @@ import typer
 
 from temporaldp import BudgetError, BudgetPlan, LeakageSeries, compare_plans, save_plan
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import console, facts, learning_fact, listing, say, steps_table, warn, working
+from temporaldp.apps.cli.console import console, say, warn
+from temporaldp.apps.cli.render import facts, learning_fact, listing, steps_table, working
 from temporaldp.apps.cli.written import answer, require_places
 from temporaldp.base.display import number
 from temporaldp.base.values import refuse

@@ -11,7 +11,8 @@ import typer
 
 from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import facts, warn, working
+from temporaldp.apps.cli.console import warn
+from temporaldp.apps.cli.render import facts, working
 from temporaldp.apps.cli.written import answer, require_places
 from temporaldp.base.display import number
 from temporaldp.core.accounting.protocol import Accounting

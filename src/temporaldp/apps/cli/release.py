@@ -11,9 +11,10 @@ import typer
 
 from temporaldp import ContinualRelease, InputError, ReleasedHistograms, save_released
 from temporaldp.apps.cli import options as o
+from temporaldp.apps.cli.console import warn
 from temporaldp.apps.cli.operation import LedgerRun, logged, nearly_used, trial_place
 from temporaldp.apps.cli.released import say_forecast, say_release
-from temporaldp.apps.cli.render import warn, working
+from temporaldp.apps.cli.render import working
 from temporaldp.base.errors import InputDiffersWarning, OutputError
 from temporaldp.publish.project.publishing import earlier_counts, publish, require_unpublished, smoothed, with_earlier
 from temporaldp.publish.project.release import ReleaseSetup, checked_output, setup_of

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from temporaldp import ContinualRelease, ReleasedHistograms
+from temporaldp.apps.cli.console import console, warn
 from temporaldp.apps.cli.operation import LedgerRun, of_tables
-from temporaldp.apps.cli.render import MOST_ROWS, console, facts, learning_fact, listing, say_json, warn
+from temporaldp.apps.cli.render import MOST_ROWS, facts, learning_fact, listing, say_json
 from temporaldp.base.display import number
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 from temporaldp.data.tables import Traces

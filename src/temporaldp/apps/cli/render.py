@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
@@ -12,49 +9,18 @@ from threading import Event, Thread, Timer
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
-from rich.text import Text
 
 from temporaldp import LeakageSeries
+from temporaldp.apps.cli.console import console, errors
 from temporaldp.apps.cli.interruption import Interrupted, computing
 from temporaldp.base.display import number
 from temporaldp.base.documents import spelled
 from temporaldp.base.progress import Estimate, watched
 from temporaldp.core.accounting.protocol import DIRECTIONS
-from temporaldp.core.correlation.states import CONTROL
 from temporaldp.core.planning import Source
 from temporaldp.publish.report.sentences import learning_cost, steps
-
-
-class Harmless(Console):
-    """A console that shows control characters in texts of others, and marks that reorder text, as escapes."""
-
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Return text with its styles."""
-        return super().render_str(UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text), **options)
-
-
-class Terminal(Harmless):
-    """A console that exits with success when its reader has closed the pipe (`| head`)."""
-
-    def on_broken_pipe(self) -> None:
-        """Stop silently, with the exit code of success."""
-        self.quiet = True
-        drop_output()
-        raise SystemExit(0)
-
-
-def drop_output() -> None:
-    """Discard what is still to be written to standard output, which cannot be written."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-console = Terminal(highlight=False, emoji=False)
-errors = Harmless(stderr=True, highlight=False, emoji=False)
-
-UNPRINTABLE = re.compile(rf"(?![\t\n]){CONTROL}")
 
 MOST_ROWS = 12
 
@@ -70,18 +36,6 @@ def say_json(document: dict[str, Any]) -> None:
 def say_text(text: str) -> None:
     """Text for programs on standard output, in UTF-8 whatever the terminal's encoding is."""
     typer.echo(text.encode("utf-8"), nl=False)
-
-
-def warn(*sentences: str | None) -> None:
-    """Warnings on standard error, so that they reach a person even when the output goes to a program; None is no warning."""
-    for sentence in filter(None, sentences):
-        errors.print(f"[bold yellow]warning:[/] {escape(sentence)}")
-
-
-def say(*sentences: str | None) -> None:
-    """Sentences on standard output, a line each; None is no sentence."""
-    for sentence in filter(None, sentences):
-        console.print(sentence, markup=False)
 
 
 def facts(title: str, rows: Iterable[tuple[str, str | None]]) -> None:

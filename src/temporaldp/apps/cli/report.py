@@ -10,7 +10,8 @@ import typer
 
 from temporaldp import InputError
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import warn, working
+from temporaldp.apps.cli.console import warn
+from temporaldp.apps.cli.render import working
 from temporaldp.apps.cli.written import answer
 from temporaldp.data.files.atomic import require_writable
 from temporaldp.publish.project.evidence import reported, reported_ledger

@@ -6,7 +6,7 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from temporaldp.apps.cli.render import console
+from temporaldp.apps.cli.console import console
 from temporaldp.base.errors import InputError
 from temporaldp.base.extras import needing
 

@@ -10,12 +10,13 @@ from typing import Annotated
 import typer
 
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import console, listing, say_json
+from temporaldp.apps.cli.console import console
+from temporaldp.apps.cli.render import listing, say_json
 from temporaldp.apps.cli.serve import StoreOption
 from temporaldp.apps.serve.tokens import Role, Tokens
 from temporaldp.base.extras import needing
 
-app = typer.Typer(help="Create, list and revoke the tokens of a service.", no_args_is_help=True)
+app = typer.Typer(help="Create, list and revoke the tokens of a service.", no_args_is_help=True, add_completion=False)
 
 
 @app.command("create")

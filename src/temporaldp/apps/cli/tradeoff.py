@@ -11,7 +11,8 @@ import typer
 from temporaldp import InputError
 from temporaldp import tradeoff as computed
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import console, listing, say, warn, working
+from temporaldp.apps.cli.console import console, say, warn
+from temporaldp.apps.cli.render import listing, working
 from temporaldp.apps.cli.written import answer, require_places
 from temporaldp.base.display import number
 from temporaldp.data.smoothing import PublicCorrelation, Tradeoff, TradeoffPoint

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from temporaldp.apps.cli.render import console, say_json, working
+from temporaldp.apps.cli.console import console
+from temporaldp.apps.cli.render import say_json, working
 from temporaldp.base.errors import OutputError
 from temporaldp.data.files.atomic import require_writable
 from temporaldp.publish.report.style import figure_suffix, save_figure

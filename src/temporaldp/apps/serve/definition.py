@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from temporaldp.base.errors import InputError
+from temporaldp.base.names import printable
 from temporaldp.base.values import SMALLEST
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.accountant import account_of, lock_of
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
-from temporaldp.core.correlation.states import printable
 from temporaldp.publish.release.chain import canonical
 
 MOST_STATES = 64

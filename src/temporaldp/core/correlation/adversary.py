@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 
 from temporaldp.base.display import summary
 from temporaldp.base.errors import InputError, MatrixError
+from temporaldp.base.names import require_same_states
 from temporaldp.base.values import FloatArray, assign, whole_number
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix
 from temporaldp.core.correlation.protocol import Constant, Correlation, NoCorrelation, PerStep
-from temporaldp.core.correlation.states import require_same_states
 from temporaldp.core.correlation.transition import TransitionMatrix, distribution
 
 Matrix: TypeAlias = TransitionMatrix | IntervalMatrix

@@ -11,10 +11,10 @@ import scipy
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError, MatrixError
+from temporaldp.base.names import listed, names_of, positions, require_same_states, state_names
 from temporaldp.base.values import FloatArray, assign, compared_by_value, real_number
 from temporaldp.core.correlation.origin import Origin
 from temporaldp.core.correlation.protocol import Constant
-from temporaldp.core.correlation.states import listed, names_of, positions, require_same_states, state_names
 from temporaldp.core.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatrix, checked_square, in_proportion
 from temporaldp.core.kernels import LeakageProfile
 from temporaldp.core.kernels.interval import interval_profile

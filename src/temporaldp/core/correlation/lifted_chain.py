@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.base.errors import EstimationError, MatrixError
+from temporaldp.base.names import listed, names_of
 from temporaldp.base.values import FloatArray, IntArray, compared_by_value, locked, whole_number
 from temporaldp.core.correlation.adversary import Adversary
-from temporaldp.core.correlation.states import listed, names_of
 from temporaldp.core.correlation.transition import TransitionMatrix
 
 MOST_HIDDEN = 1_000

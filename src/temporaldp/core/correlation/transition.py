@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temporaldp.base.display import MOST_CELLS, draw, grid
 from temporaldp.base.errors import MatrixError
+from temporaldp.base.names import labels_of, listed, names_of, positions, state_names
 from temporaldp.base.values import FloatArray, assign, compared_by_value, locked, read_only
 from temporaldp.core.correlation.protocol import Constant
-from temporaldp.core.correlation.states import labels_of, listed, names_of, positions, state_names
 from temporaldp.core.kernels import LeakageProfile, compute_profiles
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError, StateError
+from temporaldp.base.names import labels_of, positions
 from temporaldp.base.values import LARGEST, ULP, FloatArray
-from temporaldp.core.correlation.states import labels_of, positions
 from temporaldp.core.kernels.lifting import closed
 from temporaldp.core.mechanisms.likelihood_box import LikelihoodBox
 

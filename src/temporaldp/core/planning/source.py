@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from temporaldp.base.names import printable, state_names
 from temporaldp.base.values import ULP
-from temporaldp.core.correlation.states import printable, state_names
 from temporaldp.core.planning.clock import Clock
 
 

@@ -14,10 +14,10 @@ from temporaldp.base.arrow import Table
 from temporaldp.base.display import bound, draw, spread, summary
 from temporaldp.base.errors import InputError
 from temporaldp.base.extras import needing
+from temporaldp.base.names import printable, require_same_states, state_names
 from temporaldp.base.values import REPLACE_ONE, FloatArray, IntArray, compared_by_value, copy_in, real_array
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.accounting.protocol import Accounting
-from temporaldp.core.correlation.states import printable, require_same_states, state_names
 from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
 from temporaldp.data.files.atomic import brief, require_file, suffix_of
 from temporaldp.data.files.columns import METADATA_KEY, save_columns, unguarded, with_names

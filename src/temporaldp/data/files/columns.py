@@ -11,7 +11,7 @@ from typing import Any
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.extras import needing
-from temporaldp.core.correlation.states import NUMBER
+from temporaldp.base.names import NUMBER
 from temporaldp.data.files.atomic import replacing
 
 METADATA_KEY = b"temporaldp"

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.errors import InputError, StateError, TraceError
+from temporaldp.base.names import appearance, in_order, listed, require_unlike, state_names
 from temporaldp.base.values import IntArray
-from temporaldp.core.correlation.states import appearance, in_order, listed, require_unlike, state_names
 from temporaldp.data.files.traces import any_table, named, source_name
 from temporaldp.data.tables.counted import CountedTraces, CountsByName, dense_counts
 from temporaldp.data.tables.moments import WORD, moment

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from temporaldp.base.errors import MissingFileError, TraceError
 from temporaldp.base.extras import needing
-from temporaldp.core.correlation.states import listed
+from temporaldp.base.names import listed
 from temporaldp.data.files.atomic import brief, require_file, require_name
 
 TABLES = (".parquet", ".csv", ".tsv")

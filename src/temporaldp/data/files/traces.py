@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from temporaldp.base.errors import InputError, StateError, TraceError
-from temporaldp.core.correlation.states import state_names
+from temporaldp.base.names import state_names
 from temporaldp.data.files.places import (
     csv_header,
     is_parquet,

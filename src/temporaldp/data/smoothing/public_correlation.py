@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.names import require_same_states
 from temporaldp.base.values import assign, compared_by_value, real_array
 from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.correlation.adversary import Known, exactly_known
 from temporaldp.core.correlation.protocol import Correlation
-from temporaldp.core.correlation.states import require_same_states
 from temporaldp.core.planning import Source
 from temporaldp.data.tables import Traces, estimate_transition_matrix
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputError
+from temporaldp.base.names import in_order, listed
 from temporaldp.base.values import IntArray, Kind
-from temporaldp.core.correlation.states import in_order, listed
 from temporaldp.data.tables.times import Times
 from temporaldp.data.tables.traces import Traces
 

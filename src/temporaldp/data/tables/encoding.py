@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import StateError, TraceError
+from temporaldp.base.names import appearance, in_order, listed, printable, require_unlike, state_names
 from temporaldp.base.values import BoolArray, IntArray, plural
-from temporaldp.core.correlation.states import appearance, in_order, listed, printable, require_unlike, state_names
 from temporaldp.data.tables.relations import (
     FRACTIONS,
     TEXT,

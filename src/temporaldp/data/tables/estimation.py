@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import EstimationError, InputError
+from temporaldp.base.names import listed
 from temporaldp.base.values import IntArray, real_number
 from temporaldp.core.correlation.adversary import Adversary, Known
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix
 from temporaldp.core.correlation.origin import Origin
-from temporaldp.core.correlation.states import listed
 from temporaldp.core.correlation.transition import TransitionMatrix
 from temporaldp.data.tables.confidence import backward_intervals, contradicted, intervals_of_counts
 from temporaldp.data.tables.counted import CountedTraces

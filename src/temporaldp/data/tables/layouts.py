@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from temporaldp.base.errors import InputError, TraceError
-from temporaldp.core.correlation.states import listed, printable
+from temporaldp.base.names import listed, printable
 from temporaldp.data.tables.encoding import refuse_missing
 from temporaldp.data.tables.relations import FRACTIONS, KINDS, TEXT, WHOLE, Rows, Table
 from temporaldp.data.tables.times import Times, TimesOf, ordered_labels, unlike_the_others

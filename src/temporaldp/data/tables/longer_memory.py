@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from temporaldp.base.errors import EstimationError
+from temporaldp.base.names import listed
 from temporaldp.base.values import IntArray, real_number, whole_number
 from temporaldp.core.correlation.lifted_chain import (
     MOST_HIDDEN,
@@ -14,7 +15,6 @@ from temporaldp.core.correlation.lifted_chain import (
     rows_of,
     stationary_chain,
 )
-from temporaldp.core.correlation.states import listed
 from temporaldp.data.tables.estimation import all_transitions
 from temporaldp.data.tables.traces import Traces, codes_of
 from temporaldp.data.tables.trajectories import ABSENT

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import numpy as np
 
 from temporaldp.base.errors import InputError
-from temporaldp.core.correlation.states import printable
+from temporaldp.base.names import printable
 
 INSTANT, DATE, NUMBER, WORD = "time with a zone", "date or time without a zone", "number", "word"
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.extras import needing
+from temporaldp.base.names import CONTROL
 from temporaldp.base.progress import part as within
-from temporaldp.core.correlation.states import CONTROL
 
 with needing("tables"):
     import duckdb

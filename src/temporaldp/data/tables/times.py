@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import TraceError
-from temporaldp.core.correlation.states import printable
+from temporaldp.base.names import printable
 from temporaldp.data.tables.moments import DATE, INSTANT, NUMBER, WORD, Moment, microseconds, moment
 
 STEP_TOLERANCE = 1e-6

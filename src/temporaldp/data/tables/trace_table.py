@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputError, StateError, TraceError
+from temporaldp.base.names import in_order, listed, place_in_order
 from temporaldp.base.values import IntArray, locked
-from temporaldp.core.correlation.states import in_order, listed, place_in_order
 from temporaldp.data.tables.counted import CountsByName
 from temporaldp.data.tables.encoding import encoded
 from temporaldp.data.tables.relations import Rows, integers, text, values

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputError
+from temporaldp.base.names import listed
 from temporaldp.base.values import IntArray
-from temporaldp.core.correlation.states import listed
 from temporaldp.data.tables.times import Times
 
 REACHED = 0.01

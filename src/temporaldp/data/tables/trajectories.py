@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from temporaldp.base.errors import InputError, StateError, TraceError
+from temporaldp.base.names import in_order, listed, printable, state_names
 from temporaldp.base.values import IntArray, assign, compared_by_value, locked
-from temporaldp.core.correlation.states import in_order, listed, printable, state_names
 from temporaldp.data.tables.traces import Traces
 
 ABSENT = -1

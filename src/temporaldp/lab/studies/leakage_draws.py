@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.base.display import bound
 from temporaldp.base.errors import EstimationError
+from temporaldp.base.names import listed as named
 from temporaldp.base.progress import part, progressed
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in, real_number, whole_number
 from temporaldp.core.accounting.protocol import budgets, listed
 from temporaldp.core.accounting.series import temporal_leakage
 from temporaldp.core.correlation import Adversary
-from temporaldp.core.correlation.states import listed as named
 from temporaldp.core.correlation.transition import in_proportion
 from temporaldp.data.tables.estimation import all_transitions
 from temporaldp.data.tables.traces import Traces, as_traces, transitions_of

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError
+from temporaldp.base.names import require_same_states
 from temporaldp.base.progress import progressed
 from temporaldp.base.values import FloatArray, IntArray, compared_by_value, copy_in, plural, whole_number
 from temporaldp.core.accounting import temporal_leakage
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.population import Population
-from temporaldp.core.correlation.states import require_same_states
 from temporaldp.core.planning.histogram_noise import histogram_profile
 from temporaldp.data.counts import ReleasedHistograms
 from temporaldp.data.tables.traces import as_traces, codes_of

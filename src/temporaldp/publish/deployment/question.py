@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 import numpy as np
 
 from temporaldp.base.errors import BudgetError, InputError, StateError
+from temporaldp.base.names import printable, state_names
 from temporaldp.base.values import assign, refuse, whole_number
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
-from temporaldp.core.correlation.states import printable, state_names
 from temporaldp.publish.deployment.stated_unit import STEPS_A_YEAR, Period
 from temporaldp.publish.deployment.unit import PrivacyUnit
 

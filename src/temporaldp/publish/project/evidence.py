@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import InputError
+from temporaldp.base.names import require_same_states
 from temporaldp.base.values import REPLACE_PERSON
 from temporaldp.core.accounting import (
     Exact,
@@ -23,7 +24,6 @@ from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.interval.method import IntervalBound
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation.origin import together
-from temporaldp.core.correlation.states import require_same_states
 from temporaldp.core.planning import Plan
 from temporaldp.core.planning.histogram_noise import laplace_scales
 from temporaldp.data.counts import ReleasedHistograms, load_released

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from temporaldp.base.errors import InputError, StateError
+from temporaldp.base.names import in_order, listed
 from temporaldp.base.progress import progressed
 from temporaldp.base.values import refuse
 from temporaldp.core.accounting import LeakageSeries
 from temporaldp.core.correlation import Adversary, IntervalMatrix, Origin, Population, sticky
 from temporaldp.core.correlation.origin import together
-from temporaldp.core.correlation.states import in_order, listed
 from temporaldp.core.planning import Source
 from temporaldp.core.planning.clock import Clock
 from temporaldp.data.files import load_correlation, load_matrix, read_counts, read_traces

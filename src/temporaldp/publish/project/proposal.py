@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from temporaldp.base.errors import InputError, TraceError
+from temporaldp.base.names import in_order, listed
 from temporaldp.base.values import plural
-from temporaldp.core.correlation.states import in_order, listed
 from temporaldp.data.files.traces import any_table, named, source_name
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.encoding import refuse_missing

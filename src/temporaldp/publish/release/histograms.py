@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.errors import BudgetError, InputError, LateDataError, SpentError, TraceError
+from temporaldp.base.names import require_same_states
 from temporaldp.base.values import FloatArray, IntArray, real_number
-from temporaldp.core.correlation.states import require_same_states
 from temporaldp.core.planning import Plan
 from temporaldp.data.counts.consistent import consistent_counts
 from temporaldp.data.counts.histogram import histogram_mechanism

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 import numpy as np
 
 from temporaldp.base.errors import InputError, LedgerChangedError, LedgerError, LedgerMismatchError, TemporaldpError
+from temporaldp.base.names import printable
 from temporaldp.base.values import FloatArray
-from temporaldp.core.correlation.states import printable
 from temporaldp.publish.release.chain import (
     End,
     Entry,

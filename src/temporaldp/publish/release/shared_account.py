@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputDiffersWarning, InputError, LedgerMismatchError
+from temporaldp.base.names import printable, state_names
 from temporaldp.base.values import positive
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.core.correlation.states import printable, state_names
 from temporaldp.core.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram
 from temporaldp.data.counts.shared_budget import ROUNDED

@@ -11,11 +11,11 @@ from typing import Any, Generic
 import numpy as np
 
 from temporaldp.base.errors import InputDiffersWarning, InputError
+from temporaldp.base.names import printable, state_names
 from temporaldp.base.values import REPLACE_ONE
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.protocol import budgets
-from temporaldp.core.correlation.states import printable, state_names
 from temporaldp.core.planning import Plan
 from temporaldp.data.smoothing import CountEstimate, PublicCorrelation, require_public
 from temporaldp.data.tables.moments import label_of, moment

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, FiniteFloat
 
 from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.extras import needing
+from temporaldp.base.names import listed
 from temporaldp.core.accounting import (
     ApproximateDP,
     Exact,
@@ -22,7 +23,6 @@ from temporaldp.core.accounting import (
 )
 from temporaldp.core.accounting.monotone_search import largest
 from temporaldp.core.correlation import Adversary, TransitionMatrix
-from temporaldp.core.correlation.states import listed
 from temporaldp.core.planning import plan_budget, plan_noise
 from temporaldp.core.planning.histogram_noise import histogram_profile, laplace_scales, mean_absolute_noise
 from temporaldp.data.tables import estimate_adversaries

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from temporaldp import read_traces
 from temporaldp.base.errors import StateError
-from temporaldp.core.correlation.states import in_order, listed, positions, require_same_states, state_names
+from temporaldp.base.names import in_order, listed, positions, require_same_states, state_names
 
 NAMES = st.lists(st.one_of(st.integers(-99, 99).map(str), st.sampled_from(["home", "work", "1a", "x 2", "1.5"])))
 

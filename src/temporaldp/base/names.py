@@ -1,4 +1,4 @@
-"""Names of states, shared by matrices, trajectories and released tables."""
+"""Names of states, people, tables and times."""
 
 import re
 import unicodedata

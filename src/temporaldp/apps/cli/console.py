@@ -1,0 +1,55 @@
+"""Standard output and standard error, and the sentences on them."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.text import Text
+
+from temporaldp.base.names import CONTROL
+
+
+class Harmless(Console):
+    """A console that shows control characters in texts of others, and marks that reorder text, as escapes."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return text with its styles."""
+        return super().render_str(UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text), **options)
+
+
+class Terminal(Harmless):
+    """A console that exits with success when its reader has closed the pipe (`| head`)."""
+
+    def on_broken_pipe(self) -> None:
+        """Stop silently, with the exit code of success."""
+        self.quiet = True
+        drop_output()
+        raise SystemExit(0)
+
+
+def drop_output() -> None:
+    """Discard what is still to be written to standard output, which cannot be written."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+console = Terminal(highlight=False, emoji=False)
+errors = Harmless(stderr=True, highlight=False, emoji=False)
+
+UNPRINTABLE = re.compile(rf"(?![\t\n]){CONTROL}")
+
+
+def warn(*sentences: str | None) -> None:
+    """Warnings on standard error, so that they reach a person even when the output goes to a program; None is no warning."""
+    for sentence in filter(None, sentences):
+        errors.print(f"[bold yellow]warning:[/] {escape(sentence)}")
+
+
+def say(*sentences: str | None) -> None:
+    """Sentences on standard output, a line each; None is no sentence."""
+    for sentence in filter(None, sentences):
+        console.print(sentence, markup=False)
