@@ -36,7 +36,7 @@ def template(name: str) -> Template:
         from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     known = Environment(
-        loader=PackageLoader("temporaldp", ""),
+        loader=PackageLoader("temporaldp.publish", ""),
         autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,
