@@ -247,7 +247,7 @@ def test_levels_are_used_up_after_a_kept_state():
 
 def test_a_metric_does_not_add_up_epsilons():
     """Two states at a distance of 2 leak twice the epsilon."""
-    method = PaperBound([[0.0, 2.0], [2.0, 0.0]])
+    method = MetricPrivacy([[0.0, 2.0], [2.0, 0.0]])
     accountant = TemporalAccountant(Adversary(CERTAIN, CERTAIN), alpha=1.0, accounting=method, horizon=2)
     assert not accountant.admits([0.5, 0.5])
     assert not accountant.admits(0.6)

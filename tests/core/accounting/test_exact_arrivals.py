@@ -25,7 +25,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import StateError
-from temporaldp.core.accounting import IntervalBound
+from temporaldp.core.accounting.metric.method import BoxMetric, IntervalMetric
 
 DIRECTIONS = ("backward", "forward", "temporal")
 WALK = TransitionMatrix([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.0, 0.3, 0.7]])
@@ -58,9 +58,9 @@ PLAIN = 1.0 - np.eye(3)
         *(
             (
                 lambda accounting=accounting: temporal_leakage(BOTH, [BOX_OF_THREE], accounting=accounting),
-                ("got a LikelihoodBox", "without distances"),
+                ("got a LikelihoodBox", "Exact() or PaperBound()"),
             )
-            for accounting in (PaperBound(PLAIN), IntervalBound(PLAIN), MetricPrivacy(PLAIN), Exact(PLAIN))
+            for accounting in (MetricPrivacy(PLAIN), BoxMetric(PLAIN), IntervalMetric(PLAIN))
         ),
         (
             lambda: temporal_leakage(Adversary([WALK]), [LikelihoodBox([0] * 3, [1] * 3)] * 3),
@@ -148,13 +148,13 @@ def test_a_metric_that_is_a_box_is_exact():
         np.fill_diagonal(metric, 0.0)
         epsilons = rng.uniform(0.1, 1.0, 4)
         found = temporal_leakage(adversary, epsilons, accounting=MetricPrivacy(metric))
-        assert found.accounting.name == "exact"
+        assert found.accounting.name == "exact metric"
         boxes = [LikelihoodBox(-e * shares, e * shares) for e in epsilons]
         same = temporal_leakage(adversary, boxes)
         for direction in DIRECTIONS:
             assert getattr(found, direction) == pytest.approx(getattr(same, direction), rel=1e-12)
         limit = leakage_supremum(adversary, 0.2, accounting=MetricPrivacy(metric))
-        assert limit.accounting.name == "exact"
+        assert limit.accounting.name == "exact metric"
         other = leakage_supremum(adversary, LikelihoodBox(-0.2 * shares, 0.2 * shares))
         for direction in DIRECTIONS:
             assert getattr(limit.evidence, direction) <= getattr(other, direction)

@@ -47,22 +47,13 @@ class TestExactWithBoxes(FilterContract):
     """The odometer and the filter count pair by pair: never below the exact leakage of a box, and somewhat above it."""
 
     tested = TestedMethod(
-        "exact", MetricPrivacy(BOX), whole_box, is_exact=True, online="metric", distance=float(BOX.max())
+        "exact metric", MetricPrivacy(BOX), whole_box, is_exact=True, online="metric", distance=float(BOX.max())
     )
     room_is_used = False
 
 
 class TestPaper(FilterContract):
     tested = TestedMethod("paper", PaperBound(), worst_mechanism)
-
-
-class TestPaperWithDistances(FilterContract):
-    tested = TestedMethod(
-        "paper",
-        PaperBound(ONE_WAY),
-        lambda n, epsilon: metric_mechanism(epsilon * ONE_WAY),
-        distance=float(ONE_WAY.max()),
-    )
 
 
 class TestMetric(FilterContract):
@@ -136,7 +127,7 @@ def test_metric_follows_the_order_of_states_of_each_user():
     users = [Adversary(TransitionMatrix(rows, states=list(names)), name=names) for names in ("abc", "cab", "bca")]
     for distances in (BOX, ONE_WAY):
         table = pd.DataFrame(distances, index=list("abc"), columns=list("abc"))
-        for accounting in (MetricPrivacy(table), PaperBound(table)):
+        for accounting in [MetricPrivacy(table)]:
             odometer = TemporalAccountant(users, accounting=accounting).spend([0.3, 0.1, 0.4])
             series = odometer.leakage()
             assert odometer.total() >= series.worst * (1 - 1e-12)
@@ -150,11 +141,10 @@ def test_metric_follows_the_order_of_states_of_each_user():
             assert temporal_leakage(users, whole, accounting=accounting).worst <= 1.0
 
 
-@pytest.mark.parametrize("method", [MetricPrivacy, PaperBound])
-def test_distances_below_one_allow_budgets_above_alpha(method):
+def test_distances_below_one_allow_budgets_above_alpha():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     near = [[0.0, 0.1], [0.1, 0.0]]
-    accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, horizon=3, accounting=method(near))
+    accountant = TemporalAccountant(Adversary(matrix, matrix), alpha=1.0, horizon=3, accounting=MetricPrivacy(near))
     assert accountant.remaining(last=True) == pytest.approx(10.0, rel=1e-9)
 
 

@@ -62,7 +62,6 @@ def within(matrix):
 EVERY_METHOD = {
     "exact": lambda n_states: Exact(),
     "paper": lambda n_states: PaperBound(),
-    "paper, metric": lambda n_states: PaperBound(2.0 * line(n_states)),
     "intervals": lambda n_states: Exact(),
     "metric": lambda n_states: MetricPrivacy(ring(n_states)),
     "metric of a box": lambda n_states: MetricPrivacy(line(n_states)),

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in, locked
-from temporaldp.core.accounting.paper.method import PaperBound
+from temporaldp.core.accounting.paper.method import PAPER
 from temporaldp.core.accounting.protocol import DIRECTIONS, Direction, Evidence, Leakage, Limits
 from temporaldp.core.accounting.stepwise import Arrived
 from temporaldp.core.accounting.stepwise_accounting import StepwiseAccounting
@@ -68,29 +67,21 @@ class PairwiseLeakage(Evidence):
 
 
 class PairwiseAccounting(StepwiseAccounting[Arrived]):
-    """Base of methods with one number for each pair of states, which are never above the paper's bound.
+    """Base of methods with one number for each pair of states, which are never above the paper's bound."""
 
-    Parameters
-    ----------
-    distances : array_like, shape (n, n), optional
-        Of metric privacy: epsilons are those of two states at distance 1.
-    """
+    widest: float = 1.0
+    """Leakage of a release of epsilon 1 about the two states furthest apart, in nats."""
 
     supremum_factor: ClassVar[float] = 1.0
     """Raises suprema, so that no series exceeds them."""
 
-    def __init__(self, distances: ArrayLike | None = None) -> None:
-        self._given = distances
-        self._paper = PaperBound(distances)
-        self.distances = self._paper.distances
-
     def document(self) -> dict[str, Any]:
-        """Return the name and, if there are any, the distances in the order of the states."""
-        return self._paper.document() | {"method": self.name}
+        """Return the name."""
+        return {"method": self.name}
 
     def promised(self, releases: FloatArray) -> FloatArray:
         """Epsilons of the two states furthest apart."""
-        return self._paper.of_epsilons(releases)
+        return releases * self.widest
 
     @abstractmethod
     def evidence(
@@ -102,7 +93,7 @@ class PairwiseAccounting(StepwiseAccounting[Arrived]):
         self, user: Adversary, past: tuple[Arrived, ...], releases: FloatArray, future: tuple[Arrived, ...]
     ) -> Leakage:
         """The largest entry of each sum; never above the paper's bound, not by one ulp."""
-        (paper,) = self._paper.series([user], self.promised(releases))
+        (paper,) = PAPER.series([user], self.promised(releases))
         if user.states is None:  # nothing is known of how states follow one another: each release stands alone
             return paper
         found = super().leakage(user, past, releases, future)
@@ -116,7 +107,7 @@ class PairwiseAccounting(StepwiseAccounting[Arrived]):
     ) -> Limits:
         """The largest entry of each sum; never above the paper's bound."""
         found = super().supremum_leakage(user, past, release, future)
-        paper = self._paper.limits([user], self.promised(release))
+        paper = PAPER.limits([user], self.promised(release))
         capped = {
             direction: min(getattr(found, direction) * self.supremum_factor, getattr(paper, direction))
             for direction in DIRECTIONS

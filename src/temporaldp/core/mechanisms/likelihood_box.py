@@ -105,9 +105,7 @@ class LikelihoodBox:
         return f"LikelihoodBox({len(self.low)} values, epsilon {bound(self.epsilon)})"
 
 
-def intervals(
-    releases: Sequence[Any], n_states: int | None, distances: FloatArray | None = None
-) -> tuple[FloatArray, FloatArray] | None:
+def intervals(releases: Sequence[Any], n_states: int | None) -> tuple[FloatArray, FloatArray] | None:
     """Arrays high and low of each step, shape (T, n) each, if some release is a box; None otherwise.
 
     A number is the box of pure differential privacy, None a step without a release.
@@ -116,19 +114,12 @@ def intervals(
     ------
     BudgetError
         A release is neither a box nor a number.
-    InputError
-        There are distances too, by which a box must not be multiplied.
     StateError
         A box has another number of states than the correlation has states.
     """
     given = [one for one in releases if isinstance(one, LikelihoodBox)]
     if not given:
         return None
-    if distances is not None:
-        raise InputError(
-            "expected epsilons under metric privacy, got a LikelihoodBox, which describes a release completely: use Exact() or "
-            "PaperBound() without distances"
-        )
     n = len(given[0].low) if n_states is None else n_states
     high, low = np.zeros((len(releases), n)), np.zeros((len(releases), n))
     for step, one in enumerate(releases):

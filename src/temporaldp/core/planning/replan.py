@@ -165,11 +165,7 @@ def _by_paper(
 ) -> FloatArray:
     """The steps to come, optimal by the paper's bound; no worse than `start`."""
     after = [user.between(n_spent, len(by.weights)) for user in request.users]
-    distance = filters[0].steps.distance  # the optimum is computed in nats between the states furthest apart
-    epsilons, _ = optimise(
-        after, request.alpha, by, [start * distance], lambda each: admitted(each / distance) * distance, filters
-    )
-    return epsilons / distance
+    return optimise(after, request.alpha, by, [start], admitted, filters)[0]
 
 
 def _as_planned(request: Request, by: Measure, start: FloatArray, admitted: Admitted, holds: Holds) -> FloatArray:

@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.errors import BudgetError
 from temporaldp.base.progress import effort, estimated, part
 from temporaldp.base.values import SAME_SIDES, FloatArray, IntArray, compared_by_value, real_number
 from temporaldp.core.accounting.exact.arrivals import (
@@ -39,7 +38,7 @@ from temporaldp.core.accounting.exact.supremum import (
 )
 from temporaldp.core.accounting.monotone_search import CLOSE, largest_sustainable
 from temporaldp.core.accounting.paper.arrivals import added
-from temporaldp.core.accounting.paper.method import PaperBound
+from temporaldp.core.accounting.paper.method import PAPER
 from temporaldp.core.accounting.protocol import (
     DIRECTIONS,
     SIDES,
@@ -57,11 +56,7 @@ from temporaldp.core.accounting.protocol import (
 from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.correlation.adversary import exactly_known
 from temporaldp.core.kernels.chain import LARGEST_LEVEL
-from temporaldp.core.mechanisms.distances import box_of, checked_distances
 from temporaldp.core.mechanisms.likelihood_box import intervals
-
-PAPER = PaperBound()
-"""Its bound is never exceeded."""
 
 GIVEN_UP_FASTER = 8.0
 """By how much the share of a budget that is given up grows from try to try. If doubled, more is given up."""
@@ -102,8 +97,6 @@ class Exact(Accounting[Releases, Any]):
 
     Parameters
     ----------
-    distances : array_like, shape (n, n), optional
-        Distances of metric privacy, if they are those of a box; `MetricPrivacy` then chooses this method.
     effort : float
         Seconds after which a series, a supremum or a plan stops comparing pairs of states, with the bounds that it has: both
         sides may then differ by more than rounding (`LeakageSeries.is_exact`), and plans and the reserve of a filter use the
@@ -115,18 +108,11 @@ class Exact(Accounting[Releases, Any]):
     takes_sets = True
     allows_any_level = True
 
-    def __init__(self, distances: ArrayLike | None = None, *, effort: float = math.inf) -> None:
+    unit = Releases(np.ones((1, 1)), np.zeros((1, 1)))
+    """The release of an epsilon of 1: any box for which it stands."""
+
+    def __init__(self, *, effort: float = math.inf) -> None:
         self.effort = effort if effort == math.inf else real_number(effort, "effort", ge=0.0)
-        self._unit = Releases(np.ones((1, 1)), np.zeros((1, 1)))
-        if distances is not None:
-            self.distances = checked_distances(distances, None)
-            box = box_of(self.distances)
-            if box is None:
-                raise InputError(
-                    "expected distances of a box of likelihoods, high[i] - low[j], whose leakage is exact; use "
-                    "MetricPrivacy(distances), an upper bound for any distances"
-                )
-            self._unit = Releases(box.high[None], box.low[None])
 
     sentence = (
         "Leakage is exact: BPL(t), FPL(t) and TPL(t) are the largest log-likelihood ratios of two states at step t, over "
@@ -138,29 +124,25 @@ class Exact(Accounting[Releases, Any]):
         return "Exact()" if math.isinf(self.effort) else f"Exact(effort={self.effort:g})"
 
     def document(self) -> dict[str, Any]:
-        """The name, and the distances, if any."""
-        return {"method": self.name} | ({} if self.distances is None else {"distances": self.distances.tolist()})
+        """The name."""
+        return {"method": self.name}
 
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """`IntervalBound` for interval matrices; with distances, as `MetricPrivacy` with them."""
+        """`IntervalBound` for interval matrices."""
         from temporaldp.core.accounting.interval.method import IntervalBound
-        from temporaldp.core.accounting.metric.method import MetricPrivacy
 
-        if self.distances is not None:
-            found = MetricPrivacy(self.distances).applied(users, releases, online=online)
-            return Exact(found.distances, effort=self.effort) if isinstance(found, Exact) else found
         return IntervalBound() if users[0].is_uncertain else self
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:
         """A box of likelihoods for each step."""
-        boxes = intervals(releases, users[0].n_states, self.distances)
+        boxes = intervals(releases, users[0].n_states)
         return self.of_epsilons(budgets(releases)) if boxes is None else Releases(*boxes)
 
     def of_epsilons(self, epsilons: FloatArray) -> Releases:
-        """Plain differential privacy, or multiples of the box of a metric."""
-        return Releases(epsilons[:, None] * self._unit.lift, epsilons[:, None] * self._unit.drop)
+        """Multiples of the release of an epsilon of 1: of plain differential privacy."""
+        return Releases(epsilons[:, None] * self.unit.lift, epsilons[:, None] * self.unit.drop)
 
     def promised(self, releases: Releases) -> FloatArray:
         """Return the epsilon of each release: the largest log ratio of its box, in nats."""
@@ -300,7 +282,7 @@ class Exact(Accounting[Releases, Any]):
 
     def _sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """At least that of the paper; half of the effort is for the search, and half for the public number."""
-        known = PaperBound(self.distances).sustainable_epsilon(users, alpha)
+        known = PAPER.sustainable_epsilon(users, alpha) / float(self.unit.width[0])
         directions = [[one for side in SIDES if (one := _known_matrix(user, side)) is not None] for user in users]
         repeated = [Repeated(matrices) for matrices in directions]
 
@@ -312,7 +294,7 @@ class Exact(Accounting[Releases, Any]):
         # apart, and an accountant admits only what leaves it 1e-11, so that it can leave steps behind
         ceiling = alpha * (1.0 - 3e-11)
         with effort(share=0.5):
-            found = largest_sustainable(worst, alpha / float(self._unit.width[0]), ceiling, known=known)
+            found = largest_sustainable(worst, alpha / float(self.unit.width[0]), ceiling, known=known)
         # What counts is the public number, which may differ in its last digits, or have no certificate near the largest budget.
         share = CLOSE
         while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:

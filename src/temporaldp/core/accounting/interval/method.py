@@ -16,13 +16,13 @@ from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting.interval.arrivals import IntervalArrival, IntervalSteps, unraised_arrival
 from temporaldp.core.accounting.monotone_search import largest_in_few_tries
 from temporaldp.core.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
-from temporaldp.core.accounting.protocol import Accounting, Side, budgets, constant_matrix
+from temporaldp.core.accounting.paper.method import PAPER
+from temporaldp.core.accounting.protocol import Side, budgets, constant_matrix
 from temporaldp.core.accounting.stepwise import Steps
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import Matrix
 from temporaldp.core.kernels.interval import LARGEST_SPREAD
 from temporaldp.core.kernels.lifting import off_diagonal
-from temporaldp.core.mechanisms.distances import checked_distances
 from temporaldp.core.mechanisms.likelihood_box import intervals, widths
 
 UNSPENT = 1e-7
@@ -44,11 +44,6 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
     `Exact()` stands for it where an adversary has an `IntervalMatrix` (Theory, section 12). Releases are numbers
     (epsilons in nats) or boxes of likelihoods, which count by their width. A matrix that is known exactly counts as an interval
     of no width.
-
-    Parameters
-    ----------
-    distances : array_like, shape (n, n), optional
-        Distances of metric privacy (`MetricPrivacy`): every epsilon is multiplied by the largest of them.
     """
 
     name = "interval"
@@ -63,20 +58,14 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         "states from earlier and from later releases."
     )
 
-    def applied(
-        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
-    ) -> Accounting[Any, Any]:
-        """Reorder the distances as the users' states."""
-        return self if self._given is None else IntervalBound(checked_distances(self._given, users[0].states))
-
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
-        boxes = intervals(releases, users[0].n_states, self.distances)
+        boxes = intervals(releases, users[0].n_states)
         return budgets(releases) if boxes is None else widths(*boxes)
 
     def steps(self, user: Adversary) -> IntervalSteps:
         """Return the steps of one user."""
-        return IntervalSteps(user, self._paper.largest_distance)
+        return IntervalSteps(user, self.widest)
 
     def is_still(self, steps: Steps[float, IntervalArrival], before: IntervalArrival, after: IntervalArrival) -> bool:
         """Whether one step hardly changed incoming leakage, which only approaches its limit."""
@@ -117,7 +106,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         matrix, steps, epsilon = constant_matrix(user, side), self.steps(user), float(self.promised(release)[0])
         if matrix is None:
             return (steps.nothing,)
-        ceiling = float((self._paper.supremum_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
+        ceiling = float((PAPER.supremum_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
         below = _from_below(steps, side, matrix, epsilon, min(ceiling, LARGEST_SPREAD))
         found = below or unraised_arrival(matrix, epsilon, ceiling)
         if found is None:
@@ -137,15 +126,15 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Search from the paper's budget upwards, to a thousandth: each try computes a supremum."""
-        known = self._paper.sustainable_epsilon(users, alpha)
+        known = PAPER.sustainable_epsilon(users, alpha) / self.widest
 
         def worst(epsilon: float) -> float:
             return self.limits(users, np.array([epsilon])).temporal
 
         ceiling = alpha * (1.0 - UNSPENT)
         # Share of alpha below which no sustainable budget is sought
-        least = max(known * (1.0 - UNSPENT), 1e-6 * alpha / self._paper.largest_distance)
-        found = largest_in_few_tries(worst, least, alpha / self._paper.largest_distance, ceiling)
+        least = max(known * (1.0 - UNSPENT), 1e-6 * alpha / self.widest)
+        found = largest_in_few_tries(worst, least, alpha / self.widest, ceiling)
         return found or (known if known > least else 0.0)
 
 

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from temporaldp.base.errors import InputError
 from temporaldp.base.values import FloatArray, compared_by_value
-from temporaldp.core.accounting.exact.method import Exact
+from temporaldp.core.accounting.exact.arrivals import Releases
+from temporaldp.core.accounting.exact.method import EXACT, Exact
 from temporaldp.core.accounting.interval.method import IntervalBound
 from temporaldp.core.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
 from temporaldp.core.accounting.protocol import SIDES, Accounting, Limits, Side
@@ -25,14 +27,44 @@ from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import exactly_known
 from temporaldp.core.kernels.lifting import Trees, lifted, no_trees, off_diagonal
 from temporaldp.core.mechanisms.distances import box_of, checked_distances
+from temporaldp.core.mechanisms.likelihood_box import LikelihoodBox
 
 
-class MetricPrivacy(PairwiseAccounting[FloatArray]):
+class _ByDistances(Accounting[Any, Any]):
+    """What the methods have in common whose epsilons multiply distances."""
+
+    distances: FloatArray
+
+    def __init__(self, distances: ArrayLike) -> None:
+        self._given = distances
+        self.distances = checked_distances(distances, None)
+        self.widest = float(self.distances.max())
+
+    def document(self) -> dict[str, Any]:
+        """The name, and the distances in the order of the states."""
+        return {"method": self.name, "distances": self.distances.tolist()}
+
+    @property
+    def for_epsilons(self) -> Exact:
+        """Exact leakage without distances."""
+        return EXACT
+
+    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Any:
+        """Releases with these epsilons; `InputError` for a box of likelihoods."""
+        if any(isinstance(one, LikelihoodBox) for one in releases):
+            raise InputError(
+                "expected epsilons under metric privacy, got a LikelihoodBox, which describes a release completely: use "
+                "Exact() or PaperBound()"
+            )
+        return super().of(releases, users)
+
+
+class MetricPrivacy(_ByDistances, PairwiseAccounting[FloatArray]):
     """Metric privacy (geo-indistinguishability): a release with budget e changes the odds of i against j by at most e D(i, j).
 
     One number for each pair of states is carried, an upper bound (Theory, section 8; the lifting of Chatzikokolakis et
-    al., CONCUR 2014). Where the distances are those of a box of likelihoods, leakage is exact (`Exact` for that box). For
-    interval matrices the largest distance counts (`IntervalBound`).
+    al., CONCUR 2014). Where the distances are those of a box of likelihoods, leakage is exact (`BoxMetric`). For
+    interval matrices the largest distance counts (`IntervalMetric`).
 
     Parameters
     ----------
@@ -49,21 +81,11 @@ class MetricPrivacy(PairwiseAccounting[FloatArray]):
     name = "metric"
     takes_sets = True
 
-    distances: FloatArray
-
-    def __init__(self, distances: ArrayLike) -> None:
-        super().__init__(distances)
-
     sentence = (
         "Leakage is an upper bound by the distances D between states: TPL(t) is the largest entry of b(t) + epsilon(t) D "
         "+ f(t), where b(t) = K_B(b(t-1) + epsilon(t-1) D) and f(t) = K_F(f(t+1) + epsilon(t+1) D) are the incoming leakages "
         "of each pair of states and K_B and K_F the liftings of the transition matrices."
     )
-
-    @property
-    def for_epsilons(self) -> Exact:
-        """Exact leakage without distances."""
-        return Exact()
 
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
@@ -71,9 +93,10 @@ class MetricPrivacy(PairwiseAccounting[FloatArray]):
         """Reorder the distances as the users' states; exact for boxes, unless releases come one after the other."""
         distances = checked_distances(self._given, users[0].states)
         if users[0].is_uncertain:
-            return IntervalBound(distances)
-        box = None if online and (distances + np.eye(len(distances)) != 1.0).any() else box_of(distances)
-        return MetricPrivacy(distances) if box is None else Exact(distances)
+            return IntervalMetric(distances)
+        if online and (distances + np.eye(len(distances)) != 1.0).any():
+            return MetricPrivacy(distances)
+        return MetricPrivacy(distances) if box_of(distances) is None else BoxMetric(distances)
 
     def evidence(
         self,
@@ -144,3 +167,22 @@ class MetricLimits:
 
     backward: FloatArray | None
     forward: FloatArray | None
+
+
+class IntervalMetric(_ByDistances, IntervalBound):
+    """`IntervalBound` where epsilons count by the largest distance."""
+
+    name = "interval metric"
+
+
+class BoxMetric(_ByDistances, Exact):
+    """`Exact` for distances that are those of a box of likelihoods, ``high[i] - low[j]``; `InputError` for others."""
+
+    name = "exact metric"
+
+    def __init__(self, distances: ArrayLike) -> None:
+        super().__init__(distances)
+        box = box_of(self.distances)
+        if box is None:
+            raise InputError("expected distances of a box of likelihoods, high[i] - low[j], whose leakage is exact")
+        self.unit = Releases(box.high[None], box.low[None])

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from temporaldp.base.values import LARGEST, SMALLEST, ULP, FloatArray
 from temporaldp.core.accounting.paper.arrivals import RAISED_LOSS, added, arrivals_of_users
@@ -26,7 +25,6 @@ from temporaldp.core.accounting.paper.online import (
 from temporaldp.core.accounting.protocol import SIDES, Accounting, Leakage, Limits, Side, budgets, constant_matrix
 from temporaldp.core.accounting.stepwise import StepwiseOdometer
 from temporaldp.core.correlation import Adversary
-from temporaldp.core.mechanisms.distances import checked_distances
 from temporaldp.core.mechanisms.likelihood_box import intervals, widths
 
 
@@ -36,21 +34,11 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
     ``BPL_t = L_B(BPL_{t-1}) + e_t``, ``FPL_t = L_F(FPL_{t+1}) + e_t``, ``TPL_t = BPL_t + FPL_t - e_t`` (Equations 13, 15, 10
     of Cao, Yoshikawa, Xiao and Xiong, ICDE 2017). Releases are numbers (epsilons in nats) or boxes of likelihoods, which count
     by their width.
-
-    Parameters
-    ----------
-    distances : array_like, shape (n, n), optional
-        Of metric privacy (`MetricPrivacy`): every epsilon is multiplied by the largest of them.
     """
 
     name = "paper"
     takes_sets = True
     allows_any_level = True
-
-    def __init__(self, distances: ArrayLike | None = None) -> None:
-        self._given = distances
-        self.distances = None if distances is None else checked_distances(distances, None)
-        self.largest_distance = 1.0 if self.distances is None else float(self.distances.max())
 
     sentence = (
         "Leakage is an upper bound by the recursions of the paper: BPL(t) = L_B(BPL(t-1)) + epsilon(t), FPL(t) = "
@@ -59,24 +47,17 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
     )
 
     def document(self) -> dict[str, Any]:
-        """The name, and the distances if there are some."""
-        return {"method": self.name} | ({} if self.distances is None else {"distances": self.distances.tolist()})
-
-    def applied(
-        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
-    ) -> Accounting[Any, Any]:
-        """Reorder the distances as the users' states."""
-        method = super().applied(users, releases, online=online)
-        return method if self._given is None else PaperBound(checked_distances(self._given, users[0].states))
+        """The name."""
+        return {"method": self.name}
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
-        boxes = intervals(releases, users[0].n_states, self.distances)
-        return self.of_epsilons(budgets(releases) if boxes is None else widths(*boxes))
+        boxes = intervals(releases, users[0].n_states)
+        return budgets(releases) if boxes is None else widths(*boxes)
 
     def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
-        """Epsilon of each release for the two states furthest apart."""
-        return epsilons * self.largest_distance
+        """Return the epsilons as they are."""
+        return epsilons
 
     def promised(self, releases: FloatArray) -> FloatArray:
         """Return the releases, which are epsilons."""
@@ -119,26 +100,23 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Sustainable budget by the paper's Algorithm 2 without its loop, less the rounding of every step."""
-        largest = largest_reserve([PaperSteps(user) for user in users], alpha).epsilon
-        return largest / self.largest_distance * (1.0 - 4.0 * ULP)
+        return largest_reserve([PaperSteps(user) for user in users], alpha).epsilon * (1.0 - 4.0 * ULP)
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[float, float]:
         """Odometer by the recursion, as far back as it changes."""
-        return StepwiseOdometer(PaperSteps(user, self.largest_distance))
+        return StepwiseOdometer(PaperSteps(user))
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
     ) -> tuple[list[PaperFilter], float]:
         """Filters in closed form."""
-        distance = self.largest_distance
-        steps = [PaperSteps(user, distance) for user in users]
+        steps = [PaperSteps(user) for user in users]
         if reserve is not None:
-            kept, epsilon = asked_reserve(steps, alpha, reserve * distance), reserve
+            kept = asked_reserve(steps, alpha, reserve)
         else:
             kept = PaperReserve(0.0, (0.0,) * len(users)) if horizon is not None else largest_reserve(steps, alpha)
-            epsilon = kept.epsilon / distance * (1.0 - 4.0 * ULP if distance != 1.0 else 1.0)
         found = [PaperFilter.at_start(one, alpha, v, horizon) for one, v in zip(steps, kept.arriving, strict=True)]
-        return found, epsilon
+        return found, kept.epsilon
 
     def series(self, users: Sequence[Adversary], releases: FloatArray) -> list[Leakage]:
         """All users at once."""
@@ -154,3 +132,7 @@ def _arrivals(users: Sequence[Adversary], side: Side, releases: FloatArray) -> F
         return arrivals_of_users([user.backward for user in users], releases)
     # Forward leakage runs from the last step to the first: the same recursion on everything reversed.
     return arrivals_of_users([user.forward.in_reverse() for user in users], releases[::-1])[:, ::-1]
+
+
+PAPER = PaperBound()
+"""No other method exceeds its bound."""

@@ -44,19 +44,12 @@ SPARE = 256.0 * ROUNDOFF
 
 
 class PaperSteps:
-    """One user's losses, one transition at a time: a `temporaldp.core.accounting.stepwise.Steps` of numbers.
-
-    Parameters
-    ----------
-    user : Adversary
-    distance : float
-        Of the two states furthest apart: what each epsilon is multiplied by.
-    """
+    """One user's losses, one transition at a time: a `temporaldp.core.accounting.stepwise.Steps` of numbers."""
 
     nothing = 0.0
 
-    def __init__(self, user: Adversary, distance: float = 1.0) -> None:
-        self.adversary, self.distance = user, distance
+    def __init__(self, user: Adversary) -> None:
+        self.adversary = user
         self._losses = {"backward": _losses(user.backward), "forward": _losses(user.forward)}
 
     def loss(self, side: Side, transition: int) -> TransitionLoss:
@@ -66,11 +59,11 @@ class PaperSteps:
 
     def arriving(self, side: Side, transition: int, release: float, before: float) -> float:
         """The loss of the sum of incoming leakage and epsilon."""
-        return self.loss(side, transition)(before, release * self.distance)
+        return self.loss(side, transition)(before, release)
 
     def leakage(self, past: float, release: float, future: float) -> float:
         """Sum of incoming leakage and the epsilon."""
-        return float(added(added(past, release * self.distance), future))
+        return float(added(added(past, release), future))
 
     def never_more(self, one: float, other: float) -> bool:
         """Whether one incoming leakage is at most the other, so that it leads to no more later on."""
@@ -103,7 +96,7 @@ class PaperFilter(Filter):
     arrived : float
         Incoming leakage of the next step from the past, in nats.
     room : float
-        Upper limit of the next step's budget, times the distance, plus its incoming leakage from later steps; rounded down.
+        Upper limit of the next step's budget plus its incoming leakage from later steps; rounded down.
         ``-inf`` once the level is exceeded.
     """
 
@@ -123,7 +116,7 @@ class PaperFilter(Filter):
     def largest(self, last: bool = False) -> float:
         """The largest budget that is admitted next."""
         final = last or self.horizon == self.n_steps + 1
-        return max(self.room - (0.0 if final else self.kept), 0.0) / self.steps.distance
+        return max(self.room - (0.0 if final else self.kept), 0.0)
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
         """Whether a budget may be spent next."""
@@ -131,13 +124,13 @@ class PaperFilter(Filter):
 
     def after(self, epsilon: float) -> Self:
         """The filter after one more budget; after one above the level it admits nothing more."""
-        transition, steps, spent = self.n_steps, self.n_steps + 1, epsilon * self.steps.distance
+        transition, steps = self.n_steps, self.n_steps + 1
         if steps in {self.horizon, self.steps.adversary.n_steps}:  # no transition leads on
             return replace(self, n_steps=steps, arrived=0.0, room=0.0)
-        if spent > self.room * (1.0 + SUM_ROUNDING):
+        if epsilon > self.room * (1.0 + SUM_ROUNDING):
             return replace(self, n_steps=steps, arrived=0.0, room=-math.inf)
-        headroom = (self.room - spent) * (1.0 - SUM_ROUNDING)
-        arrived = self.steps.loss("backward", transition)(self.arrived, spent)
+        headroom = (self.room - epsilon) * (1.0 - SUM_ROUNDING)
+        arrived = self.steps.loss("backward", transition)(self.arrived, epsilon)
         ceiling = self.steps.loss("forward", transition).inverse(headroom)
         room = min(self.alpha * (1.0 - SUM_ROUNDING) - arrived, ceiling)
         return replace(self, n_steps=steps, arrived=arrived, room=room)
@@ -150,7 +143,7 @@ class PaperReserve:
     Parameters
     ----------
     epsilon : float
-        Sustainable epsilon between the two states furthest apart, in nats: a lower bound; 0 if nothing is kept.
+        Sustainable epsilon, in nats: a lower bound; 0 if nothing is kept.
     arriving : tuple of float, one per user
         Incoming leakage of those budgets, over an infinite horizon, at the step before them.
     """
@@ -167,7 +160,7 @@ def largest_reserve(users: Sequence[PaperSteps], alpha: float) -> PaperReserve:
 
 
 def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> PaperReserve:
-    """Return a reserve of `epsilon` nats between the states furthest apart; `BudgetError` if that is not sustainable."""
+    """Return a reserve of `epsilon` nats; `BudgetError` if that is not sustainable."""
     if epsilon == 0.0:
         return PaperReserve(0.0, (0.0,) * len(users))
     most = largest_reserve(users, alpha)
@@ -175,7 +168,7 @@ def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> 
     if kept.epsilon < epsilon <= most.epsilon:
         kept = most
     if kept.epsilon < epsilon:
-        largest, asked = apart(most.epsilon / users[0].distance, epsilon / users[0].distance)
+        largest, asked = apart(most.epsilon, epsilon)
         raise BudgetError(
             f"expected a reserve of at most {largest} nats per step, which alpha = {alpha:g} allows over an infinite horizon, "
             f"got {asked}"
