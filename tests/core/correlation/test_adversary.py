@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from matrices import matrices
-from temporaldp import Adversary, InputError, IntervalMatrix, Trajectories, TransitionMatrix, estimate_adversary
+from temporaldp import (
+    Adversary,
+    InputError,
+    IntervalMatrix,
+    Periodic,
+    Trajectories,
+    TransitionMatrix,
+    estimate_adversary,
+)
 from temporaldp.base.errors import MatrixError, StateError
 from temporaldp.core.correlation import random_correlation, strongest_correlation
 
@@ -171,3 +179,29 @@ def test_an_array_of_matrices_has_one_for_each_transition():
         MatrixError, match=r"square matrix, got shape \(2, 2, 2\); Adversary takes one matrix per transition"
     ):
         TransitionMatrix(each)
+
+
+@pytest.mark.parametrize("phase", [0, 1, 2])
+def test_backward_matrices_of_a_clock_are_those_of_its_stationary_chain(phase, rng):
+    """By enumerating pairs of states of a chain that has run for 300 rounds of the clock."""
+    rows = rng.dirichlet(np.ones(3), (3, 3))
+    found = Adversary.from_forward(Periodic(rows, phase=phase))
+    share = np.full(3, 1 / 3)
+    for step in range(900):
+        share = share @ rows[(phase + step) % 3]
+    for step in range(7):
+        joint = share[:, None] * rows[(phase + step) % 3]
+        share = joint.sum(axis=0)
+        assert found.backward.at(step).dense() == pytest.approx((joint / share).T, rel=1e-9)
+        assert found.forward.at(step).dense() == pytest.approx(rows[(phase + step) % 3], rel=1e-12)
+    assert found.period == 3
+
+
+def test_a_clock_that_begins_elsewhere_has_a_backward_matrix_for_each_step(rng):
+    rows = rng.dirichlet(np.ones(3), (2, 3))
+    with pytest.raises(InputError, match="horizon=T"):
+        Adversary.from_forward(Periodic(rows), initial=[0.2, 0.3, 0.5])
+    found = Adversary.from_forward(Periodic(rows), initial=[0.2, 0.3, 0.5], horizon=4)
+    each = Adversary.from_forward([rows[0], rows[1], rows[0]], initial=[0.2, 0.3, 0.5])
+    assert [m.dense().tolist() for m in found.backward] == [m.dense().tolist() for m in each.backward]
+    assert found.n_steps == each.n_steps == 4

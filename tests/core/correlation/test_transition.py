@@ -77,7 +77,7 @@ def test_the_tolerance_of_row_sums_is_tight():
     TransitionMatrix([[0.5, 0.5 + 0.9 * ROW_SUM_TOLERANCE], [0.5, 0.5]])
     with pytest.raises(MatrixError, match="sums to"):
         TransitionMatrix([[0.5, 0.5 + 1.1 * ROW_SUM_TOLERANCE], [0.5, 0.5]])
-    single = np.full((3, 3), 1 / 3, dtype=np.float32)
+    single = np.full((3, 3), 1 / 3, dtype=np.float32).astype(np.float64)
     with pytest.raises(MatrixError, match="with all their digits"):
         TransitionMatrix(single)
 
@@ -232,3 +232,61 @@ def test_matrix_from_a_matrix_keeps_its_names():
     matrix = TransitionMatrix([[0.25, 0.75], [0.5, 0.5]], ["home", "work"])
     assert TransitionMatrix(matrix) == matrix
     assert TransitionMatrix(matrix, ["a", "b"]).states == ("a", "b")
+
+
+def test_single_precision_is_accepted_within_its_own_rounding(rng):
+    exact = rng.dirichlet(np.ones(50), 50)
+    for rows in (exact.astype(np.float32), sparse.csr_array(exact.astype(np.float32)), exact.astype(np.float16)):
+        matrix = TransitionMatrix(rows)
+        assert np.abs(matrix.dense().sum(axis=1) - 1.0).max() <= 1e-15
+        stored = rows.toarray() if sparse.issparse(rows) else rows
+        assert matrix.dense() == pytest.approx(stored.astype(float), rel=50 * float(np.finfo(rows.dtype).eps))
+    with pytest.raises(MatrixError, match=r"within 2.38e-07"):
+        TransitionMatrix(np.array([[0.8, 0.21], [0.1, 0.9]], dtype=np.float32))
+    with pytest.raises(MatrixError, match=r"normalize=True"):
+        TransitionMatrix(exact.astype(np.float32).astype(float))
+
+
+@pytest.mark.parametrize("kind", [list, np.array, sparse.csr_array, "pandas"])
+def test_rows_are_divided_by_their_sums_on_request(kind):
+    counts = [[8, 2], [3, 27]]
+    given = pytest.importorskip("pandas").DataFrame(counts) if kind == "pandas" else kind(counts)
+    assert TransitionMatrix(given, normalize=True).dense() == pytest.approx(
+        np.array([[0.8, 0.2], [0.1, 0.9]]), rel=1e-15
+    )
+    with pytest.raises(MatrixError, match=r"sums to 10;.*normalize=True"):
+        TransitionMatrix(given)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[0, 0], [1, 1]], "row '0' .* sums to 0; a row without observations"),
+        ([[2, -1], [1, 1]], "got -1.0"),
+        ([[math.inf, 1], [1, 1]], "got inf"),
+        ([[1e300, 1.0], [1, 1]], "got 1e-300"),
+    ],
+)
+def test_rows_that_cannot_be_divided_are_refused(rows, message):
+    with pytest.raises(MatrixError, match=message):
+        TransitionMatrix(rows, normalize=True)
+
+
+@pytest.mark.parametrize("is_sparse", [False, True])
+def test_a_matrix_is_indexed_and_multiplied_as_an_array(is_sparse, rng):
+    rows = rng.dirichlet(np.ones(4), 4)
+    matrix = TransitionMatrix(sparse.csr_array(rows) if is_sparse else rows, states=list("abcd"))
+    assert matrix.shape == (4, 4)
+    assert matrix["b", "c"] == matrix[1, 2] == matrix["b", 2] == rows[1, 2]
+    assert np.array_equal(matrix["b"], rows[1])
+    assert np.array_equal(matrix[1:3, :2], rows[1:3, :2])
+    assert np.array_equal(np.asarray(matrix.T.toarray() if is_sparse else matrix.T), rows.T)
+    assert matrix @ np.arange(4.0) == pytest.approx(rows @ np.arange(4.0), rel=1e-14)
+    assert np.full(4, 0.25) @ np.asarray(matrix) == pytest.approx(np.full(4, 0.25) @ rows, rel=1e-14)
+    twice = matrix @ TransitionMatrix(rows, states=list("abcd"))
+    assert isinstance(twice, TransitionMatrix)
+    assert twice.dense() == pytest.approx(rows @ rows, rel=1e-14)
+    other = matrix.reordered(list("dcba"))
+    assert (matrix @ other).dense() == pytest.approx(twice.dense(), rel=1e-14)
+    with pytest.raises(IndexError):
+        matrix["e"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,7 +15,7 @@ from temporaldp.base.errors import InputError, MatrixError
 from temporaldp.base.names import require_same_states
 from temporaldp.base.values import FloatArray, assign, whole_number
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix
-from temporaldp.core.correlation.protocol import Constant, Correlation, NoCorrelation, PerStep
+from temporaldp.core.correlation.protocol import Constant, Correlation, NoCorrelation, Periodic, PerStep
 from temporaldp.core.correlation.transition import TransitionMatrix, distribution
 
 Matrix: TypeAlias = TransitionMatrix | IntervalMatrix
@@ -94,7 +95,7 @@ class Adversary:
     @classmethod
     def from_forward(
         cls,
-        forward: TransitionMatrix | Sequence[TransitionMatrix],
+        forward: Known,
         *,
         initial: ArrayLike | None = None,
         horizon: int | None = None,
@@ -106,11 +107,11 @@ class Adversary:
 
         Parameters
         ----------
-        forward : TransitionMatrix, or sequence of T - 1 of them
+        forward : TransitionMatrix or array_like of shape (n, n), sequence of T - 1 of them, or Periodic
         initial : array_like, shape (n,), optional
-            Distribution of the first state. Default: the stationary one of a constant `forward`.
+            Distribution of the first state. Default: the stationary one of a constant or periodic `forward`.
         horizon : int, optional
-            Number of steps T. Needed when `forward` is constant and `initial` is not stationary.
+            Number of steps T. Needed when `forward` is constant or periodic and `initial` is not stationary.
 
         Raises
         ------
@@ -127,35 +128,34 @@ class Adversary:
         (3, 4)
         """
         given = _correlation(forward, "forward")
-        if not given or given.period is not None:
-            raise InputError(f"expected a forward matrix or a sequence of them, got {type(forward).__name__}")
-        chain = tuple(map(exactly_known, given.matrices))
-        if initial is None and not given.is_constant:
-            raise InputError(
-                "expected the distribution of the first state (initial=...) of a chain that varies with time"
-            )
-        marginal = distribution(chain[0].stationary_distribution() if initial is None else initial, chain[0].states)
-        if not given.is_constant:
-            if horizon is not None and horizon != len(chain) + 1:
+        if not given:
+            raise InputError("expected a forward matrix, a sequence of them or Periodic, got None")
+        period, known = given.period or 1, tuple(map(exactly_known, given.matrices))
+        if given.n_steps is not None:
+            if initial is None:
                 raise InputError(
-                    f"{len(chain)} forward matrices serve {len(chain) + 1} steps, but horizon is {horizon}"
+                    "expected the distribution of the first state (initial=...) of a chain that varies with time"
                 )
-            steps = chain
-        elif _is_stationary(marginal, chain[0]):
-            return cls(chain[0].reversed(marginal), chain[0], name=name)
-        elif horizon is None:
+            if horizon is not None and horizon != given.n_steps:
+                raise InputError(f"{len(known)} forward matrices serve {given.n_steps} steps, but horizon is {horizon}")
+            return cls(_backward(known, distribution(initial, known[0].states)), given, name=name)
+        chain = [exactly_known(given.at(phase)) for phase in range(period)]
+        cycle = reduce(TransitionMatrix.__matmul__, chain)
+        marginal = distribution(cycle.stationary_distribution() if initial is None else initial, cycle.states)
+        if _is_stationary(marginal, cycle):
+            turned = _backward(chain, marginal)
+            if given.is_constant:
+                return cls(turned[0], given, name=name)
+            first = given.phase  # type: ignore[attr-defined]
+            return cls(Periodic(turned[-first:] + turned[:-first], phase=first), given, name=name)
+        if horizon is None:
             raise InputError(
                 "the initial distribution is not stationary, so the backward matrix changes with every step: "
-                "give horizon=T, or start from forward.stationary_distribution()"
+                "give horizon=T, or leave the initial distribution out"
             )
-        else:
-            steps = chain * (whole_number(horizon, "horizon", least=2) - 1)
-        backward = []
-        for matrix in steps:
-            backward.append(matrix.reversed(marginal))
-            marginal = np.asarray(marginal @ matrix.probabilities)
-            marginal = marginal / marginal.sum()
-        return cls(tuple(backward), given, name=name)
+        sequence = given.between(0, whole_number(horizon, "horizon", least=2) - 1)
+        steps = [exactly_known(given.at(step)) for step in range(horizon - 1)]
+        return cls(_backward(steps, marginal), given if given.is_constant else sequence, name=name)
 
     def _repr_html_(self) -> str:
         """Both directions, for notebooks: a matrix as a table, whatever else it is as its words."""
@@ -293,6 +293,16 @@ class Adversary:
     def over(self, n_steps: int) -> Adversary:
         """The adversary of a release of `n_steps` steps, with one matrix per transition unless matrices are constant."""
         return Adversary(*(one.over(n_steps) for one in self.directions), name=self.name)
+
+
+def _backward(steps: Sequence[TransitionMatrix], marginal: FloatArray) -> tuple[TransitionMatrix, ...]:
+    """The backward matrix of each transition, from the distribution of the first state, by Bayes' rule."""
+    turned = []
+    for matrix in steps:
+        turned.append(matrix.reversed(marginal))
+        marginal = np.asarray(marginal @ matrix.probabilities)
+        marginal = marginal / marginal.sum()
+    return tuple(turned)
 
 
 def exactly_known(matrix: Matrix | None) -> TransitionMatrix:

@@ -82,7 +82,7 @@ class IntervalMatrix(Constant):
         assign(self, lower=low, upper=high, states=names, origin=origin, _profile=None)
 
     @classmethod
-    def around(cls, matrix: TransitionMatrix, *, width: float) -> IntervalMatrix:
+    def around(cls, matrix: TransitionMatrix | ArrayLike, *, width: float) -> IntervalMatrix:
         """Return the set of matrices whose entries differ from those of `matrix` by at most `width`.
 
         Examples
@@ -92,8 +92,9 @@ class IntervalMatrix(Constant):
                [0. , 0.8]])
         """
         real_number(width, "width", ge=0.0, le=1.0)
-        entries = matrix.dense()
-        return cls(np.maximum(entries - width, 0.0), np.minimum(entries + width, 1.0), matrix.states)
+        centre = TransitionMatrix(matrix)
+        entries = centre.dense()
+        return cls(np.maximum(entries - width, 0.0), np.minimum(entries + width, 1.0), centre.states)
 
     @property
     def bounds(self) -> tuple[FloatArray, FloatArray]:

@@ -23,6 +23,8 @@ from temporaldp.base.errors import InputError
 from temporaldp.base.values import assign, whole_number
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from temporaldp.core.correlation.adversary import Matrix
 
 
@@ -226,7 +228,7 @@ class Periodic(Several):
 
     Parameters
     ----------
-    matrices : sequence of at least two TransitionMatrix or IntervalMatrix
+    matrices : sequence of at least two TransitionMatrix, IntervalMatrix or array_like, shape (n, n)
         One for each phase: element k is about the transition from phase k to the next one.
     phase : int
         Phase of the first step of the release; element 0 is the transition out of phase 0.
@@ -234,7 +236,7 @@ class Periodic(Several):
     Raises
     ------
     InputError
-        There are fewer than two matrices, an element is not a matrix, or the phase is not below the period.
+        There are fewer than two matrices, or the phase is not below the period; `MatrixError` for an element that is no matrix.
 
     Examples
     --------
@@ -247,14 +249,10 @@ class Periodic(Several):
 
     phase: int
 
-    def __init__(self, matrices: Iterable[Matrix], *, phase: int = 0) -> None:
-        each = tuple(matrices)
-        for position, matrix in enumerate(each):
-            if not isinstance(matrix, Constant):
-                raise InputError(
-                    "expected one TransitionMatrix or IntervalMatrix for each phase, got "
-                    f"{type(matrix).__name__} (item {position})"
-                )
+    def __init__(self, matrices: Iterable[Matrix | ArrayLike], *, phase: int = 0) -> None:
+        from temporaldp.core.correlation.transition import TransitionMatrix
+
+        each = tuple(one if isinstance(one, Constant) else TransitionMatrix(one) for one in matrices)
         if len(each) < 2:
             raise InputError(
                 f"expected one matrix for each of at least 2 phases, got {len(each)}; a matrix that is always the same stands "

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ROW_SUM_TOLERANCE = 1e-12
-"""Largest admitted distance of a row sum from 1. Dividing a row of 20,000 doubles by its own sum leaves less than
-1e-13; a row rounded to six decimals, or kept in single precision, is refused rather than renormalised in silence."""
+"""Largest admitted distance of a row sum of doubles from 1. Dividing a row of 20,000 doubles by its own sum leaves less than
+1e-13; a row rounded to six decimals is refused rather than renormalised in silence."""
 
 SMALLEST_REACHED = 1e-280
 """Probability below which a state counts as not reached: the products of Bayes' rule would lose their digits."""
@@ -43,36 +43,48 @@ class TransitionMatrix(Constant):
     Parameters
     ----------
     probabilities : array_like, scipy.sparse matrix or TransitionMatrix, shape (n, n), n >= 2
-        Entries are 0 or at least 1e-290, and every row sums to 1 within `ROW_SUM_TOLERANCE`. The input is copied; sparse
-        input stays sparse. A table with names (pandas) is read by its row and column names, in any order.
+        Entries are 0 or at least 1e-290, and every row sums to 1 within `ROW_SUM_TOLERANCE`. Rows in single or half precision
+        sum to 1 within n units in the last place, and are divided by their sums in double precision. The input is copied;
+        sparse input stays sparse. A table with names (pandas) is read by its row and column names, in any order.
         `numpy.asarray` of a `TransitionMatrix` returns its dense probabilities.
     states : sequence of n distinct names, optional
         Defaults to the names of the table's rows, or ``"0", "1", ...``. Other objects are named by ``str``.
+    normalize : bool
+        Divide every row by its sum, whatever that is, such as rows of counts.
 
     Raises
     ------
     MatrixError
-        An entry or the sum of a row is invalid; the message names the entry, or the row, its sum and the tolerance. Rows are
-        never renormalised.
+        An entry or the sum of a row is invalid; the message names the entry, or the row, its sum and the tolerance.
     StateError
         Names are missing, repeated, or not n.
 
     Examples
     --------
-    >>> TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "work"])
+    >>> matrix = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], states=["home", "work"])
+    >>> matrix
     TransitionMatrix(2 states: 'home', 'work')
+    >>> float(matrix["home", "work"]), matrix["work"], matrix.shape
+    (0.2, array([0.1, 0.9]), (2, 2))
+    >>> (matrix @ matrix)["home"].round(2)                           # two steps
+    array([0.66, 0.34])
+    >>> TransitionMatrix([[8, 2], [3, 27]], normalize=True) == TransitionMatrix(matrix, states=["0", "1"])
+    True
     """
 
     probabilities: FloatArray | scipy.sparse.csr_array
     states: tuple[str, ...]
     _profile: LeakageProfile | None
 
-    def __init__(self, probabilities: ArrayLike | Any, states: Iterable[object] | None = None) -> None:
+    def __init__(
+        self, probabilities: ArrayLike | Any, states: Iterable[object] | None = None, *, normalize: bool = False
+    ) -> None:
         if isinstance(probabilities, TransitionMatrix):  # its names come along, unless others are given
             states = probabilities.states if states is None else states
             probabilities = probabilities.probabilities
         matrix = checked_square(probabilities)
         n = matrix.shape[0]
+        precision = _precision(probabilities)
         labels = labels_of(probabilities)
         names = names_of(n, labels[0] if states is None and labels else states)
         if labels is not None:
@@ -83,12 +95,42 @@ class TransitionMatrix(Constant):
             )
             matrix = checked_square(matrix[np.ix_(*order)])
         _check_entries(matrix, names)
-        _check_row_sums(matrix, names)
+        if not normalize:
+            _check_row_sums(matrix, names, n * precision if precision > ROW_SUM_TOLERANCE else ROW_SUM_TOLERANCE)
+        if normalize or precision > ROW_SUM_TOLERANCE:
+            matrix = _normalized(matrix, names)
+            _check_entries(matrix, names)
         assign(self, probabilities=matrix, states=names, _profile=None)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
         """Convert the matrix to an array: its probabilities, shape (n, n), dense."""
         return np.array(self.dense(), dtype=dtype, copy=True) if copy else np.asarray(self.dense(), dtype=dtype)
+
+    def __getitem__(self, at: Any) -> Any:
+        """Probabilities by the names or positions of states: an entry, a row, or a block, as of the dense array."""
+        each = tuple(
+            self.states.index(one) if one in self.states else one for one in (at if type(at) is tuple else (at,))
+        )
+        found = self.probabilities[each]
+        return found.toarray().squeeze() if scipy.sparse.issparse(found) else found
+
+    def __matmul__(self, other: Any) -> Any:
+        """Product with an array; with another matrix of the same states, the matrix of both transitions."""
+        if not isinstance(other, TransitionMatrix):
+            return self.probabilities @ other
+        return TransitionMatrix(
+            self.probabilities @ other.reordered(self.states).probabilities, self.states, normalize=True
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of rows and columns, (n, n)."""
+        return len(self.states), len(self.states)
+
+    @property
+    def T(self) -> FloatArray | scipy.sparse.csr_array:
+        """The transposed array, whose columns sum to 1."""
+        return self.probabilities.T
 
     def central(self) -> TransitionMatrix:
         """The matrix itself: it is known exactly."""
@@ -313,18 +355,42 @@ def _check_entries(matrix: FloatArray | scipy.sparse.csr_array, names: tuple[str
         )
 
 
-def _check_row_sums(matrix: FloatArray | scipy.sparse.csr_array, names: tuple[str, ...]) -> None:
+def _precision(entries: Any) -> float:
+    """Unit in the last place of entries next to 1; 0 for those that are no floating-point numbers."""
+    kind = getattr(entries, "dtype", None)
+    if kind is None and hasattr(entries, "to_numpy"):
+        kind = entries.to_numpy().dtype
+    return float(np.finfo(kind).eps) if kind is not None and kind.kind == "f" else 0.0
+
+
+def _normalized(
+    matrix: FloatArray | scipy.sparse.csr_array, names: tuple[str, ...]
+) -> FloatArray | scipy.sparse.csr_array:
+    """Rows divided by their sums."""
     sums = np.asarray(matrix.sum(axis=1)).ravel()
-    bad = np.flatnonzero(np.abs(sums - 1.0) > ROW_SUM_TOLERANCE)
+    bad = np.flatnonzero(~(np.isfinite(sums) & (sums > 0.0)))
+    if bad.size:
+        raise MatrixError(
+            f"expected rows with a sum above 0 to divide by, but row {names[bad[0]]!r} (row {bad[0]}) sums to "
+            f"{sums[bad[0]]:g}; a row without observations needs a prior"
+        )
+    if isinstance(matrix, scipy.sparse.csr_array):
+        return locked(scipy.sparse.csr_array(scipy.sparse.diags_array(1.0 / sums) @ matrix))
+    return read_only(matrix / sums[:, None])
+
+
+def _check_row_sums(matrix: FloatArray | scipy.sparse.csr_array, names: tuple[str, ...], tolerance: float) -> None:
+    sums = np.asarray(matrix.sum(axis=1)).ravel()
+    bad = np.flatnonzero(~(np.abs(sums - 1.0) <= tolerance))
     if bad.size:
         i = int(bad[0])
         advice = (
             "a row without observations needs a prior"
             if sums[i] == 0.0
-            else "write the probabilities with all their digits, or divide each row by its sum yourself"
+            else "write the probabilities with all their digits, or divide each row by its sum (normalize=True)"
         )
         raise MatrixError(
-            f"expected every row to sum to 1 within {ROW_SUM_TOLERANCE}, but row {names[i]!r} (row {i}) sums to "
+            f"expected every row to sum to 1 within {tolerance:.3g}, but row {names[i]!r} (row {i}) sums to "
             f"{sums[i]:.17g}; {bad.size} such rows in all; {advice}"
         )
 
