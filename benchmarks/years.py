@@ -28,7 +28,6 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
 )
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.publish.release.chain import LedgerEvent, LedgerRow, canonical, sealed
 from temporaldp.publish.release.checkpoints import CHECKPOINT, EVERY, digest_of, keep_checkpoint
 from temporaldp.publish.release.keyed_digest import keyed_digest
@@ -118,7 +117,7 @@ def build(place: Path, n_steps: int, tables_of_account: tuple[str, ...] = ()) ->
                 end = {"n_steps": len(rows) + start, "head": head, "mac": keyed_digest("head", [LEDGER, head])}
                 transaction.connection.execute(tables().releases.update().values(end))
         ledger.refresh()
-        state = account_of(counting).kept_state()
+        state = counting.kept_state()
         assert state is not None
         with ledger.writing() as writer:
             keep_checkpoint(ledger, writer, shifted(state, n_steps))

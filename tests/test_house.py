@@ -241,7 +241,7 @@ def test_extras_named_by_errors_exist():
     assert pickle.loads(pickle.dumps(told.value)).extra == "tables"
 
 
-LONG_FILES = {"accountant.py": 660, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
+LONG_FILES = {"accountant.py": 760, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
 """The first is mostly the documentation of its methods; the others are one algorithm, one file or one set of settings each."""
 
 
@@ -252,7 +252,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 8_250, "base + data": 3_200, "lab": 1_170, "publish": 4_275, "apps": 2_165, "in all": 18_930}
+LIMITS = {"core": 8_180, "base + data": 3_200, "lab": 1_170, "publish": 4_275, "apps": 2_165, "in all": 18_960}
 """The most statements of each wing."""
 
 

@@ -34,7 +34,6 @@ from temporaldp import (
     plan_budget,
     temporal_leakage,
 )
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.paper.arrivals import TransitionLoss
 from temporaldp.core.accounting.paper.online import PaperSteps
 
@@ -116,7 +115,7 @@ def test_adaptive_budgets_never_exceed_alpha(population, alpha, moves, finish):
     if finish and (accountant.horizon is None or len(accountant) < accountant.horizon):
         accountant.spend(accountant.remaining(last=True), last=True)
     if accountant.horizon is not None:  # matrices that vary with time serve a series of that length
-        while len(accountant) < accountant.horizon and not accountant._account.is_over:
+        while len(accountant) < accountant.horizon and not accountant._is_over:
             accountant.spend(accountant.remaining())
     spent = accountant.spent
     if accountant.horizon is not None and len(spent) < accountant.horizon:
@@ -239,7 +238,7 @@ def test_levels_are_used_up_after_a_kept_state():
     adversary = Adversary(CERTAIN, CERTAIN)
     first = temporaldp.TemporalAccountant(adversary, alpha=1.0).spend([0.1, 0.2])
     resumed = temporaldp.TemporalAccountant(adversary, alpha=1.0)
-    account_of(resumed).resume(json.loads(json.dumps(account_of(first).kept_state())), (), lambda: [0.1, 0.2])
+    resumed.resume(json.loads(json.dumps(first.kept_state())), (), lambda: [0.1, 0.2])
     rest = 1.0 - 0.1 - 0.2
     assert resumed.remaining(last=True) == first.remaining(last=True) == pytest.approx(rest, rel=1e-15)
     assert resumed.spend(first.remaining(last=True)).total() <= 1.0
@@ -275,7 +274,7 @@ def test_backward_update_stops_at_the_first_unchanged_step():
             looked_at.append(transition)
             return super().arriving(side, transition, release, before)
 
-    (odometer,) = accountant._account.odometers()
+    (odometer,) = accountant._odometers()
     odometer._steps = Noting(ADVERSARY)
     accountant.spend(0.2)
     accountant.total()

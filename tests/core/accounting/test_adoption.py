@@ -19,7 +19,6 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import BudgetError
-from temporaldp.core.accounting.accountant import account_of
 
 
 def mixing(rng, n):
@@ -99,14 +98,14 @@ def test_adopting_with_both_counts_the_larger_leakage():
 def test_adopted_users_continue_the_user_of_the_same_name():
     calm, busy = two(0.6), two(0.9)
     accountant = TemporalAccountant({"a": calm, "b": busy}, alpha=1.0).spend(0.1)
-    assert account_of(copy(accountant).adopt({"a": busy, "b": calm}, reserve=0.0)).population.names == ("a", "b")
-    assert account_of(copy(accountant).adopt({"a": busy}, reserve=0.0)).population.names == (
+    assert copy(accountant).adopt({"a": busy, "b": calm}, reserve=0.0).population.names == ("a", "b")
+    assert copy(accountant).adopt({"a": busy}, reserve=0.0).population.names == (
         "a",
         "b",
     )  # b keeps the old one
-    assert len(account_of(copy(accountant).adopt({"c": calm}, reserve=0.0)).population) == 2  # c may be either
-    assert len(account_of(copy(accountant).adopt(calm, reserve=0.0)).population) == 2  # everybody
-    assert len(account_of(copy(accountant).adopt(calm, both=True, reserve=0.0)).population) == 4
+    assert len(copy(accountant).adopt({"c": calm}, reserve=0.0).population) == 2  # c may be either
+    assert len(copy(accountant).adopt(calm, reserve=0.0).population) == 2  # everybody
+    assert len(copy(accountant).adopt(calm, both=True, reserve=0.0).population) == 4
 
 
 def test_replaying_the_history_restores_the_accountant():
@@ -136,7 +135,7 @@ def test_a_reserve_that_the_level_does_not_allow_is_refused(spent, reserve):
         accountant.spend(epsilon)
     with pytest.raises(BudgetError, match=rf"expected a reserve that alpha = 1 allows .*, got {reserve}"):
         accountant.adopt(two(0.9), reserve=reserve)
-    assert account_of(accountant).n_adopted == 0
+    assert accountant.n_adopted == 0
     accountant.adopt(two(0.9))
     for _ in range(4):
         accountant.spend(max(accountant.reserve, accountant.remaining()))
@@ -173,10 +172,10 @@ def test_adoption_before_the_first_step_equals_a_new_accountant():
 )
 def test_refused_adoption_changes_nothing(accountant, adversary, message):
     accountant.spend(0.1)
-    before = accountant.remaining(), accountant.total(), len(account_of(accountant).population)
+    before = accountant.remaining(), accountant.total(), len(accountant.population)
     with pytest.raises(InputError, match=message):
         accountant.adopt(adversary)
-    assert (accountant.remaining(), accountant.total(), len(account_of(accountant).population)) == before
+    assert (accountant.remaining(), accountant.total(), len(accountant.population)) == before
 
 
 def test_no_reserve_if_the_new_correlation_has_no_sustainable_budget():
@@ -208,7 +207,7 @@ def test_evidence_from_before_a_change_never_proves_more_than_alpha(before, afte
     levels = []
     for known in (two(before), two(after), two(before)):
         accountant.adopt(known)
-        (one,) = account_of(accountant).filters
+        (one,) = accountant.filters
         levels.append(one.problem.level)
         assert max(levels) + max(one.problem.slack, one.problem.room) <= 1.0
         assert accountant.remaining() > 0.0

@@ -14,7 +14,6 @@ from temporaldp import (
     load_sample,
     temporal_leakage,
 )
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.exact.online import LOOK_AHEAD, ExactOdometer
 
 CLOSE = 3e-12
@@ -146,9 +145,9 @@ def test_a_large_budget_between_looks_ahead_raises_final_steps(n_small, restored
     accountant.spend(spent)
     accountant.total()
     if restored:
-        state = account_of(accountant).kept_state()
+        state = accountant.kept_state()
         accountant = TemporalAccountant(Adversary(matrix, matrix))
-        account_of(accountant).resume(state, [], lambda: spent)
+        accountant.resume(state, [], lambda: spent)
     for epsilon in (5.0, 0.1, 7.0):
         accountant.spend(epsilon)
         found, series = accountant.leakage(), temporal_leakage(Adversary(matrix, matrix), accountant.spent)

@@ -278,7 +278,7 @@ def test_time_varying_matrices(place, reserve):
         with opened(place, adversary=walk, reserve=reserve) as found:
             began = 0 if found.ledger.checkpoint is None else found.ledger.checkpoint.end.n_steps
             accountant = found.accountant
-            resumed = accountant._account._counted is not None
+            resumed = accountant._known_odometers is not None
             return began, resumed, [accountant.total(), accountant.remaining(), len(found), accountant.reserve]
 
     with opened(place, adversary=walk, reserve=reserve) as found:
@@ -291,7 +291,7 @@ def test_time_varying_matrices(place, reserve):
     )
     apart = TemporalAccountant(again, alpha=1.0, reserve=reserve)
     with ContinualRelease(MECHANISM, ledger=place, accountant=apart) as found:  # the same ones, but none of them twice
-        assert found.accountant._account._counted is None
+        assert found.accountant._known_odometers is None
         assert found.accountant.total() == pytest.approx(answers[0], rel=1e-11)
     with Ledger(place) as ledger:
         cut_loose(ledger.store)

@@ -11,7 +11,6 @@ from temporaldp.base.errors import InputError
 from temporaldp.base.names import printable
 from temporaldp.base.values import SMALLEST
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.core.accounting.accountant import account_of, lock_of
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.publish.release.chain import canonical
@@ -139,13 +138,13 @@ def unspent(promise: str, expected: float | None) -> TemporalAccountant:
         accounting=accounting_from({"method": definition.bound}),
     )
     if expected and definition.horizon is None:
-        account_of(made).expect_reserve(expected)
+        made.expect_reserve(expected)
     return made
 
 
 def proved(promise: str, expected: float | None) -> TemporalAccountant:
     """Return the accountant with its reserve, which one request computes while others with these terms wait."""
     made = unspent(promise, expected)
-    with lock_of(made):
+    with made.lock:
         _ = made.reserve
     return made

@@ -26,7 +26,6 @@ from temporaldp.apps.serve import messages
 from temporaldp.apps.serve.definition import Definition, Elsewhere, Histogram, proved, unspent
 from temporaldp.base.errors import InputError, SpentError
 from temporaldp.base.values import REPLACE_ONE
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.core.planning.measurement import Measurement
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram, granted_scale
@@ -82,9 +81,7 @@ class ServedGuard(AccountantGuard):
     def begin(self, ledger: Ledger) -> None:
         """Keep the matrices of a new release, for reports; the service itself reads them in the definition."""
         if not len(ledger):
-            keep_correlations(
-                ledger.store, account_of(self.accountant).population, ledger.configuration["correlations"]["salt"]
-            )
+            keep_correlations(ledger.store, self.accountant.population, ledger.configuration["correlations"]["salt"])
 
     def recognised(
         self, request: StepRequest, time: str, calendar: Calendar, others: Sequence[LedgerRow]
@@ -141,7 +138,7 @@ class ServedGuard(AccountantGuard):
             if not len(self.accountant):
                 self.accountant = resumed(copy(proved(self.definition.promise, self.every_step)), self._ledger)
             super().replay(self._ledger)
-            _ = account_of(self.accountant).filters
+            _ = self.accountant.filters
 
     def kept_state(self) -> dict[str, Any] | None:
         """State of the accountant after all steps."""

@@ -1,22 +1,58 @@
-"""The online accountant: the leakage so far, and the budgets that are still admitted."""
+"""The online accountant: the leakage so far, and the budgets that are still admitted.
+
+It keeps the users, the method and the budgets so far. Odometers and filters follow from these (`OnlineStates.after`): they are
+computed on request, so that a ledger of many steps opens at once, and brought up to date with every later one.
+"""
 
 from __future__ import annotations
 
+import math
+import operator
 import threading
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
+
+import numpy as np
 
 from temporaldp.base.display import bound
-from temporaldp.base.errors import BudgetError
-from temporaldp.base.values import REPLACE_ONE, FloatArray, checked_relation, plural, positive, read_only, whole_number
+from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.values import (
+    LARGEST,
+    REPLACE_ONE,
+    FloatArray,
+    checked_relation,
+    exact_sum,
+    is_at_most,
+    plural,
+    positive,
+    read_only,
+    real_number,
+    sum_up,
+    whole_number,
+)
 from temporaldp.core.accounting import accounting_blocks
-from temporaldp.core.accounting.account import Account, checked_horizon, checked_reserve
+from temporaldp.core.accounting.adoption import Adoption, KeptAdoption, continued
 from temporaldp.core.accounting.exact.method import EXACT
-from temporaldp.core.accounting.protocol import Accounting, budgets, listed, require_method
+from temporaldp.core.accounting.online_states import MOST_SHOWN, Filters, OnlineStates, filters_at_start, refusal
+from temporaldp.core.accounting.protocol import (
+    Accounting,
+    Filter,
+    Group,
+    Odometer,
+    budgets,
+    grouped,
+    listed,
+    require_method,
+)
 from temporaldp.core.accounting.series import LeakageSeries, series_of, temporal_leakage
 from temporaldp.core.correlation import Adversaries, Population
+from temporaldp.core.mechanisms.distances import require_no_nearer
+from temporaldp.core.mechanisms.events import epsilon_of, release_from
+
+ReadBudgets: TypeAlias = Callable[[], Sequence[float]]
+"""Returns what the steps before a saved state spent."""
 
 
 class TemporalAccountant:
@@ -89,6 +125,15 @@ class TemporalAccountant:
     3 0.53
     """
 
+    population: Population
+    """All users, after the last adoption with a line for each past that may be theirs."""
+    alpha: float | None
+    """The level that is satisfied at every step, in nats; None for an odometer."""
+    horizon: int | None
+    """Number of steps T; None if it is unknown."""
+    asked_reserve: float | None
+    """The reserve that was asked for, in nats; None for the largest."""
+
     def __init__(
         self,
         adversary: Adversaries,
@@ -103,50 +148,31 @@ class TemporalAccountant:
         checked_relation(neighboring_relation)
         level = None if alpha is None else positive(alpha, "alpha")
         population = Population.of(adversary)
-        steps = checked_horizon(population, horizon)
-        self._lock = threading.RLock()
-        counts_only = level is None and accounting.is_exact
-        self._account = Account(
-            population if steps is None and counts_only else population.counted_over(steps),
-            accounting,
-            alpha=level,
-            horizon=steps,
-            asked_reserve=checked_reserve(reserve, level),
-        )
-        self._account.methods()  # refuses matrices that the method cannot account for
-        if reserve is not None or steps is not None or self._account.delta or not accounting.allows_any_level:
+        steps = _checked_horizon(population, horizon)
+        if steps is not None or level is not None or not accounting.is_exact:
+            population = population.counted_over(steps)
+        self.lock = threading.RLock()
+        self.population = self._first = population
+        self.alpha, self.horizon, self.asked_reserve = level, steps, _checked_reserve(reserve, level)
+        self._chosen, self._delta = accounting, accounting.delta
+        self._methods: list[Group] | None = None
+        self._spent: list[Any] = []
+        self._total: tuple[float, ...] = ()  # of all budgets, without rounding
+        self._n_unread, self._read = 0, _nothing
+        self._end: int | None = None
+        self._adoptions: tuple[Adoption, ...] = ()
+        self._timelines = population.users
+        self._expected_reserve: float | None = None
+        self._n_reserved: int | None = 0
+        self._known_filters: Filters | None = None
+        self._known_odometers: OnlineStates[Odometer] | None = None
+        self._groups()  # refuses matrices that the method cannot account for
+        if reserve is not None or steps is not None or self._delta or not accounting.allows_any_level:
             # Refuses what cannot be satisfied. Otherwise the largest reserve is computed when it is needed.
-            _ = self._account.last_allowed
-
-    @property
-    def alpha(self) -> float | None:
-        """The level that is satisfied at every step, in nats; None for an odometer."""
-        return self._account.alpha
-
-    @property
-    def accounting(self) -> Accounting[Any, Any]:
-        """The method by which leakage is counted."""
-        return self._account.methods()[0][0]
-
-    @property
-    def horizon(self) -> int | None:
-        """Number of steps T; None if it is unknown."""
-        return self._account.horizon
-
-    @property
-    def reserve(self) -> float:
-        """The budget that every later step can still spend, in nats, if only admitted budgets are spent; 0 for none."""
-        return self._account.reserve
-
-    @property
-    def spent(self) -> FloatArray:
-        """Budget of each step, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
-        with self._lock:
-            known = tuple(self._account.spent)
-        return read_only(self.accounting.promised(known) if self._account.delta else known)
+            self._last_filters()
 
     def __len__(self) -> int:
-        return len(self._account)
+        return len(self._spent)
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same adversaries, level and method, and have spent the same."""
@@ -157,17 +183,69 @@ class TemporalAccountant:
     __hash__ = None  # type: ignore[assignment]  # what was spent changes
 
     def _content(self) -> tuple[Any, ...]:
-        with self._lock:
-            return self._account.content
+        with self.lock:
+            adoptions = tuple((one.step, tuple(one.lines), one.reserve) for one in self._adoptions)
+            asked = self._chosen, self.alpha, self.horizon, self.asked_reserve, self._first
+            return (*asked, adoptions, tuple(self._all_spent()), self._end)
+
+    def __copy__(self) -> Self:
+        """An accountant of its own with the same past: what changes when something is spent is copied."""
+        made = type(self).__new__(type(self))
+        with self.lock:
+            made.__dict__.update(self.__dict__)
+            made._spent, made._known_odometers = list(self._spent), copy(self._known_odometers)
+        made.lock = threading.RLock()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Whole but for the lock: a copy in another process cannot read the budgets before a saved state."""
+        with self.lock:
+            whole = {"_spent": list(self._all_spent()), "_n_unread": 0, "_read": _nothing, "lock": None}
+            return copy(self).__dict__ | whole
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.lock = threading.RLock()
 
     def __repr__(self) -> str:
         kind = "odometer" if self.alpha is None else f"alpha = {bound(self.alpha)}"
-        kind += f", delta = {self._account.delta:g}" if self._account.delta else ""
+        kind += f", delta = {self._delta:g}" if self._delta else ""
         steps = plural(len(self), "step") + (f" of {self.horizon}" if self.horizon else "")
-        with self._lock:
-            total, time, user = self._account.worst()
+        with self.lock:
+            total, time, user = self._worst()
         where = f", worst {bound(total)} nats at step {time}" + (f" for {user!r}" if user is not None else "")
         return f"TemporalAccountant({kind}, {steps}{where if len(self) else ''})"
+
+    @property
+    def accounting(self) -> Accounting[Any, Any]:
+        """The method by which leakage is counted."""
+        return self._groups()[0][0]
+
+    @property
+    def reserve(self) -> float:
+        """The budget that every later step can still spend, in nats, if only admitted budgets are spent; 0 for none."""
+        with self.lock:
+            known = self._last_filters()
+            return 0.0 if known is None else self._adoptions[-1].reserve if self._adoptions else known.reserve
+
+    @property
+    def spent(self) -> FloatArray:
+        """Budget of each step, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
+        with self.lock:
+            known = tuple(self._all_spent())
+        return read_only(self.accounting.promised(known) if self._delta else known)
+
+    @property
+    def n_adopted(self) -> int:
+        """Number of adoptions so far."""
+        return len(self._adoptions)
+
+    @property
+    def filters(self) -> tuple[Filter, ...]:
+        """The filter of each user after all budgets so far; empty for an odometer."""
+        with self.lock:
+            known = self._filters()
+            return () if known is None else known.each
 
     def total(self, following: Any = None) -> float:
         """The largest temporal privacy leakage of any step so far, in nats, an upper bound; 0 before the first step.
@@ -182,12 +260,12 @@ class TemporalAccountant:
         BudgetError
             `following` is given, and all T steps are over.
         """
-        with self._lock:
+        with self.lock:
             if following is None:
-                return self._account.worst()[0]
-            self._account.require_steps(1)
-            release = self._account.counted(following)
-            return self._account.worst_with(release)
+                return self._worst()[0]
+            self._require_steps(1)
+            release = self._counted(following)
+            return min(max(one.worst_with(release)[0] for one in self._odometers(release)), self._most(release))
 
     def leakage(self, releases: Any = None) -> LeakageSeries:
         """Backward, forward and temporal leakage of every step so far, for every user.
@@ -202,17 +280,18 @@ class TemporalAccountant:
         BudgetError
             Nothing was spent yet.
         """
-        with self._lock:
+        with self.lock:
             if releases is not None:
-                asked = self._account.listed(listed(releases, None))
+                asked = self._listed(listed(releases, None))
             elif len(self):
-                asked = list(self._account.spent)
+                asked = list(self._all_spent())
             else:
                 raise BudgetError("expected at least one step that was spent, got none: there is no leakage yet")
-            population = self._account.adversaries_until(len(asked))
-            known = self._account.known_leakage() if releases is None else None
-        if known is None:
-            return temporal_leakage(population, asked, accounting=self._account.accounting)
+            population = self.adversaries_until(len(asked))
+            found = [] if releases is not None else [one.leakage(asked) for one in self._odometers()]
+        known = [one for one in found if one is not None]
+        if not known or len(known) < len(found):  # odometers of some methods keep none
+            return temporal_leakage(population, asked, accounting=self._chosen)
         return series_of(population, budgets(asked), known, self.accounting)
 
     def admits(self, releases: Any, *, last: bool = False) -> bool:
@@ -223,13 +302,16 @@ class TemporalAccountant:
         BudgetError
             A release is neither a number >= 0 nor a mechanism that can be counted.
         """
-        with self._lock:
-            return self._account.admits(self._account.listed(releases), last)
+        with self.lock:
+            asked = self._listed(releases)
+            if self._is_over or (self.horizon is not None and len(self) + len(asked) > self.horizon):
+                return False
+            return self._refused(asked, last) is None
 
     def check(self, releases: Any, *, last: bool = False) -> None:
         """Raise the error that `spend` would raise; parameters as for `spend`. Changes nothing."""
-        with self._lock:
-            self._account.require(self._account.listed(releases), last)
+        with self.lock:
+            self._require(self._listed(releases), last)
 
     def spend(self, releases: Any, *, last: bool = False, enforce: bool = True) -> Self:
         """Spend releases at the next steps, one each and in this order: all of them, or none.
@@ -261,13 +343,20 @@ class TemporalAccountant:
         InputError
             A release is not a mechanism or an event that can be counted.
         """
-        with self._lock:
-            asked = self._account.listed(releases)
+        with self.lock:
+            asked = self._listed(releases)
             if enforce:
-                self._account.require(asked, last)
+                self._require(asked, last)
             else:
-                self._account.require_steps(len(asked))
-            self._account.note(asked, last)
+                self._require_steps(len(asked))
+            self._end = len(self) + len(asked) if last else None
+            self._spent += asked
+            if not self._delta:
+                self._total = exact_sum([*self._total, *asked])
+            # Steps by which filters may lag behind what was spent and still are brought up to date with every spend; if they
+            # lag further, as after a ledger was read, they wait until they are needed
+            if self._known_filters is not None and len(self) - self._known_filters.n_steps <= 64:
+                self._filters()
         return self
 
     def remaining(self, k: int = 1, *, last: bool = False) -> float:
@@ -290,14 +379,18 @@ class TemporalAccountant:
             k is not a number of steps, or exceeds the number of steps left.
         """
         steps = whole_number(k, "k", least=1, error=BudgetError)
-        with self._lock:
-            if self._account.is_over or len(self) == self.horizon:
+        with self.lock:
+            if self._is_over or len(self) == self.horizon:
                 return 0.0
             if self.horizon is not None and len(self) + steps > self.horizon:
                 raise BudgetError(
                     f"expected k <= {self.horizon - len(self)}, the steps that the horizon leaves, got {k}"
                 )
-            return self._account.remaining(steps, last)
+            allowed = self._filters()
+            if allowed is None:
+                return math.inf
+            adds_up = (last or self.horizon == len(self) + steps) and (steps == 1 or not self.reserve)
+            return max(allowed.constant(steps, last), self._left(self._total, steps) if adds_up else 0.0)
 
     def adopt(self, adversary: Adversaries, *, both: bool = False, reserve: float | None = None) -> Self:
         """Account exactly with other matrices from the next step on; the steps so far keep theirs (Theory, section 17).
@@ -318,14 +411,69 @@ class TemporalAccountant:
         BudgetError
             The level does not allow the reserve. Nothing is changed.
         """
-        kept, now = checked_reserve(reserve, self.alpha), Population.of(adversary)
-        with self._lock:
-            if kept:
-                trial = copy(self._account)
-                trial.adopt(now, both=both, reserve=kept)
-                trial.require_reserve()
-            self._account.adopt(now, both=both, reserve=kept)
+        kept, now = _checked_reserve(reserve, self.alpha), Population.of(adversary)
+        with self.lock:
+            self._adopt(now, both=both, reserve=kept, is_kept=False)
         return self
+
+    def adopt_kept(self, adoption: KeptAdoption) -> Self:
+        """Take over an adoption whose reserve was found when it was made, as a ledger has it, without another check."""
+        with self.lock:
+            self._adopt(Population.of(adoption.adversary), both=adoption.both, reserve=adoption.reserve, is_kept=True)
+        return self
+
+    def adversaries_until(self, n_steps: int) -> Population:
+        """All users, with their matrices of this number of steps, including those before an adoption."""
+        return Population(tuple(one.between(0, n_steps) for one in self._timelines), self.population.names)
+
+    def expect_reserve(self, reserve: float) -> None:
+        """Try the reserve of an earlier accountant of the same release first; `BudgetError` if it is above the level."""
+        if not (self.alpha is not None and 0.0 < reserve <= self.alpha):
+            raise BudgetError(f"expected a reserve up to alpha = {self.alpha}, got {reserve!r}")
+        self._expected_reserve = reserve
+
+    def kept_state(self) -> dict[str, Any] | None:
+        """State from which one of the same release can `resume`, as JSON values; None where all budgets are needed."""
+        with self.lock:
+            if self._delta or self._is_over or len(self) == self.horizon:
+                return None
+            allowed = self._filters()
+            filters = None if allowed is None else [one.saved() for one in allowed.each]
+            odometers = [] if None in (filters or ()) else [one.saved() for one in self._odometers()]
+            if not odometers or None in odometers:
+                return None
+            return {
+                "n_steps": len(self),
+                "total": list(self._total),
+                "horizon": self.horizon,
+                "n_adopted": self.n_adopted,
+                "reserved": self._are_reserved([]),
+                "reserve": None if allowed is None else allowed.reserve,
+                "odometers": odometers,
+                "filters": filters,
+            }
+
+    def resume(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
+        """Continue from a saved state; nothing is changed by an `InputError`.
+
+        Parameters
+        ----------
+        state : dict
+            As `kept_state` of an accountant of the same release returned it.
+        adopted : sequence of KeptAdoption
+            The adoptions before it.
+        read : callable
+            Returns the budgets of the steps before it; called only if they are needed.
+        """
+        if len(self):
+            raise InputError(f"expected an accountant that has spent nothing yet, got one with {len(self)} steps")
+        trial = copy(self)
+        try:
+            trial._restore(state, adopted, read)
+        except (KeyError, TypeError, ValueError, AttributeError, AssertionError, IndexError) as error:
+            raise InputError(f"expected the kept state of an accountant like this one: {error}") from error
+        with self.lock:
+            self._take(trial)
 
     def __enter__(self) -> Self:
         accounting_blocks.begin(self)
@@ -337,21 +485,266 @@ class TemporalAccountant:
         """Keep what was spent, also after an error: noise may have been observed."""
         accounting_blocks.end(self)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the lock; what changes when something is spent is copied, so that no thread sees it half changed."""
-        with self._lock:
-            return {"_account": copy(self._account)}
+    def _take(self, trial: Self) -> None:
+        """Go on as a copy did, whose changes are complete."""
+        lock = self.lock
+        self.__dict__.update(trial.__dict__)
+        self.lock = lock
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._lock = threading.RLock()
+    def _all_spent(self) -> list[Any]:
+        """Budgets of all steps so far; those before a saved state are read when they are first needed."""
+        if self._n_unread:
+            before = list(self._read())[: self._n_unread]
+            if len(before) != self._n_unread:
+                raise IndexError(f"expected what {self._n_unread} steps spent, got {len(before)}")
+            self._spent[: self._n_unread], self._n_unread = before, 0
+        return self._spent
+
+    def _spent_from(self, step: int) -> list[Any]:
+        """The budgets of all steps, of which those before `step` may be missing."""
+        return self._spent if step >= self._n_unread else self._all_spent()
+
+    @property
+    def _is_over(self) -> bool:
+        """Whether a step was declared the last one."""
+        return self._end is not None and len(self) >= self._end
+
+    def _groups(self, following: Any = None) -> list[Group]:
+        """Return the accounting methods, with the users of each.
+
+        Under approximate DP the grid depends on the first release: `following`, if nothing was spent yet. The result is
+        then not stored.
+        """
+        if self._methods is not None:
+            return self._methods
+        first = [*self._spent[:1], following][:1] if self._delta else []
+        found = grouped(self._chosen, self.population.users, first, online=True)
+        if self._spent or not self._delta:
+            self._methods = found
+        return found
+
+    def _first_groups(self, following: Any = None) -> list[Group]:
+        """The accounting methods of the users before any adoption."""
+        if self._adoptions:
+            return grouped(self._chosen, self._first.users, online=True)
+        return self._groups(following)
+
+    def _odometers(self, following: Any = None) -> tuple[Odometer, ...]:
+        """Each user's odometer after all budgets. Under approximate DP, `following` determines the first grid."""
+        # Taken out while they change: after an interrupt they are computed from the first step on.
+        known, self._known_odometers = self._known_odometers, None
+        if known is None:
+            made = {
+                number: method.odometer(user)
+                for method, numbers, users in self._first_groups(following)
+                for number, user in zip(numbers, users, strict=True)
+            }
+            known = OnlineStates(tuple(made[k] for k in range(len(made))))
+        counted = known.after(self._spent_from(known.n_steps), self._adoptions)
+        if self._spent or not self._delta:
+            self._known_odometers = counted
+        return counted.each
+
+    def _last_filters(self) -> Filters | None:
+        """Filters of the last request, computed on the first; None for an odometer."""
+        if self._known_filters is None and self.alpha is not None:
+            self._known_filters = filters_at_start(
+                self._first_groups(), self.alpha, self.horizon, self.asked_reserve, self._expected_reserve
+            )
+        return self._known_filters
+
+    def _filters(self) -> Filters | None:
+        """Filters after all budgets; None for an odometer."""
+        known = self._last_filters()
+        self._known_filters = None if known is None else known.after(self._spent_from(known.n_steps), self._adoptions)
+        return self._known_filters
+
+    def _worst(self) -> tuple[float, int, str | None]:
+        """The largest leakage so far, in nats, its step, and its user; 0 at step 0 before the first one."""
+        if not self._spent:
+            return 0.0, 0, None
+        each = zip(self._odometers(), self.population.names, strict=True)
+        level, step, name = max(((*odometer.worst(), name) for odometer, name in each), key=operator.itemgetter(0))
+        return min(level, self._most()), step, name
+
+    def _listed(self, releases: Any) -> list[Any]:
+        """Releases of the next steps, one each, in the form that is counted: a number, or mechanisms under approximate DP."""
+        several = isinstance(releases, list | np.ndarray | Iterator | Set | Mapping)
+        several = several or (isinstance(releases, tuple) and not self._delta)
+        each = list(listed(releases, None)) if several else [releases]
+        return [self._counted(one) for one in each]
+
+    def _counted(self, given: Any) -> Any:
+        """A release as it is counted: a number, or at a delta mechanisms; `BudgetError` or `InputError` for anything else."""
+        if not self._delta:
+            return _checked_budget(given, self._chosen)
+        release = release_from(given)
+        for method, _, users in self._groups(release):
+            method.require_countable(users, release)
+        return release
+
+    def _require_steps(self, n_steps: int) -> None:
+        """Raise `BudgetError` unless `n_steps` further steps are left."""
+        if self._is_over:
+            raise BudgetError(f"step {len(self) - 1} was declared the last and used the reserve of later steps")
+        left = n_steps if self.horizon is None else self.horizon - len(self)
+        if left == 0:
+            raise BudgetError(f"all {self.horizon} steps of the horizon are over; no step may follow")
+        if left < n_steps:
+            raise BudgetError(f"{n_steps} budgets, but only {left} of the horizon's {self.horizon} steps are left")
+
+    def _require(self, releases: list[Any], last: bool) -> None:
+        """Raise `LeakageBudgetError` or `BudgetError` unless these releases are admitted at the next steps."""
+        self._require_steps(len(releases))
+        refused = self._refused(releases, last)
+        if refused is None:
+            return
+        step, number, before = refused
+        method = next(method for method, numbers, _ in self._groups() if number in numbers)
+        user, name = self.population.users[number], self.population.names[number]
+        if self._adoptions:
+            user = self._timelines[number].between(0, len(self) + step + MOST_SHOWN)
+        spent, final = [*self._all_spent(), *releases[:step]], last and step == len(releases) - 1
+        left = self._left(exact_sum([*self._total, *releases[:step]]), 1)
+        raise refusal(before, method, user, name, spent, releases[step], last=final, left=left)
+
+    def _refused(self, releases: list[Any], last: bool) -> tuple[int, int, Filters] | None:
+        """The first of these releases that is not admitted, the user whose filter refuses it, and the filters before it."""
+        allowed, total = None if self._are_reserved(releases) else self._filters(), self._total
+        if allowed is None:
+            return None
+        for step, (epsilon, before) in enumerate(zip(releases, allowed.before_each(releases), strict=True)):
+            final, total = last and step == len(releases) - 1, exact_sum([*total, epsilon])
+            adds_up = (before.is_final(final) or not self.reserve) and self._adds_up and is_at_most(total, before.alpha)
+            is_admitted = adds_up or self._are_reserved(releases[: step + 1])
+            if not is_admitted and (number := before.refusing(epsilon, final)) is not None:
+                return step, number, before
+        return None
+
+    @property
+    def _adds_up(self) -> bool:
+        """Whether a step leaks no more than all budgets together, whatever the correlation: nats, not multiples of a metric."""
+        one = np.ones(1)
+        return not self._delta and all(
+            method.promised(method.of_epsilons(one))[0] == 1.0 for method, *_ in self._groups()
+        )
+
+    def _most(self, *following: Any) -> float:
+        """The sum of all budgets, rounded up, which no step's leakage exceeds; inf where they do not add up."""
+        return sum_up([*self._total, *following]) if self._adds_up else math.inf
+
+    def _left(self, total: Sequence[float], steps: int) -> float:
+        """What the level leaves of the sum of all budgets for each of so many steps, rounded down; 0 for nothing."""
+        level = (self.alpha or 0.0) * self._adds_up
+        share = max(math.fsum([level, *(-part for part in total)]) / steps, 0.0)
+        while share > 0.0 and not is_at_most([*total, *[share] * steps], level):
+            share = math.nextafter(share, 0.0)
+        return share
+
+    def _are_reserved(self, epsilons: Sequence[float]) -> bool:
+        """Whether no step so far spent more than the reserve, nor do these: every step may spend it, and no filter is asked.
+
+        So a release that continues after many such steps, which a ledger has, begins at once: its filters need not know them.
+        """
+        if self._last_filters() is None or self._n_reserved is None:
+            return False
+        number, reserve = self._n_reserved, self.reserve
+        while number < len(self) and self._spent_from(number)[number] <= reserve:
+            number += 1
+        self._n_reserved = number
+        return number == len(self) and max(epsilons, default=0.0) <= reserve
+
+    def _adopt(self, now: Population, *, both: bool, reserve: float | None, is_kept: bool) -> None:
+        """Account with other matrices from the next step on."""
+        method = self.accounting
+        if self.horizon is not None:
+            raise InputError(
+                "expected an accountant without a horizon: what is planned for a known number of steps rests on the matrices "
+                "that it was planned for; begin another release with the new correlation"
+            )
+        method.require_adoptable()
+        lines, known = continued(self.population, now, both=both), self._timelines
+        names = tuple(self.population.names[parent] for parent, _ in lines)
+        timelines = tuple(
+            known[parent]
+            if user.directions == known[parent].current.directions
+            else known[parent].changed(len(self), user)
+            for parent, user in lines
+        )
+        kept, asked = reserve or 0.0, self.asked_reserve if reserve is None else reserve
+        allowed = self._filters() if asked != 0.0 and not is_kept else None
+        if allowed is not None:
+            after = allowed.adopted(Adoption(len(self), lines, 0.0))
+            if reserve is None:
+                most = method.sustainable_epsilon(list({id(user): user for _, user in lines}.values()), allowed.alpha)
+                kept = after.with_largest_reserve(most if asked is None else min(most, asked)).reserve
+            elif (found := after.with_reserve(reserve)) is None or found.reserve < reserve * (1.0 - 1e-6):
+                raise BudgetError(
+                    f"expected a reserve that alpha = {self.alpha:g} allows at every later step after what was spent, got "
+                    f"{reserve!r}; leave it out for the largest one, or give 0"
+                )
+        self._n_reserved, self._methods, self._timelines = len(self), None, timelines
+        self.population = Population(tuple(user for _, user in lines), names)
+        self._adoptions = (*self._adoptions, Adoption(len(self), lines, kept))
+
+    def _restore(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
+        found = state["n_adopted"], state["horizon"], state["filters"] is None
+        if found != (len(adopted), self.horizon, self.alpha is None):
+            raise ValueError(
+                f"the state is after {found[0]} adoptions, for the horizon {found[1]} and {'without' if found[2] else 'with'} "
+                f"filters; expected {len(adopted)} adoptions, the horizon {self.horizon} and alpha = {self.alpha}"
+            )
+        self._read = read
+        for one in adopted:
+            self._spent, self._n_unread = [None] * one.step, one.step
+            self.adopt_kept(one)
+        self._n_unread = whole_number(state["n_steps"], "n_steps", least=0)
+        self._spent = [None] * self._n_unread
+        self._n_reserved = len(self) if state["reserved"] else None
+        self._total = tuple(map(float, state["total"]))
+        at = len(self), len(adopted)
+        method, alpha, horizon = self.accounting, self.alpha, self.horizon
+        odometers = zip(state["odometers"], self._timelines, strict=True)
+        self._known_odometers = OnlineStates(tuple(method.restored_odometer(*one) for one in odometers), *at)
+        if alpha is not None:
+            filters = zip(state["filters"], self._timelines, strict=True)
+            each = tuple(method.restored_filter(*one, alpha, horizon) for one in filters)
+            self._known_filters = Filters(each, *at, alpha=alpha, reserve=float(state["reserve"]), horizon=horizon)
 
 
-def account_of(accountant: TemporalAccountant) -> Account:
-    """The account behind an accountant, for planners and ledgers."""
-    return accountant._account
+def _nothing() -> Sequence[float]:
+    """No budgets: nothing was spent before a saved state."""
+    return ()
 
 
-def lock_of(accountant: TemporalAccountant) -> AbstractContextManager[Any]:
-    """The lock of an accountant: while a thread holds it, its calls are atomic."""
-    return accountant._lock
+def _checked_budget(epsilon: Any, accounting: Accounting[Any, Any]) -> float:
+    """A budget in nats, 0 or more, also of an event of dp-accounting; `BudgetError` for anything else."""
+    if type(epsilon).__module__.startswith("dp_accounting."):
+        spent = epsilon_of(epsilon)
+        if spent > 0.0:
+            require_no_nearer(accounting.distances, repr(epsilon))
+        return spent
+    advice = "; mechanisms are counted with accounting=ApproximateDP(delta)"
+    return real_number(epsilon, "epsilon", ge=0.0, le=LARGEST, error=BudgetError, advice=advice)
+
+
+def _checked_reserve(reserve: float | None, alpha: float | None) -> float | None:
+    """A reserve in nats, or None; `BudgetError` if it is not admissible, or there is no level."""
+    if reserve is None:
+        return None
+    level = real_number(reserve, "reserve", ge=0.0, le=LARGEST, error=BudgetError)
+    if alpha is None and reserve:
+        raise BudgetError("a reserve requires a level: give alpha as well, or leave the reserve out")
+    return level
+
+
+def _checked_horizon(population: Population, horizon: int | None) -> int | None:
+    """The number of steps, from the horizon and the matrices; `BudgetError` if they differ."""
+    known = None if horizon is None else whole_number(horizon, "horizon", least=1, error=BudgetError)
+    for name, user in population:
+        serves = user.n_steps
+        if serves is not None and known is not None and serves != known:
+            who = "the adversary" if name is None else f"adversary {name!r}"
+            raise BudgetError(f"{who} has matrices for {serves} steps, but the horizon is {known}")
+        known = known if serves is None else serves
+    return known

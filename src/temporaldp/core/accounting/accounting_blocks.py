@@ -38,12 +38,10 @@ def charged() -> tuple[TemporalAccountant, ...]:
 
 def charge(epsilons: Sequence[float], *, last: bool = False) -> None:
     """Spend these budgets, one per step, with the accountants of all enclosing blocks, or with none."""
-    from temporaldp.core.accounting.accountant import lock_of
-
     around = charged()
     with ExitStack() as locked:  # in one order for all threads, so that none waits for another that waits for it
         for accountant in sorted(around, key=id):
-            locked.enter_context(lock_of(accountant))
+            locked.enter_context(accountant.lock)
         for accountant in around:
             accountant.check(list(epsilons), last=last)
         for accountant in around:

@@ -46,20 +46,6 @@ class KeptAdoption:
     reserve: float
 
 
-def require_adoptable(horizon: int | None, method: str) -> None:
-    """Raise `InputError` for an accountant that cannot continue with another correlation."""
-    if horizon is not None:
-        raise InputError(
-            "expected an accountant without a horizon: what is planned for a known number of steps rests on the matrices "
-            "that it was planned for; begin another release with the new correlation"
-        )
-    if method != "exact":
-        raise InputError(
-            f"expected an accountant by the exact leakage, got one by {method!r}: only that one continues with another "
-            "correlation; begin another release"
-        )
-
-
 def continued(before: Population, now: Population, *, both: bool) -> list[tuple[int, Adversary]]:
     """Return pairs of a user's number before the change and the correlation from then on.
 

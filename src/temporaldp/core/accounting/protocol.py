@@ -28,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -50,11 +50,6 @@ SIDES: tuple[Side, ...] = ("backward", "forward")
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 SPARED = 4e-12
 """Share of alpha that a constant budget leaves: the supremum and a long series round in ways of their own."""
-
-NOT_ADOPTABLE = (
-    "expected an accountant by the exact leakage, Exact() without distances: only that one can go on with another correlation; "
-    "begin another release, whose level counts by itself"
-)
 
 
 @compared_by_value
@@ -156,16 +151,14 @@ class Limits:
     evidence: Any = None
 
 
-class OnlineState(Protocol):
+class OnlineState(ABC):
     """What an odometer or a filter keeps of the releases so far about one user."""
 
     def adopted(self, adversary: Adversary) -> Self:
-        """The state with another correlation from the next step on; `InputError` where the method has none.
+        """The state with another correlation from the next step on, where the method has one; a filter without a reserve."""
+        raise NotImplementedError
 
-        A filter has no reserve then.
-        """
-        raise InputError(NOT_ADOPTABLE)
-
+    @abstractmethod
     def extended(self, releases: Sequence[Any]) -> Self:
         """The state after the releases of the next steps, one per step."""
 
@@ -174,12 +167,14 @@ class OnlineState(Protocol):
         return None
 
 
-class Odometer(OnlineState, Protocol):
+class Odometer(OnlineState):
     """Leakage so far about one user, updated after each release."""
 
+    @abstractmethod
     def __copy__(self) -> Self:
         """Return an independent odometer with the same past."""
 
+    @abstractmethod
     def extend(self, releases: Sequence[Any]) -> None:
         """Add the releases of the next steps, one per step."""
 
@@ -188,9 +183,11 @@ class Odometer(OnlineState, Protocol):
         self.extend(releases)
         return self
 
+    @abstractmethod
     def worst(self) -> tuple[float, int]:
         """The largest TPL of any step so far, in nats, and the first step (from 0) that has it; (0, 0) before the first."""
 
+    @abstractmethod
     def worst_with(self, release: Any) -> tuple[float, int]:
         """The largest TPL and its step if `release` came next; changes nothing."""
 
@@ -199,15 +196,18 @@ class Odometer(OnlineState, Protocol):
         return None
 
 
-class Filter(OnlineState, Protocol):
+class Filter(OnlineState):
     """The budgets that a level still admits for one user; a spend returns another filter."""
 
+    @abstractmethod
     def largest(self, last: bool = False) -> float:
         """The largest epsilon that is admitted next, in nats: a lower bound. `last`: no step follows."""
 
+    @abstractmethod
     def admits(self, epsilon: float, last: bool = False) -> bool:
         """Whether an epsilon may be spent next."""
 
+    @abstractmethod
     def after(self, epsilon: float) -> Self:
         """The filter after one more epsilon, whether that was admitted or not."""
 
@@ -217,7 +217,7 @@ class Filter(OnlineState, Protocol):
 
     def with_reserve(self, reserve: float) -> tuple[Self, float] | None:
         """After `adopted`: the filter with a reserve, and how much of it is kept; None if the level does not allow it."""
-        raise InputError(NOT_ADOPTABLE)
+        raise NotImplementedError
 
 
 class Accounting(ABC, Generic[R, A]):
@@ -389,6 +389,21 @@ class Accounting(ABC, Generic[R, A]):
         BudgetError
             alpha does not allow that reserve, or epsilons at a delta cannot be chosen as one goes.
         """
+
+    def require_adoptable(self) -> None:
+        """Raise `InputError` unless odometers and filters can go on with another correlation."""
+        raise InputError(
+            f"expected an accountant by the exact leakage, got one by {self.name!r}: only that one continues with another "
+            "correlation; begin another release, whose level counts by itself"
+        )
+
+    def restored_odometer(self, state: dict[str, Any], user: Adversary) -> Odometer:
+        """Undo `saved`, with the user's matrices of all steps; `ValueError` for other states."""
+        raise ValueError(f"the method {self.name!r} keeps no state")
+
+    def restored_filter(self, state: dict[str, Any], user: Adversary, alpha: float, horizon: int | None) -> Filter:
+        """Undo `saved`, with the user's matrices of all steps; `ValueError` or `InputError` for other states."""
+        raise ValueError(f"the method {self.name!r} keeps no state")
 
 
 def largest_limits(found: Sequence[Limits]) -> Limits:

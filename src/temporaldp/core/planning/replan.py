@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from temporaldp.base.errors import BudgetError, InputError, PlanError
 from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting import LeakageSeries, TemporalAccountant
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.exact.incoming import SLACK
 from temporaldp.core.accounting.exact.online import ExactFilter
 from temporaldp.core.accounting.monotone_search import bisected
@@ -85,7 +84,7 @@ def replan(
     alpha, rest = _checked(accountant)
     by = measure(objective, weights, rest)
     spent = accountant.spent
-    account = account_of(accountant)
+    account = accountant
     request = Request(account.population, alpha, accountant.horizon, account.accounting)
 
     def whole(epsilons: FloatArray) -> LeakageSeries:

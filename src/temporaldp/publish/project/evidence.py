@@ -20,7 +20,6 @@ from temporaldp.core.accounting import (
     leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.interval.method import IntervalBound
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation.origin import together
@@ -264,7 +263,7 @@ def released_in(ledger: Ledger) -> ReleasedHistograms | None:
 
 def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     """The adversaries that the accountant counts, with their matrices of every step, and where they come from."""
-    users = account_of(accountant).adversaries_until(len(ledger)).users
+    users = accountant.adversaries_until(len(ledger)).users
     changes = [event.step + 1 for event in ledger.adoptions]
     kept = ", ".join(["kept beside the ledger", *(f"another one from step {step} on" for step in changes)])
     noted = {step + 1: recipe.provenance for step, recipe in recipes_of(ledger) if step == 0 or step + 1 in changes}
@@ -274,5 +273,5 @@ def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     elif changes:
         sentences = [f"From step {step} on: {one.sentence}" for step, one in noted.items()]
         provenance = replace(provenance, sentence=" ".join(sentences), warning=noted[1].warning)
-    per_user = len(account_of(accountant).population) > 1 + len(changes)
+    per_user = len(accountant.population) > 1 + len(changes)
     return Inputs(users, replace(provenance, per_user=per_user), None)

@@ -8,7 +8,6 @@ from copy import copy
 
 from temporaldp.base.errors import InputError, LedgerError
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.core.accounting.accountant import account_of, lock_of
 from temporaldp.core.accounting.adoption import KeptAdoption
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversaries, Population
@@ -144,14 +143,13 @@ def begun(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
 
     Its matrices are stored in the ledger; if there are adoptions, the accountant has those of the first step instead.
     """
-    known, account = ledger.configuration["correlations"], account_of(accountant)
+    known = ledger.configuration["correlations"]
     with suppress(LedgerError):  # a disk that is full or read-only: needed only if something is adopted one day
-        keep_correlations(ledger.store, account.population, known["salt"])
+        keep_correlations(ledger.store, accountant.population, known["salt"])
+    asked_reserve = accountant.asked_reserve
     if ledger.adoptions:
         accountant = unspent_accountant(ledger, known["users"])
-    has_sustainable_reserve = (
-        accountant.alpha is not None and accountant.horizon is None and account.asked_reserve is None
-    )
+    has_sustainable_reserve = accountant.alpha is not None and accountant.horizon is None and asked_reserve is None
     if has_sustainable_reserve and known["users"]:
         with suppress(LedgerError):
             expect_kept_reserve(accountant, ledger)
@@ -160,17 +158,16 @@ def begun(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
 
 def is_new(accountant: TemporalAccountant) -> bool:
     """Whether an accountant has spent and adopted nothing."""
-    return not len(accountant) and not account_of(accountant).n_adopted
+    return not len(accountant) and not accountant.n_adopted
 
 
 def take_in(accountant: TemporalAccountant, ledger: Ledger) -> None:
     """Count the steps and adoptions of a ledger that an accountant has not counted."""
-    for event in ledger.adoptions[account_of(accountant).n_adopted :]:
+    for event in ledger.adoptions[accountant.n_adopted :]:
         _record(accountant, ledger, event.step)
         details = event.details
         now = kept_correlations(ledger, details["users"])
-        with lock_of(accountant):  # a fact, whatever another machine's rounding makes of it
-            account_of(accountant).adopt(Population.of(now), both=details["both"], reserve=details["reserve"])
+        accountant.adopt_kept(KeptAdoption(event.step, now, details["both"], details["reserve"]))
     _record(accountant, ledger, len(ledger))
 
 
@@ -187,9 +184,7 @@ def resumed(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountan
             if e.number < checkpoint.end.n_events
         ]
         # Older rows are read only if somebody asks.
-        account_of(trial).resume(
-            checkpoint.accountant, known, lambda: [row.epsilon for row in ledger[: checkpoint.end.n_steps]]
-        )
+        trial.resume(checkpoint.accountant, known, lambda: [row.epsilon for row in ledger[: checkpoint.end.n_steps]])
         return trial
     return accountant
 

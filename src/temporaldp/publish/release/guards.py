@@ -13,7 +13,6 @@ import numpy as np
 from temporaldp.base.errors import InputError, SpentError
 from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting import TemporalAccountant, accounting_blocks
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning import BudgetPlan, Plan, replan
 from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
@@ -140,7 +139,7 @@ class Guard(ABC):
 
         A plan alone has nothing to keep; one that is made anew reads what was spent.
         """
-        return {} if self.accountant is None else account_of(self.accountant).kept_state()
+        return {} if self.accountant is None else self.accountant.kept_state()
 
     def leakage_after(self, epsilon: float) -> float | None:
         """Largest leakage of any step once the next one has spent epsilon; None where it is not computed."""
@@ -197,17 +196,17 @@ class AccountantGuard(Guard):
         self.alpha = self.promise = _checked_alpha(accountant, plan)
         self.accountant, self.horizon, self._given, self._plan = copy(accountant), accountant.horizon, plan, plan
         self.accounting = accountant.accounting
-        self.has_phases = not account_of(accountant).population.is_constant
+        self.has_phases = not accountant.population.is_constant
 
     def identity(self, salt: str | None) -> dict[str, Any]:
         """The level, the given plan, and the correlations by salted digests."""
         return {
             "alpha": self.alpha,
             "horizon": self.horizon,
-            "reserve": account_of(self.accountant).asked_reserve,
+            "reserve": self.accountant.asked_reserve,
             "accounting": self.accounting.document(),
             "plan": None if self._given is None else plan_digest(self._given),
-            "correlations": correlations_of(account_of(self.accountant).population.users, salt=salt),
+            "correlations": correlations_of(self.accountant.population.users, salt=salt),
         }
 
     def next_epsilon(self, step: int, *, last: bool) -> float:

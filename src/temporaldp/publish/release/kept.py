@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import BudgetError, LedgerError
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.correlation import Adversary, Population
 from temporaldp.core.correlation.documents import correlation_from
 from temporaldp.core.planning import Plan
@@ -101,14 +100,14 @@ def expect_kept_reserve(accountant: TemporalAccountant, ledger: Ledger) -> None:
         It cannot be read or stored.
     """
     salt = ledger.configuration["correlations"]["salt"]
-    users = correlations_of(account_of(accountant).population.users, salt=salt)["users"]
+    users = correlations_of(accountant.population.users, salt=salt)["users"]
     name = _name("reserve", [users, accountant.alpha, accountant.accounting.document()])
     kept = ledger.store.kept(name)
     if kept is None:
         ledger.store.keep(name, repr(accountant.reserve))
         return
     with suppress(ValueError, BudgetError):  # somebody wrote something else there
-        account_of(accountant).expect_reserve(float(kept))
+        accountant.expect_reserve(float(kept))
 
 
 def _name(kind: str, of: Any) -> str:

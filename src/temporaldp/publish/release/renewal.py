@@ -12,7 +12,6 @@ import numpy as np
 
 from temporaldp.base.errors import InputError, LedgerError, PlanError
 from temporaldp.core.accounting import TemporalAccountant, temporal_leakage
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.exact.method import Exact
 from temporaldp.core.accounting.monotone_search import largest
 from temporaldp.core.planning import BudgetPlan, Plan
@@ -102,11 +101,11 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
             f"expected a plan of alpha = {renewal.alpha:g} for {renewal.n_steps} steps, as {ledger.place} has, got one of "
             f"{plan.alpha:g} for {'an infinite horizon' if plan.horizon is None else f'{plan.horizon} steps'}"
         )
-    require_renewable(plan, renewal.every, account_of(accountant).population, Exact())
+    require_renewable(plan, renewal.every, accountant.population, Exact())
     spent, first = ledger.epsilons, (renewal.epochs_of(ledger.times) or [(0, 0)])[-1][0]
     done = len(spent) - first
     rest = plan.epsilons[done:] if done else plan.epsilons[:0]
-    people = account_of(accountant).adversaries_until(len(spent) + len(rest)).users
+    people = accountant.adversaries_until(len(spent) + len(rest)).users
     of_epoch = [user.between(first, done + len(rest)) for user in people]
 
     def alone(share: float) -> float:
@@ -115,9 +114,7 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
     share = largest(alone, 0.0, 1.0, plan.alpha) if len(rest) else 1.0
     repeated = repeated_budgets(plan, renewal.every)
     going_on = np.concatenate((spent, share * rest)) if renewal.every == STEPS else spent
-    promise = leakage_going_on(
-        account_of(accountant).adversaries_until, account_of(accountant).population, going_on, repeated
-    )
+    promise = leakage_going_on(accountant.adversaries_until, accountant.population, going_on, repeated)
     if math.isinf(promise):
         raise PlanError(
             "the leakage of the releases so far does not vanish within an epoch of the new plan: there is no finite bound"

@@ -8,7 +8,6 @@ from typing import Any
 
 from temporaldp.base.errors import BudgetError, InputError, LedgerMismatchError
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.exact.method import Exact
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.planning import BudgetPlan, Plan
@@ -44,7 +43,7 @@ class RenewedGuard(PlanGuard):
     ) -> None:
         super().__init__(plan)
         assert plan.horizon is not None
-        people = account_of(odometer).population
+        people = odometer.population
         self.has_phases = not people.is_constant
         self._period = math.lcm(*(user.period or 1 for user in people.users))
         self._starts = phases_of_epochs(every, plan.horizon, self._period, step, timezone)
@@ -73,7 +72,7 @@ class RenewedGuard(PlanGuard):
             "renewal": self._epochs.most if every == STEPS else every,
             "timezone": self._epochs.zone,
             "accounting": self.accountant.accounting.document(),
-            "correlations": correlations_of(account_of(self.accountant).population.users, salt=salt),
+            "correlations": correlations_of(self.accountant.population.users, salt=salt),
         }
 
     def position(self, n_steps: int, time: str) -> int:

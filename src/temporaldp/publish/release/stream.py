@@ -14,7 +14,6 @@ from temporaldp.base.errors import InputDiffersWarning, InputError
 from temporaldp.base.names import printable, state_names
 from temporaldp.base.values import REPLACE_ONE
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.core.accounting.accountant import account_of
 from temporaldp.core.accounting.protocol import budgets
 from temporaldp.core.planning import Plan
 from temporaldp.data.smoothing import CountEstimate, PublicCorrelation, require_public
@@ -143,7 +142,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         )
         self.guard.require_mechanism(mechanism)
         self._mechanism = mechanism
-        known = [one.states for one in account_of(accountant).population.users] if accountant is not None else []
+        known = [one.states for one in accountant.population.users] if accountant is not None else []
         named = None if states is None else state_names(states)
         self.states = named or (plan.source.states if plan is not None else None) or next(iter(known), None)
         n_states = getattr(mechanism, "n_states", None)

@@ -324,6 +324,17 @@ class Exact(Accounting[Releases, Any]):
                     raise
         return found, min(one.reserve for one in found)
 
+    def require_adoptable(self) -> None:
+        """Return: rollouts continue through other matrices."""
+
+    def restored_odometer(self, state: dict[str, Any], user: Adversary) -> Odometer:
+        """Undo `ExactOdometer.saved`."""
+        return ExactOdometer.restored(state, user)
+
+    def restored_filter(self, state: dict[str, Any], user: Adversary, alpha: float, horizon: int | None) -> Filter:
+        """Undo `ExactFilter.saved`."""
+        return ExactFilter.restored(state, user, alpha=alpha, horizon=horizon)
+
 
 def _leakage(user: Adversary, releases: Releases, attained: FloatArray, proved: FloatArray, codes: IntArray) -> Leakage:
     """What rollouts found of one user, arrays of shape (3, T); sides differ by more than rounding if the effort ended."""
