@@ -40,7 +40,7 @@ def table(x):
 )
 def test_certificate_is_found_when_rounding_is_comparable_to_delta(monkeypatch, matrix, mechanism, nearly, delta):
     """Curves near 1 are rounded by 1e-16 in every step, which is comparable to the tolerance at a delta of 1e-9."""
-    monkeypatch.setattr(curve_method, "MOST_STEPS", 60)
+    monkeypatch.setattr(curve_method, "MOST_CURVE_STEPS", 60)
     adversary = Adversary(matrix)
     supremum = leakage_supremum(adversary, mechanism, accounting=ApproximateDP(delta))
     assert supremum.backward < math.inf

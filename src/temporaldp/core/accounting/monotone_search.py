@@ -13,9 +13,6 @@ from temporaldp.base.values import SMALLEST
 CLOSE = 1e-8
 """Relative distance from the largest number at which a search ends."""
 
-SMOOTH_TRIES = 12
-"""Iterations of Brent's method, after which `worst` counts as discontinuous. If doubled, a search takes up to half again as
-long where no certificate is found above some number."""
 
 LEAST_SHARE = 1e-9
 """Share of alpha below which a sustainable budget counts as none."""
@@ -62,9 +59,9 @@ def largest(worst: Callable[[float], float], low: float, high: float, ceiling: f
             high, at_high = middle, value
     if at_high > 0.0 and high > sure * (1.0 + CLOSE) and not effort_is_over() and excess(sure) < 0.0:
         xtol = 0.5 * CLOSE * max(sure, CLOSE * high)
-        root, found = brentq(
-            excess, sure, high, xtol=xtol, rtol=1e-12, maxiter=SMOOTH_TRIES, full_output=True, disp=False
-        )
+        # Iterations of Brent's method, after which `worst` counts as discontinuous. If doubled, a search takes up to
+        # half again as long where no certificate is found above some number.
+        root, found = brentq(excess, sure, high, xtol=xtol, rtol=1e-12, maxiter=12, full_output=True, disp=False)
         if found.converged and root > sure:  # Brent may end on the far side
             excess(max(sure, root - CLOSE * sure))
         while not found.converged and least - sure > max(CLOSE * sure, xtol) and not effort_is_over():

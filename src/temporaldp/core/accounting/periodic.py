@@ -24,15 +24,12 @@ from temporaldp.core.accounting.monotone_search import largest_in_few_tries
 from temporaldp.core.accounting.protocol import DIRECTIONS, SIDES, Accounting, Leakage, Limits, Side, largest_limits
 from temporaldp.core.correlation import Adversary, IntervalMatrix
 
-CERTIFIED, SEARCHED = 1e-6, 1e-2
-"""Shares by which both sides of a supremum may differ when it counts as certified, and while a budget is searched for: blocks
-of steps are lengthened until they do. If doubled, the second costs up to as large a share of the budget."""
 
+def limits_of(method: Accounting[Any, Any], users: Sequence[Adversary], release: Any, *, close: float = 1e-6) -> Limits:
+    """Suprema over an infinite horizon of one release, each the largest over users, whose matrices may be periodic.
 
-def limits_of(
-    method: Accounting[Any, Any], users: Sequence[Adversary], release: Any, *, close: float = CERTIFIED
-) -> Limits:
-    """Suprema over an infinite horizon of one release, each the largest over users, whose matrices may be periodic."""
+    Blocks of steps are lengthened until both sides of a supremum are `close`, relatively; it then counts as certified.
+    """
     if all(user.period is None for user in users):
         return method.limits(users, release)
     return largest_limits([_limits(method, user, release, close) for user in users])
@@ -44,7 +41,8 @@ def sustainable_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversa
         return method.sustainable_epsilon(users, alpha)
 
     def worst(epsilon: float) -> float:
-        return limits_of(method, users, method.of_epsilons(np.array([epsilon])), close=SEARCHED).temporal
+        # If doubled, the share costs up to as large a one of the budget
+        return limits_of(method, users, method.of_epsilons(np.array([epsilon])), close=1e-2).temporal
 
     most = alpha / float(method.promised(method.of_epsilons(np.ones(1)))[0])
     # Share of alpha that a sustainable budget leaves

@@ -18,14 +18,6 @@ from temporaldp.core.correlation import Adversary
 
 Item = TypeVar("Item")
 
-MOST_STEPS = 10_000
-"""Steps after which a supremum without a certificate is reported as infinite. If doubled, chains that forget half as fast have
-one, and those without one take twice as long."""
-
-MOST_RAISES, MOST_ATTEMPTS = 500, 3
-"""Steps in search of a certificate for settled incoming leakage, and searches in a row of equal steps. If doubled, a few more
-slow chains have a certificate."""
-
 
 class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
     """Base of methods whose releases are epsilons, shape (T,), and whose incoming leakage is one object per step.
@@ -71,7 +63,8 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
                 settled, attempts = False, 0
             if not settled:
                 before, arrived = arrived, steps.arriving(side, transition, release, arrived)
-                if repeats and attempts < MOST_ATTEMPTS and self.is_still(steps, before, arrived):
+                # Searches for a certificate in a row of equal steps. If doubled, a few more slow chains have one.
+                if repeats and attempts < 3 and self.is_still(steps, before, arrived):
                     attempts += 1
                     above = self.certified(steps, side, transition, release, before, arrived)
                     settled, arrived = above is not None, arrived if above is None else above
@@ -93,7 +86,8 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         """Incoming leakage of at least `after` that no further step of the same kind raises; None where none is found."""
         # Near the fixed point of a step that adds a little more than rounding, the step itself raises nothing.
         above = after
-        for _ in range(MOST_RAISES):
+        # Steps of a search; if doubled, a few more slow chains have a certificate
+        for _ in range(500):
             following = steps.raised(steps.arriving(side, transition, release, above))
             if steps.never_more(following, above):
                 return above
@@ -119,7 +113,9 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         """
         constant_matrix(user, side)
         steps, epsilon = self.steps(user), float(release[0])
-        for arrived, settled in self._settling(user, side, [(0, epsilon)] * MOST_STEPS):
+        # Steps after which a supremum without a certificate is reported as infinite. If doubled, chains that forget
+        # half as fast have one, and those without one take twice as long.
+        for arrived, settled in self._settling(user, side, [(0, epsilon)] * 10_000):
             if settled:
                 return (arrived,)
             # Nats. A supremum above this is not looked for

@@ -19,9 +19,6 @@ from temporaldp.core.correlation.transition import ROW_SUM_TOLERANCE, Transition
 from temporaldp.core.kernels import LeakageProfile
 from temporaldp.core.kernels.interval import interval_profile
 
-ROUNDINGS = 4.0
-"""By so many roundings of 1 an entry may pass its bound: a row that was divided by its sum does."""
-
 STATED = Origin("stated", "Stated as bounds of every transition probability.")
 
 
@@ -138,7 +135,8 @@ class IntervalMatrix(Constant):
         """
         require_same_states(self.states, matrix.states, what="the matrix")
         entries = matrix.dense()
-        room = ROUNDINGS * np.finfo(np.float64).eps
+        # By so many roundings of 1 an entry may pass its bound: a row that was divided by its sum does
+        room = 4.0 * np.finfo(np.float64).eps
         return bool(((self.lower <= entries + room) & (entries <= self.upper + room)).all())
 
     def central(self) -> TransitionMatrix:

@@ -24,8 +24,6 @@ ROW_SUM_TOLERANCE = 1e-12
 """Largest admitted distance of a row sum of doubles from 1. Dividing a row of 20,000 doubles by its own sum leaves less than
 1e-13; a row rounded to six decimals is refused rather than renormalised in silence."""
 
-SMALLEST_REACHED = 1e-280
-"""Probability below which a state counts as not reached: the products of Bayes' rule would lose their digits."""
 
 SMALLEST_PROBABILITY = 1e-290
 """Smallest probability beside 0. Differences of smaller ones lose digits, and ratios of them leave the range of doubles."""
@@ -186,7 +184,8 @@ class TransitionMatrix(Constant):
             else weights[:, None] * self.dense()
         )
         reached = np.asarray(joint.sum(axis=0)).ravel()
-        unreached = np.flatnonzero(~(reached >= SMALLEST_REACHED))
+        # Probability below which a state counts as not reached: the products of Bayes' rule would lose their digits
+        unreached = np.flatnonzero(~(reached >= 1e-280))
         if unreached.size:
             raise MatrixError(
                 f"{listed([self.states[k] for k in unreached])} cannot be reached from the given distribution, so "

@@ -12,12 +12,6 @@ from temporaldp.base.errors import InputError
 from temporaldp.base.values import ULP, FloatArray, whole_number
 from temporaldp.core.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
 
-LEAST_MU, LARGEST_MU = 1e-9, 1e3
-"""Sensitivities over standard deviations among which a calibration searches."""
-
-BISECTIONS = 80
-"""Steps of a calibration, after which both ends are neighbouring doubles."""
-
 
 @dataclass(frozen=True, slots=True)
 class GaussianNoise(Mechanism):
@@ -64,11 +58,13 @@ class GaussianNoise(Mechanism):
         InputError
             There is none: delta is 0, or too small.
         """
-        low, high = 0.0, LARGEST_MU
-        for _ in range(BISECTIONS if delta > 0.0 else 0):
+        # Sensitivities over standard deviations among which a calibration searches
+        low, high = 0.0, 1e3
+        # Steps of a calibration, after which both ends are neighbouring doubles
+        for _ in range(80 if delta > 0.0 else 0):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if gaussian_delta(np.array([epsilon]), middle)[1][0] <= delta else (low, middle)
-        if low < LEAST_MU:
+        if low < 1e-9:
             raise InputError(f"expected a delta that Gaussian noise satisfies at epsilon = {epsilon:g}, got {delta!r}")
         return replace(self, standard_deviation=self.sensitivity * amplified / low)
 

@@ -23,8 +23,6 @@ ROUNDED = 16.0 * ULP
 INACCURACY = 1e-11
 """By how much a profile of another program may rise, and its lower bound at the pure epsilon exceed 0: rounding of its sums."""
 
-LOOSE = 1e-6
-"""Largest upper bound of delta at the pure epsilon, where delta is 0."""
 
 LARGEST_EXPONENT = 700.0
 """In nats: e^epsilon is a double."""
@@ -152,7 +150,8 @@ def _check(mechanism: Mechanism) -> None:
                 f"expected a delta of {name} that falls as epsilon grows, but bounds returns a larger one at epsilon = {at:g} "
                 "than before it"
             )
-    if pure <= reach and (low[-1] > INACCURACY or high[-1] > LOOSE):
+    # Largest upper bound of delta at the pure epsilon, where delta is 0
+    if pure <= reach and (low[-1] > INACCURACY or high[-1] > 1e-6):
         raise InputError(
             f"expected a delta of 0 at the pure_epsilon of {name}, {pure:g}, but bounds returns at least {low[-1]:g}, and at "
             f"most {high[-1]:g}, there: a pure_epsilon that is too small would report too little leakage. Correct it; inf "

@@ -23,9 +23,6 @@ from temporaldp.core.planning import interior_point
 from temporaldp.core.planning.arrivals import EARLIER, LATER, Arrival
 from temporaldp.core.planning.interior_point import Point
 
-GAP = 1e-10
-"""Relative loss that the last barrier may cost: number of constraints times mu, as a share of the loss."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PaperProgram:
@@ -92,7 +89,8 @@ class PaperProgram:
 
 def minimise(program: PaperProgram, start: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
     """Budgets of a locally minimal loss, from budgets that leak less than alpha; and multipliers for a lower bound."""
-    found, multipliers = interior_point.minimise(program, program.at(_inside(program, start)), gap=GAP)
+    # Relative loss that the last barrier may cost: number of constraints times mu, as a share of the loss
+    found, multipliers = interior_point.minimise(program, program.at(_inside(program, start)), gap=1e-10)
     return np.where(program.published, found[:, 0], 0.0), multipliers
 
 

@@ -30,9 +30,6 @@ from temporaldp.core.planning.noise_shape import least_shape
 from temporaldp.core.planning.plan import Optimality
 from temporaldp.core.planning.request import Request
 
-LARGEST_LEVEL = 1e5
-"""Nats. Levels beyond it, which promise nothing, would need grids that overflow."""
-
 CLOSE = 1e-5
 """Relative distance from the least scale at which a search ends: always on the side that satisfies alpha."""
 
@@ -41,10 +38,6 @@ LARGEST_SCALE = 50_000.0
 
 NEAR = 1e-3
 """Relative distance at which a search with a curve for each pair of states ends, which takes seconds for each scale."""
-
-
-SMALLEST_SCALE = 0.05
-"""Counts. Less noise than this is none: a count is right with all but a probability of e^-20."""
 
 
 def plan_noise(
@@ -96,7 +89,8 @@ def plan_noise(
             "plan_budget for pure differential privacy"
         )
     request = Request.checked(adversary, alpha, horizon)
-    real_number(alpha, "alpha of a noise plan", le=LARGEST_LEVEL, error=BudgetError)
+    # Nats. Levels beyond it, which promise nothing, would need grids that overflow.
+    real_number(alpha, "alpha of a noise plan", le=1e5, error=BudgetError)
     sought = _Calibration(request, accounting.delta, checked_noise(noise))
     if accounting.pairwise:
         checked_pairs(sought.delta)
@@ -171,7 +165,8 @@ class _Calibration:
     @cached_property
     def alone(self) -> float:
         """A scale, at most twice the least, at which a single release leaks at most alpha: the start of a search."""
-        scale = SMALLEST_SCALE
+        # Counts. Less noise than this is none: a count is right with all but a probability of e^-20.
+        scale = 0.05
         while self.promised(scale) > self.request.alpha and scale < LARGEST_SCALE:
             scale *= 2.0
         return scale

@@ -27,8 +27,6 @@ from temporaldp.core.mechanisms.protocol import ROUNDED, Mechanism, Mechanisms, 
 if TYPE_CHECKING:
     from temporaldp.core.accounting.curve.pair_curves import PairCurves
 
-SMALLEST_DELTA = 1e-60
-"""Smallest delta that is accepted."""
 
 POINTS = 512
 """Points of the grid up to the epsilon of the release with the most noise, by default."""
@@ -314,4 +312,5 @@ def chosen_grid(releases: Iterable[Mechanisms], delta: float, given: float | Non
 
 def checked_delta(delta: float) -> float:
     """`delta` as a float; `BudgetError` if it is not admissible."""
-    return real_number(delta, "delta", ge=SMALLEST_DELTA, lt=1.0, error=BudgetError)
+    # Smallest delta that is accepted
+    return real_number(delta, "delta", ge=1e-60, lt=1.0, error=BudgetError)

@@ -25,14 +25,9 @@ from temporaldp.base.values import ULP, FloatArray, IntArray
 from temporaldp.core.kernels.profile import LeakageProfile
 from temporaldp.core.mechanisms.protocol import ROUNDED
 
-FEW = 64
-"""Losses of a mechanism up to which they are added up one by one."""
-
 MOST_DIRECT = 1 << 26
 """Products beyond which even a small delta gets the error of an FFT: on the safe side, but seconds a step are too long."""
 
-FFT_ERROR = 8.0
-"""Times ulp, log2 of the length and both norms: three transforms lose less than 3 each (Higham 2002, Theorem 24.2)."""
 
 MOST_POINTS = 1 << 21
 """A grid of more points (16 MiB an array, seconds a step) is refused."""
@@ -89,12 +84,14 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
     below = -np.expm1(-h * back) + np.exp(-h * back) * D[np.minimum(back, K)]
     extended = np.concatenate((below, D, np.full(2 * J, D[K])))
     norms = math.sqrt(float(np.square(extended).sum()) * float(np.square(m).sum()))
-    by_fft = FFT_ERROR * ULP * math.log2(extended.size + m.size) * norms
+    # Times ulp, log2 of the length and both norms: three transforms lose less than 3 each (Higham 2002, Theorem 24.2)
+    by_fft = 8.0 * ULP * math.log2(extended.size + m.size) * norms
     products = extended.size * m.size
     # Times the error that is accepted: beyond, eight times as many products are worth their time
     affordable = MOST_DIRECT if by_fft <= 1000.0 * finest else 8 * MOST_DIRECT
     some = np.flatnonzero(m)
-    if some.size <= FEW:  # discrete Laplace noise, randomised response, a guarantee
+    # Losses of a mechanism up to which they are added up one by one
+    if some.size <= 64:  # discrete Laplace noise, randomised response, a guarantee
         sums = np.zeros(extended.size - m.size + 1)
         for j in some.tolist():
             sums += m[j] * extended[m.size - 1 - j : extended.size - j]

@@ -53,9 +53,9 @@ from temporaldp.core.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.core.mechanisms.output_table import require_states
 from temporaldp.core.mechanisms.protocol import Mechanisms
 
-MOST_STEPS, MOST_PAIR_STEPS = 20_000, 300
-"""Steps until one curve, and one for each pair, must have settled for a supremum. If doubled, chains that forget half as fast
-have a certificate, and those without one take twice as long."""
+MOST_CURVE_STEPS = 20_000
+"""Steps until one curve must have settled for a supremum. If doubled, chains that forget half as fast have a certificate, and
+those without one take twice as long."""
 
 
 class UserCurves(NamedTuple):
@@ -277,9 +277,10 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         matrix = constant_matrix(user, side)
         require_states(release, None if user.states is None else len(user.states))
         upper, lower, pairs = self.curves(user)
-        above = supremum_curves(upper, matrix, release[0], most=MOST_STEPS, beyond=self.beyond)
+        above = supremum_curves(upper, matrix, release[0], most=MOST_CURVE_STEPS, beyond=self.beyond)
         below = supremum_curves(lower, matrix, release[0], most=1 if above is None else above[1])
-        of_pairs = None if pairs is None else supremum_curves(pairs, matrix, release[0], most=MOST_PAIR_STEPS)
+        # Each step of pairs takes far longer
+        of_pairs = None if pairs is None else supremum_curves(pairs, matrix, release[0], most=300)
         assert below is not None
         high, by_pairs = (None if one is None else one[0] for one in (above, of_pairs))
         return CurveArrivals(high, below[0], by_pairs)

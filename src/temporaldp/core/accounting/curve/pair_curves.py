@@ -34,11 +34,6 @@ SMALLEST_DELTA = 1e-9
 TOGETHER = 1 << 11
 """Problems that are searched together, about. Doubled: fewer, larger operations, also beyond the end of curves."""
 
-MOST_KEPT = 1 << 24
-"""Entries of inverses that are kept for the next step, for one matrix (128 MiB)."""
-
-MATRICES_KEPT = 2
-"""Matrices whose best tests are kept: planners go back and forth between two directions."""
 
 SETTLING = 64
 """Number of steps in which the curves of a chain settle, about."""
@@ -160,13 +155,15 @@ class PairCurves:
                 points = np.exp(np.minimum(self.h * np.arange(first, first + per_block), grid.LARGEST_LOSS))
                 p, q = (np.tile(rows[side], (per_block, 1)) for side in (one, other))
                 known = Searches.begun(p, q, np.repeat(points, one.size))
-                if (number + 1) * TOGETHER * n * n <= MOST_KEPT:
+                # Entries of inverses that are kept for the next step, for one matrix (128 MiB)
+                if (number + 1) * TOGETHER * n * n <= (1 << 24):
                     blocks.append(known)
             known.solve(envelopes)
             values.append(known.proved_values().reshape(per_block, one.size))
             if values[-1][-1].max() <= self.tail:
                 break
-        while len(self._searches) >= MATRICES_KEPT:
+        # Matrices whose best tests are kept: planners go back and forth between two directions
+        while len(self._searches) >= 2:
             self._searches.pop(next(iter(self._searches)), None)
         self._searches[id(matrix)] = matrix, blocks
         falling = np.minimum.accumulate(np.concatenate(values)[:reach], axis=0)

@@ -30,24 +30,6 @@ import numpy as np
 
 from temporaldp.base.values import ULP, FloatArray, IntArray
 
-PERTURBED = 1e-7
-"""Relative. Curves are raised by up to so much, each by its own share, so that constraints do not tie."""
-
-NEGLIGIBLE = 1e-11
-"""A multiplier that falls by less than this share of the one that falls most stands still: the rest is rounding."""
-
-MET = 1e-14
-"""A constraint that is violated by less is met: what it would lower is rounding."""
-
-MOST_EXCHANGES = 400
-"""Exchanges after which a search stops; its value is an upper bound still."""
-
-FRESH = 16
-"""Exchanges after which an inverse is computed anew before the next search: the error of each is some ulps."""
-
-LOST = 1e-9
-"""Relative. A search whose multipliers have fallen below 0 by more begins anew."""
-
 
 @dataclass(frozen=True, slots=True)
 class Lines:
@@ -68,7 +50,8 @@ def heights(D: FloatArray, h: float, a: Any, b: Any, m: IntArray) -> FloatArray:
     n, K = D.shape[0], D.shape[2] - 1
     bound = np.where(m >= 0, D[a, b, np.minimum(np.abs(m), K)], D[b, a, np.minimum(np.abs(m), K)])
     number = np.where(m >= 0, a * n + b + 1, b * n + a + 1)
-    bound = np.minimum(bound * (1.0 + PERTURBED * (number * 0.6180339887498949 % 1.0)), 1.0)
+    # Relative. Curves are raised by up to so much, each by its own share, so that constraints do not tie.
+    bound = np.minimum(bound * (1.0 + 1e-7 * (number * 0.6180339887498949 % 1.0)), 1.0)
     falling = np.minimum(m, 0) * h
     return np.asarray((np.exp(falling) * bound - np.expm1(falling) * (1.0 + 4.0 * ULP)) * (1.0 + 4.0 * ULP))
 
@@ -135,7 +118,8 @@ class Searches:
         """Take the heights of other curves; compute inverses anew where many exchanges have changed them."""
         line = self.other != self.one
         self.rhs = np.where(line, heights(D, h, self.one, self.other, self.point), np.maximum(self.sign, 0.0))
-        old = np.flatnonzero(self.exchanges > FRESH)
+        # Exchanges after which an inverse is computed anew before the next search: the error of each is some ulps
+        old = np.flatnonzero(self.exchanges > 16)
         if old.size:
             A, (i, r) = np.zeros((old.size, *self.X.shape[1:])), np.ix_(range(old.size), range(self.X.shape[1]))
             A[i, r, self.one[old]] = self.sign[old]
@@ -144,7 +128,8 @@ class Searches:
                 self.X[old], self.exchanges[old] = np.linalg.inv(A), 0
             except np.linalg.LinAlgError:
                 self.restart(old)
-        self.restart(np.flatnonzero(self.multipliers().min(axis=1) < -LOST * (1.0 + self.g)))
+        # Relative. A search whose multipliers have fallen below 0 by more begins anew.
+        self.restart(np.flatnonzero(self.multipliers().min(axis=1) < -1e-9 * (1.0 + self.g)))
 
     def restart(self, which: IntArray) -> None:
         """Begin some of the problems anew."""
@@ -155,10 +140,12 @@ class Searches:
         """Exchange constraints until no constraint is violated."""
         rest, which = self.at(np.arange(len(self.g))), np.arange(len(self.g))
         t, y = (rest.X @ rest.rhs[:, :, None])[:, :, 0], np.maximum(rest.multipliers(), 0.0)
-        for _ in range(MOST_EXCHANGES):
+        # Exchanges after which a search stops; its value is an upper bound still
+        for _ in range(400):
             violation, entering = most_violated(t, envelopes)
             v, leaving, far = rest.blocked(y, entering)
-            going = np.flatnonzero((violation > MET) & np.isfinite(far))
+            # A constraint that is violated by less is met: what it would lower is rounding
+            going = np.flatnonzero((violation > 1e-14) & np.isfinite(far))
             if going.size < which.size:
                 self.put(which, rest)
                 rest, which, t, y = rest.at(going), which[going], t[going], y[going]
@@ -179,7 +166,8 @@ class Searches:
         every = np.arange(one.size)
         v = sign[:, None] * self.X[every, one] - slope[:, None] * self.X[every, other]
         far = np.full(v.shape, np.inf)
-        np.divide(y, v, out=far, where=v > NEGLIGIBLE * np.abs(v).max(axis=1, keepdims=True))
+        # A multiplier that falls by less than this share of the one that falls most stands still: the rest is rounding
+        np.divide(y, v, out=far, where=v > 1e-11 * np.abs(v).max(axis=1, keepdims=True))
         leaving = far.argmin(axis=1)
         return v, leaving, far[every, leaving]
 

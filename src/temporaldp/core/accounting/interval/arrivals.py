@@ -28,9 +28,6 @@ from temporaldp.core.kernels.interval import MOST_STATES, arrival, depth, enumer
 SUM_ROUNDING = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
 """By which a sum of two numbers is raised, so that it is an upper bound."""
 
-MOST_KNOWN = 4096
-"""Claims of one user that are kept, of some kilobytes each. If doubled: nothing where searches are short."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Before:
@@ -106,7 +103,8 @@ class IntervalSteps:
         # A search for the largest budget asks for the same steps again and again.
         key = tuple((id(one.matrix), one.epsilon, one.spread) for one in steps)
         if key not in self._known:
-            if len(self._known) >= MOST_KNOWN:
+            # Claims of one user that are kept, of some kilobytes each. If doubled: nothing where searches are short.
+            if len(self._known) >= 4096:
                 self._known.clear()
             self._known[key] = IntervalArrival(arrived_through(steps), steps)
         return self._known[key]
