@@ -84,8 +84,7 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
     below = -np.expm1(-h * back) + np.exp(-h * back) * D[np.minimum(back, K)]
     extended = np.concatenate((below, D, np.full(2 * J, D[K])))
     norms = math.sqrt(float(np.square(extended).sum()) * float(np.square(m).sum()))
-    # Times ulp, log2 of the length and both norms: three transforms lose less than 3 each (Higham 2002, Theorem 24.2)
-    by_fft = 8.0 * ULP * math.log2(extended.size + m.size) * norms
+    by_fft = fft_error(extended.size + m.size, norms)
     products = extended.size * m.size
     # Times the error that is accepted: beyond, eight times as many products are worth their time
     affordable = MOST_DIRECT if by_fft <= 1000.0 * finest else 8 * MOST_DIRECT
@@ -238,3 +237,11 @@ def padded(D: FloatArray, size: int) -> FloatArray:
 def rounded(D: FloatArray, *, up: bool) -> FloatArray:
     """D moved to its side by what a few operations can lose; a probability."""
     return np.minimum(D * (1.0 + ROUNDED), 1.0) if up else D * (1.0 - ROUNDED)
+
+
+def fft_error(n_losses: int, norms: float) -> float:
+    """What a convolution by Fourier transforms may be wrong by, from both lengths together and the product of the norms.
+
+    Times ulp, log2 of the length and both norms, three transforms lose less than 3 each (Higham 2002, Theorem 24.2), 8 in all.
+    """
+    return 8.0 * ULP * math.log2(n_losses) * norms

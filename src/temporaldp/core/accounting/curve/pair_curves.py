@@ -105,9 +105,9 @@ class PairCurves:
         from scipy.signal import fftconvolve
 
         norms = math.sqrt(float(np.square(extended).sum(axis=-1).max()) * float(np.square(m).sum(axis=-1).max()))
-        by_fft = grid.FFT_ERROR * ULP * math.log2(extended.shape[-1] + m.shape[-1]) * norms
+        by_fft = grid.fft_error(extended.shape[-1] + m.shape[-1], norms)
         pairs = np.broadcast_shapes(extended.shape[:2], m.shape[:2])
-        if by_fft <= FINEST * self.delta and m.shape[-1] > grid.FEW:
+        if by_fft <= FINEST * self.delta and m.shape[-1] > 64:
             return np.asarray(fftconvolve(extended, m, mode="valid", axes=-1) + by_fft)
         extended = np.broadcast_to(extended, (*pairs, extended.shape[-1]))
         m = np.broadcast_to(m, (*pairs, m.shape[-1]))
