@@ -7,8 +7,7 @@ DEMO := demo
 PAPER := paper
 TUMULT := .venv-tumult
 
-# A make target and a folder are both called docs.
-.PHONY: demo docs test test-long test-spark test-tumult test-years bench-years bench-scale test-slow test-crashes test-random bench-serve test-serve test-browser bench-page screenshot check-wheel lint format picture bench bench-online bench-exact bench-delta bench-startup bench-population bench-counts bench-uncertainty bench-plans bench-quilt measured numbers speed tightness counts compare deployments paper reference size clean
+.PHONY: demo docs test test-long test-slow lint format bench numbers reference size clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -20,7 +19,7 @@ demo: $(READY)  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
-test test-long test-slow test-crashes test-random test-spark test-years test-serve test-browser: export OPENBLAS_NUM_THREADS := 1
+test test-long test-slow: export OPENBLAS_NUM_THREADS := 1
 
 test: $(READY) lint  ## everything that must pass
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not long and not slow and not spark and not browser"
@@ -28,108 +27,25 @@ test: $(READY) lint  ## everything that must pass
 test-long: $(READY)  ## tests that take a second or many, and those on PostgreSQL (eleven minutes); must pass before anything lands, too
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "long and not slow and not spark and not browser"
 
-test-slow: $(READY)  ## the tests that take long: more kills, larger data, deeper enumerations, more cases of every property
-	$(BIN)/python -m pytest -n auto -m "(slow or long or hypothesis) and not browser" --hypothesis-profile=deep
+# `make test-slow` alone runs the tests that are marked slow; NAME is one of those below: make test-slow NAME=browser
+test-slow:
+	@$(MAKE) --no-print-directory slow.$(or $(NAME),all)
 
-test-crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan
-	$(BIN)/python -m pytest -n auto tests/publish/release/test_crashes.py -rP
-
-test-serve: $(READY)  ## the service: 1,000 kills of servers and databases under load, thousands of requests made from its description (a quarter of an hour)
-	$(BIN)/python -m pytest tests/apps/serve -rP
-
-test-years: $(READY)  ## three years of hourly steps, three adopted histories, 200 kills, two writers, late files; SQLite and PostgreSQL (half an hour)
-	$(BIN)/python -m pytest tests/publish/release/test_years.py -rP
-
-test-random: $(READY)  ## the property tests on new random cases, ten times as many as usual
-	$(BIN)/python -m pytest -n auto -m "not spark and not browser" --hypothesis-profile=random tests
-
-JAVA_NEEDED = @command -v java > /dev/null || { echo "make $@ needs Java 17 or newer: apt-get install default-jre-headless" >&2; exit 1; }
-PYSPARK = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pyspark
-
-test-spark: $(READY)  ## traces on a real Spark with two workers; needs Java 17 or newer (Debian: default-jre-headless)
-	$(JAVA_NEEDED)
-	$(PYSPARK)
-	$(BIN)/python -m pytest -m spark tests/lab/cluster
-
-test-tumult: $(READY) $(TUMULT)/.ready  ## sessions of Tumult Analytics on Spark under a temporal accountant; needs Java
-	$(BIN)/python -m pytest -m spark tests/lab/adapters
-
-# Chromium is Debian's, or the one that TEMPORALDP_CHROMIUM names; playwright only speaks to it.
-CHROMIUM_NEEDED = @command -v "$${TEMPORALDP_CHROMIUM:-chromium}" > /dev/null || { echo "make $@ needs Chromium: apt-get install chromium, or its path in TEMPORALDP_CHROMIUM" >&2; exit 1; }
-PLAYWRIGHT = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt axe-playwright-python playwright
-
-test-browser: $(READY)  ## the page in a real Chromium (three minutes)
-	$(CHROMIUM_NEEDED)
-	$(PLAYWRIGHT)
-	$(BIN)/python -m pytest -n auto -m browser tests/apps/browser
-
-bench-page: $(READY)  ## docs/how-to/page.md: how soon the page answers a movement (a minute)
-	$(CHROMIUM_NEEDED)
-	$(PLAYWRIGHT)
-	PYTHONPATH=tests $(BIN)/python benchmarks/page.py docs/how-to/page.md
-
-screenshot: $(READY)  ## docs/pictures/page.png and its siblings: what the page looks like
-	$(CHROMIUM_NEEDED)
-	$(PLAYWRIGHT)
-	PYTHONPATH=tests $(BIN)/python benchmarks/screenshots.py docs/pictures
-
-docs: $(READY)  ## the documentation site, docs/_build/html/index.html; warnings are errors, and no network is needed
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
-
-check-wheel: $(READY)  ## the package as others install it: alone, with each extra alone, with the oldest versions allowed (half an hour; ONLY="base cli")
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt twine uv
-	$(BIN)/python tools/check_wheel.py
-
-lint: $(READY)
+lint: $(READY)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: $(READY)
+format: $(READY)  ## put code in order
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-picture: $(READY)  ## the pictures in the README and in docs/, but for those of the page
-	$(BIN)/python benchmarks/topic_pictures.py docs/pictures
+docs: $(READY)  ## the documentation site, docs/_build/html/index.html; warnings are errors, and no network is needed
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --builder html docs docs/_build/html
 
-bench: $(READY)  ## benchmarks/recorded/performance.md: profiles, series, memory, linear-programming solvers (half an hour)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
-	PYTHONPATH=. $(BIN)/python benchmarks/bench.py benchmarks/recorded/performance.md
-
-bench-online: $(READY)  ## benchmarks/recorded/online.md: what an accountant and a ledger cost, step by step (two minutes)
-	$(BIN)/python benchmarks/online.py benchmarks/recorded/online.md
-
-bench-exact: $(READY)  ## benchmarks/recorded/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
-	$(BIN)/python benchmarks/exact.py benchmarks/recorded/exact.md $(LONG)
-
-bench-quilt: $(READY)  ## benchmarks/recorded/one-statistic.md: noise on one statistic of a chain, against the Markov Quilt Mechanism (ten seconds)
-	$(BIN)/python benchmarks/quilt.py benchmarks/recorded/one-statistic.md
-
-bench-uncertainty: $(READY)  ## benchmarks/recorded/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
-	$(BIN)/python benchmarks/uncertainty.py benchmarks/recorded/uncertainty.md
-
-bench-years: $(READY)  ## a ledger of 500,000 steps: opening, a step, a report (half an hour, most of it to write the ledger)
-	$(BIN)/python benchmarks/years.py $(STEPS)
-
-bench-serve: $(READY)  ## benchmarks/recorded/service-load.md: 200 steps a second from 16 clients on PostgreSQL, 10,000 releases (ten minutes; Debian: postgresql)
-	$(BIN)/python benchmarks/serve.py benchmarks/recorded/service-load.md
-
-bench-delta: $(READY)  ## benchmarks/recorded/delta.md: what a delta gains and costs (some minutes)
-	$(BIN)/python benchmarks/delta.py benchmarks/recorded/delta.md
-
-bench-counts: $(READY)  ## benchmarks/recorded/counts.md: errors of smoothed counts, on real and simulated people (three minutes)
-	$(BIN)/python benchmarks/counts.py benchmarks/recorded/counts.md
-
-bench-scale: $(READY)  ## docs/how-to/scale.md: traces of 10^6 to 10^8 rows, and a cluster against one worker (a quarter of an hour; needs Java)
-	$(JAVA_NEEDED)
-	$(PYSPARK)
-	$(BIN)/python benchmarks/scale.py docs/how-to/scale.md $(ROWS)
-
-bench-startup: $(READY)  ## how long the package and the command line take to start (a minute)
-	$(BIN)/python benchmarks/startup.py
-
-bench-population: $(READY)  ## the exact leakage of up to 100,000 people, each with matrices of their own (ten minutes)
-	$(BIN)/python benchmarks/population.py
+# NAME is one of those below: make bench NAME=exact; without one, they are listed.
+bench:
+	@$(if $(NAME),$(MAKE) --no-print-directory bench.$(NAME),sed -n 's/^bench\.\([a-z-]*\):.*## /\1: /p' Makefile)
 
 numbers: $(READY)  ## recompute the numbers in the prose of README.md and docs (five seconds)
 	$(BIN)/python tools/check_numbers.py
@@ -140,17 +56,49 @@ reference: $(READY)  ## the pages that are made from the code: command line, pro
 size:  ## statements, files, constants and public names of each folder of the package
 	$(PYTHON) tools/size.py
 
-bench-plans: $(READY)  ## benchmarks/recorded/plans.md: the optimal plan against the other methods
-	$(BIN)/python benchmarks/plan_table.py benchmarks/recorded/plans.md
+clean:
+	rm -rf $(VENV) $(TUMULT) $(DEMO) $(PAPER) docs/_build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-measured: $(READY)  ## docs/measured: counts.md, speed.md and tightness.md from the tables in benchmarks/recorded (a second)
-	$(BIN)/python benchmarks/pages.py docs/measured
+# Tests for make test-slow NAME=...
 
-speed: bench bench-online bench-exact bench-delta bench-serve measured  ## docs/measured/speed.md, measured again (an hour, on a quiet machine)
+slow.all: $(READY)  ## the tests that take long: more kills, larger data, deeper enumerations, more cases of every property
+	$(BIN)/python -m pytest -n auto -m "(slow or long or hypothesis) and not browser" --hypothesis-profile=deep
 
-tightness: bench-exact bench-quilt compare bench-uncertainty bench-delta bench-plans measured  ## docs/measured/tightness.md, measured again (an hour)
+slow.crashes: $(READY)  ## 500 processes killed and 1,000 steps raced for, on SQLite and PostgreSQL, by accountant and by noise plan
+	$(BIN)/python -m pytest -n auto tests/publish/release/test_crashes.py -rP
 
-counts: bench-counts measured  ## docs/measured/counts.md, measured again (three minutes)
+slow.serve: $(READY)  ## the service: 1,000 kills of servers and databases under load, thousands of requests made from its description (a quarter of an hour)
+	$(BIN)/python -m pytest tests/apps/serve -rP
+
+slow.years: $(READY)  ## three years of hourly steps, three adopted histories, 200 kills, two writers, late files; SQLite and PostgreSQL (half an hour)
+	$(BIN)/python -m pytest tests/publish/release/test_years.py -rP
+
+slow.random: $(READY)  ## the property tests on new random cases, ten times as many as usual
+	$(BIN)/python -m pytest -n auto -m "not spark and not browser" --hypothesis-profile=random tests
+
+JAVA_NEEDED = @command -v java > /dev/null || { echo "this needs Java 17 or newer: apt-get install default-jre-headless" >&2; exit 1; }
+PYSPARK = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pyspark
+
+slow.spark: $(READY)  ## traces on a real Spark with two workers; needs Java 17 or newer (Debian: default-jre-headless)
+	$(JAVA_NEEDED)
+	$(PYSPARK)
+	$(BIN)/python -m pytest -m spark tests/lab/cluster
+
+slow.tumult: $(READY) $(TUMULT)/.ready  ## sessions of Tumult Analytics on Spark under a temporal accountant; needs Java
+	$(BIN)/python -m pytest -m spark tests/lab/adapters
+
+# Chromium is Debian's, or the one that TEMPORALDP_CHROMIUM names; playwright only speaks to it.
+CHROMIUM_NEEDED = @command -v "$${TEMPORALDP_CHROMIUM:-chromium}" > /dev/null || { echo "this needs Chromium: apt-get install chromium, or its path in TEMPORALDP_CHROMIUM" >&2; exit 1; }
+PLAYWRIGHT = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt axe-playwright-python playwright
+
+slow.browser: $(READY)  ## the page in a real Chromium (three minutes)
+	$(CHROMIUM_NEEDED)
+	$(PLAYWRIGHT)
+	$(BIN)/python -m pytest -n auto -m browser tests/apps/browser
+
+slow.wheel: $(READY)  ## the package as others install it: alone, with each extra alone, with the oldest versions allowed (half an hour; ONLY="base cli")
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt twine uv
+	$(BIN)/python tools/check_wheel.py
 
 # Tumult Analytics needs an environment of its own: older releases of NumPy, pandas and Spark than we do.
 $(TUMULT)/.ready:
@@ -159,18 +107,79 @@ $(TUMULT)/.ready:
 	$(TUMULT)/bin/python -m pip install --quiet --disable-pip-version-check tmlt-analytics==0.21.0
 	touch $@
 
+# Tables, pictures and pages for make bench NAME=...
+
+bench.page: $(READY)  ## docs/how-to/page.md: how soon the page answers a movement (a minute)
+	$(CHROMIUM_NEEDED)
+	$(PLAYWRIGHT)
+	PYTHONPATH=tests/support $(BIN)/python benchmarks/page.py docs/how-to/page.md
+
+bench.screenshots: $(READY)  ## docs/pictures/page.png and its siblings: what the page looks like
+	$(CHROMIUM_NEEDED)
+	$(PLAYWRIGHT)
+	PYTHONPATH=tests/support $(BIN)/python benchmarks/screenshots.py docs/pictures
+
+bench.pictures: $(READY)  ## the pictures in the README and in docs/, but for those of the page
+	$(BIN)/python benchmarks/topic_pictures.py docs/pictures
+
+bench.performance: $(READY)  ## benchmarks/recorded/performance.md: profiles, series, memory, linear-programming solvers (half an hour)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
+	PYTHONPATH=. $(BIN)/python benchmarks/bench.py benchmarks/recorded/performance.md
+
+bench.online: $(READY)  ## benchmarks/recorded/online.md: what an accountant and a ledger cost, step by step (two minutes)
+	$(BIN)/python benchmarks/online.py benchmarks/recorded/online.md
+
+bench.exact: $(READY)  ## benchmarks/recorded/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)
+	$(BIN)/python benchmarks/exact.py benchmarks/recorded/exact.md $(LONG)
+
+bench.quilt: $(READY)  ## benchmarks/recorded/one-statistic.md: noise on one statistic of a chain, against the Markov Quilt Mechanism (ten seconds)
+	$(BIN)/python benchmarks/quilt.py benchmarks/recorded/one-statistic.md
+
+bench.uncertainty: $(READY)  ## benchmarks/recorded/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
+	$(BIN)/python benchmarks/uncertainty.py benchmarks/recorded/uncertainty.md
+
+bench.years: $(READY)  ## a ledger of 500,000 steps: opening, a step, a report (half an hour, most of it to write the ledger)
+	$(BIN)/python benchmarks/years.py $(STEPS)
+
+bench.serve: $(READY)  ## benchmarks/recorded/service-load.md: 200 steps a second from 16 clients on PostgreSQL, 10,000 releases (ten minutes; Debian: postgresql)
+	$(BIN)/python benchmarks/serve.py benchmarks/recorded/service-load.md
+
+bench.delta: $(READY)  ## benchmarks/recorded/delta.md: what a delta gains and costs (some minutes)
+	$(BIN)/python benchmarks/delta.py benchmarks/recorded/delta.md
+
+bench.counts: $(READY)  ## benchmarks/recorded/counts.md: errors of smoothed counts, on real and simulated people (three minutes)
+	$(BIN)/python benchmarks/counts.py benchmarks/recorded/counts.md
+
+bench.scale: $(READY)  ## docs/how-to/scale.md: traces of 10^6 to 10^8 rows, and a cluster against one worker (a quarter of an hour; needs Java)
+	$(JAVA_NEEDED)
+	$(PYSPARK)
+	$(BIN)/python benchmarks/scale.py docs/how-to/scale.md $(ROWS)
+
+bench.startup: $(READY)  ## how long the package and the command line take to start (a minute)
+	$(BIN)/python benchmarks/startup.py
+
+bench.population: $(READY)  ## the exact leakage of up to 100,000 people, each with matrices of their own (ten minutes)
+	$(BIN)/python benchmarks/population.py
+
+bench.plans: $(READY)  ## benchmarks/recorded/plans.md: the optimal plan against the other methods
+	$(BIN)/python benchmarks/plan_table.py benchmarks/recorded/plans.md
+
+bench.pages: $(READY)  ## docs/measured: counts.md, speed.md and tightness.md from the tables in benchmarks/recorded (a second)
+	$(BIN)/python benchmarks/pages.py docs/measured
+
+bench.speed: bench.performance bench.online bench.exact bench.delta bench.serve bench.pages  ## docs/measured/speed.md, measured again (an hour, on a quiet machine)
+
+bench.tightness: bench.exact bench.quilt bench.compare bench.uncertainty bench.delta bench.plans bench.pages  ## docs/measured/tightness.md, measured again (an hour)
+
 # TPL is a folder with the program of the paper's authors (github.com/yangcao888/TPL); GNU Octave runs it (Debian: octave).
-compare: $(READY)  ## benchmarks/recorded/comparison.md: what each tool reports about one release (two minutes; make compare TPL=FOLDER runs the authors' program, too)
+bench.compare: $(READY)  ## benchmarks/recorded/comparison.md: what each tool reports about one release (two minutes; TPL=FOLDER runs the authors' program, too)
 	-$(MAKE) $(TUMULT)/.ready
 	TPL="$(TPL)" TUMULT_PYTHON=$(TUMULT)/bin/python $(BIN)/python -W ignore benchmarks/compare.py benchmarks/recorded/comparison.md
 
-deployments: $(READY)  ## docs/measured/published-systems.md: records of published systems, audited without their data (ten seconds; needs the records)
+bench.deployments: $(READY)  ## docs/measured/published-systems.md: records of published systems, audited without their data (ten seconds; needs the records)
 	$(BIN)/python benchmarks/deployments.py docs/measured/published-systems.md
 
-paper: $(READY)  ## reproduction/README.md: the paper's figures, table and claims, reproduced (a minute once the environment is there)
+bench.paper: $(READY)  ## reproduction/README.md: the paper's figures, table and claims, reproduced (a minute once the environment is there)
 	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt gurobipy
 	$(BIN)/python -m reproduction --output $(PAPER)
 	cp $(PAPER)/README.md reproduction/README.md
-
-clean:
-	rm -rf $(VENV) $(TUMULT) $(DEMO) $(PAPER) docs/_build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -220,7 +220,7 @@ def main() -> None:
         text += made + "\n" if isinstance(made, str) else "".join(made)
         print(section.__name__, flush=True, file=sys.stderr)
     if len(sys.argv) > 1:
-        record(Path(sys.argv[1]), text, "make bench")
+        record(Path(sys.argv[1]), text, "make bench NAME=performance")
     else:
         print(text)
 

@@ -1,6 +1,6 @@
 """What temporaldp, the paper's authors' program and other libraries of differential privacy say about one and the same release.
 
-Writes benchmarks/recorded/comparison.md.  Run with:  make compare  (TPL=folder of the authors' program, run by GNU Octave, if both are there)
+Writes benchmarks/recorded/comparison.md.  Run with:  make bench NAME=compare  (TPL=folder of the authors' program, run by GNU Octave, if both are there)
 """
 
 from __future__ import annotations
@@ -247,4 +247,4 @@ def document() -> str:
 
 if __name__ == "__main__":
     made = document()
-    record(Path(sys.argv[1]), made, "make compare") if len(sys.argv) > 1 else print(made)
+    record(Path(sys.argv[1]), made, "make bench NAME=compare") if len(sys.argv) > 1 else print(made)

@@ -292,7 +292,7 @@ def main():
         print(parts[-1], flush=True)
     arguments = [one for one in sys.argv[1:] if not one.startswith("--")]
     if arguments:
-        record(Path(arguments[0]), "\n".join(parts), "make bench-counts")
+        record(Path(arguments[0]), "\n".join(parts), "make bench NAME=counts")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """What a delta gains over pure privacy, and what whole privacy curves cost.
 
-Writes benchmarks/recorded/delta.md.  Run with:  make bench-delta
+Writes benchmarks/recorded/delta.md.  Run with:  make bench NAME=delta
 """
 
 from __future__ import annotations
@@ -270,7 +270,7 @@ def main() -> None:
     ]
     parts += [HORIZON, table(names, rows), COST, cost(), AGAINST, against()]
     target = Path(sys.argv[1])
-    record(target, "\n".join(parts), "make bench-delta")
+    record(target, "\n".join(parts), "make bench NAME=delta")
     print(f"written to {target}")
 
 

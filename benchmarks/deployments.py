@@ -1,6 +1,6 @@
 """Records of published systems: their fields, the assumptions, and the leakage over a range of chains.
 
-Writes docs/measured/published-systems.md from a folder of records of the deployments registry.  Run with:  make deployments
+Writes docs/measured/published-systems.md from a folder of records of the deployments registry.  Run with:  make bench NAME=deployments
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HEAD = f"""# Published systems: leakage over time under their promises
 - {INFERENCE_ONLY}
 - The privacy unit is that of the record. The leakage about a person who has several units in a step (devices, accounts) is larger.
 - {UNKNOWN_FIT}
-- The page is computed from the records alone (`make deployments`). They are those of the OpenDP Differential Privacy Deployments Registry
+- The page is computed from the records alone (`make bench NAME=deployments`). They are those of the OpenDP Differential Privacy Deployments Registry
   (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence), all pending or draft: its authors' readings of the sources that they name.
 
 Leakage about a step is the largest change of the odds between two states of one person at that step by all releases, in nats: 4.5 nats are a factor of 90.

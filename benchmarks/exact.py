@@ -1,6 +1,6 @@
 """The exact leakage against the paper's bound and the bound pair by pair: values, closeness, times.
 
-Writes benchmarks/recorded/exact.md.  Run with:  make bench-exact;  with LONG=--long it includes what takes minutes by itself.
+Writes benchmarks/recorded/exact.md.  Run with:  make bench NAME=exact;  with LONG=--long it includes what takes minutes by itself.
 """
 
 from __future__ import annotations
@@ -282,7 +282,7 @@ def main() -> None:
     def add(*more: str) -> None:
         """The page as far as it is: the last tables take minutes, and what is measured stays if they are stopped."""
         parts.extend(more)
-        record(Path(sys.argv[1]), "\n".join(parts), "make bench-exact")
+        record(Path(sys.argv[1]), "\n".join(parts), "make bench NAME=exact")
 
     add(SPEED, speed())  # first, while nothing else runs
     distances, walk = kilometres()

@@ -1,6 +1,6 @@
 """What spending step by step costs: benchmarks/recorded/online.md, measured in one run.
 
-Run with:  make bench-online
+Run with:  make bench NAME=online
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def main() -> None:
     for part in (exactly, streams, users, against_diffprivlib, ledgers):
         for piece in part():
             text += piece
-    record(target, text, "make bench-online")
+    record(target, text, "make bench NAME=online")
 
 
 if __name__ == "__main__":

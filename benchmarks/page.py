@@ -14,7 +14,7 @@ import numpy as np
 
 from browsing import Visit, browsing
 
-BEGIN, END = "<!-- measured by `make bench-page` -->\n", "<!-- end -->\n"
+BEGIN, END = "<!-- measured by `make bench NAME=page` -->\n", "<!-- end -->\n"
 MOVES = 30
 
 MOVE = """async ([id, values]) => {

@@ -1,6 +1,6 @@
 """The pages of docs/measured: templates in benchmarks/pages, with tables that the benchmarks recorded in benchmarks/recorded.
 
-Run with:  make measured
+Run with:  make bench NAME=pages
 """
 
 from __future__ import annotations

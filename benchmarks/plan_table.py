@@ -1,6 +1,6 @@
 """Noise of the optimal plans, by the exact leakage and by the paper's bound, against the paper's algorithms and alpha / T.
 
-Writes benchmarks/recorded/plans.md.  Run with:  make bench-plans
+Writes benchmarks/recorded/plans.md.  Run with:  make bench NAME=plans
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def main() -> None:
         lines += [row(f"s = {s:g}", adversary, horizon, alpha) for alpha in ALPHAS for horizon in HORIZONS]
     lines += [row("sleep stages", sleep, horizon, alpha) for alpha in ALPHAS for horizon in (10, 47, 1000, 10_000)]
     target = Path(sys.argv[1])
-    record(target, HEAD + "\n".join(exact) + "\n" + BY_PAPER + "\n".join(lines), "make bench-plans")
+    record(target, HEAD + "\n".join(exact) + "\n" + BY_PAPER + "\n".join(lines), "make bench NAME=plans")
     print(f"{len(exact) + len(lines)} rows written to {target}")
 
 

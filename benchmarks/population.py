@@ -1,6 +1,6 @@
 """What the exact leakage of many people costs, each with two matrices of their own: seconds and memory, measured in one run.
 
-Run with:  make bench-population
+Run with:  make bench NAME=population
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Laplace noise on one statistic of a Markov chain: the exact leakage against the Markov Quilt Mechanism and other bounds.
 
 The statistic changes by at most 1 when one of T states is replaced, and no state may leak more than alpha. Writes
-benchmarks/recorded/one-statistic.md.  Run with:  make bench-quilt
+benchmarks/recorded/one-statistic.md.  Run with:  make bench NAME=quilt
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def main() -> None:
         print(rows[-1], flush=True)
     heads = ["chain", "T", "exact", "Markov quilts", "group privacy", "largest ratio of entries", "quilts / exact"]
     target = Path(sys.argv[1])
-    record(target, f"## Laplace scale\n\n{table(heads, rows)}", "make bench-quilt")
+    record(target, f"## Laplace scale\n\n{table(heads, rows)}", "make bench NAME=quilt")
     print(f"written to {target}")
 
 

@@ -1,7 +1,7 @@
 """What traces cost by their number of rows, sorted and shuffled; and a cluster of two workers against one.
 
-Run with:  make bench-scale            (10^6 to 10^8 rows; some 2 GiB of disk)
-           make bench-scale ROWS=1e9   (one size more)
+Run with:  make bench NAME=scale            (10^6 to 10^8 rows; some 2 GiB of disk)
+           make bench NAME=scale ROWS=1e9   (one size more)
 
 Every reading is a process of its own, so that its largest memory is its own. With OLD=FOLDER, the sources of an earlier version
 are measured beside it at 10^7 rows.

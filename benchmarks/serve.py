@@ -232,7 +232,7 @@ def run(output):
     ]
     text = "\n".join(["## Load\n", HEAD, *lines, "\n## Server\n", table(["what", "measured"], found)])
     if output:
-        record(Path(output), text, "make bench-serve")
+        record(Path(output), text, "make bench NAME=serve")
 
 
 @contextlib.contextmanager

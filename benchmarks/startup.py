@@ -1,6 +1,6 @@
 """How long the package and the command line take to start, as processes of their own: a table on standard output.
 
-Run with:  make bench-startup
+Run with:  make bench NAME=startup
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RUNS = 5
 
 HEAD = """# How long it takes to start
 
-Made by `make bench-startup`: whole processes from start to exit, the median of {runs}, on modules that are compiled to bytecode. NumPy
+Made by `make bench NAME=startup`: whole processes from start to exit, the median of {runs}, on modules that are compiled to bytecode. NumPy
 alone is the part that cannot be saved.
 
 """

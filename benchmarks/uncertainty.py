@@ -1,6 +1,6 @@
 """How much is not known of a correlation: estimate, posterior, guarantee, and longer memory, on all data sets.
 
-Writes benchmarks/recorded/uncertainty.md.  Run with:  make bench-uncertainty
+Writes benchmarks/recorded/uncertainty.md.  Run with:  make bench NAME=uncertainty
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def main(target: Path) -> None:
         for name, data in real_data(Path(folder)):
             rows.append(measured(name, data))
             print(rows[-1], file=sys.stderr, flush=True)
-    record(target, "\n\n".join(document(rows)), "make bench-uncertainty")
+    record(target, "\n\n".join(document(rows)), "make bench NAME=uncertainty")
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy under Temporal Correlations, ICDE 2017.
 
-``make paper`` (``python -m reproduction -o paper`` in a checkout) writes all of it.
+``make bench NAME=paper`` (``python -m reproduction -o paper`` in a checkout) writes all of it.
 """
 
 from __future__ import annotations

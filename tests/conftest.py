@@ -16,7 +16,7 @@ import postgres
 from places import REPOSITORY, shared_folder
 
 # The same cases on every machine, so that a change is judged by the change. `make test-slow` takes more of them, and
-# `make test-random` looks for new ones.
+# `make test-slow NAME=random` looks for new ones.
 settings.register_profile(
     "same", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True, max_examples=20
 )

@@ -18,7 +18,7 @@ def test_pages_agree_with_the_recorded_measurements(tmp_path):
     subprocess.run([sys.executable, REPOSITORY / "benchmarks" / "pages.py", tmp_path], check=True)
     for name in PAGES:
         page = REPOSITORY / "docs" / "measured" / f"{name}.md"
-        assert page.read_text() == (tmp_path / f"{name}.md").read_text(), "run make measured"
+        assert page.read_text() == (tmp_path / f"{name}.md").read_text(), "run make bench NAME=pages"
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)

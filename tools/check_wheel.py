@@ -1,6 +1,6 @@
 """Build the package, and install it as others will: alone, with each extra alone, and with the oldest versions that it allows.
 
-Run with:  make check-wheel  (half an hour; ONLY="base tables" checks these environments alone)
+Run with:  make test-slow NAME=wheel  (half an hour; ONLY="base tables" checks these environments alone)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Tumult Analytics: a session a day, and a temporal accountant around them.
 
-Needs tmlt-analytics and Java, in an environment of its own (`make test-tumult` makes one).
+Needs tmlt-analytics and Java, in an environment of its own (`make test-slow NAME=tumult` makes one).
 Run with:  python examples/tumult/sessions.py
 """
 

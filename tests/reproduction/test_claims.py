@@ -30,7 +30,7 @@ def test_page_agrees_with_the_code(claims, exhibits):
     untimed = figure_5(sizes=(), alphas=())  # its notes and its place
     given = render_document(list(claims.values()), [untimed if key == "5" else exhibits[key] for key in EXHIBITS])
     given = given.replace("; 0 more are measured", f"; {len(MEASURED)} more are measured")
-    assert lasting(PAGE) == lasting(given), "run `make paper`"
+    assert lasting(PAGE) == lasting(given), "run `make bench NAME=paper`"
 
 
 def verdict_on_the_page(identifier):

@@ -96,7 +96,7 @@ def test_sessions_are_charged_before_they_answer(tmp_path):
     """Two sessions answer at 0.2 each for one removed and one added row; one that exceeds the level is refused."""
     python = REPOSITORY / ".venv-tumult" / "bin" / "python"
     if not python.exists() or shutil.which("java") is None:
-        pytest.skip("Tumult Analytics has an environment of its own, which `make test-tumult` makes")
+        pytest.skip("Tumult Analytics has an environment of its own, which `make test-slow NAME=tumult` makes")
     environment = os.environ | {"PYTHONPATH": str(REPOSITORY / "src"), "PYSPARK_PYTHON": str(python)}
     example = REPOSITORY / "examples" / "tumult" / "sessions.py"
     done = subprocess.run([python, example], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)

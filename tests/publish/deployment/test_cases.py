@@ -22,7 +22,7 @@ def test_page_is_up_to_date():
     sys.modules["deployments"] = script
     try:
         place.loader.exec_module(script)
-        assert script.document(folder) == PAGE.read_text(), "run make deployments"
+        assert script.document(folder) == PAGE.read_text(), "run make bench NAME=deployments"
     finally:
         del sys.modules["deployments"]
 
