@@ -137,8 +137,9 @@ numbers: $(READY)  ## recompute the numbers in the prose of README.md and docs (
 reference: $(READY)  ## the pages that are made from the code: command line, project file, JSON schema
 	$(BIN)/python tools/reference.py
 
-size:  ## statements, files, constants and public names of each folder of the package
+size: $(READY)  ## statements, files, constants and public names of each folder; functions that an audit and a release run through
 	$(PYTHON) tools/size.py
+	$(BIN)/python tools/paths.py
 
 bench-plans: $(READY)  ## benchmarks/recorded/plans.md: the optimal plan against the other methods
 	$(BIN)/python benchmarks/plan_table.py benchmarks/recorded/plans.md
