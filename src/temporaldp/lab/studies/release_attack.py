@@ -114,19 +114,19 @@ class ReleaseAttack:
             f"With {_percent(at)} false alarms the attack recognises {_percent(found)} of the true states: guessing would "
             f"recognise {_percent(at)}, and the guarantee allows {_percent(most, up=True)}.",
         ]
-        if self.repeats:
-            sentences.append(self._verdict())
-        return sentences
-
-    def _verdict(self) -> str:
         drawn = f"over {self.repeats} other draws of the same noise"
         if self.exceeds:
-            return (
+            sentences.append(
                 f"The guarantee is exceeded {drawn}: if it held, draws like these would come up with a probability of at most "
                 f"{1.0 / self.evidence:.2g}. These people do not follow the correlation (so few may do so by chance), or "
                 "the noise is not the stated one."
             )
-        return f"The guarantee is not exceeded {drawn}. One release may be luckier or unluckier for the attacker than the mean."
+        elif self.repeats:
+            sentences.append(
+                f"The guarantee is not exceeded {drawn}. One release may be luckier or unluckier for the attacker than the "
+                "mean."
+            )
+        return sentences
 
     def __repr__(self) -> str:
         return (
@@ -292,18 +292,13 @@ def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, Float
     So every pair of people with two different states at a step counts once as true and once as false, and a bound for each
     pair of states at each step is a bound for the means.
     """
-    n = likelihoods.shape[2]
-    scores, weights = [], []
-    for t, known in enumerate(likelihoods):
-        people = np.flatnonzero(codes[:, t] >= 0)
-        own = codes[people, t]
-        with np.errstate(invalid="ignore"):
-            score = known[people, own][:, None] - known[people]
-        weight = np.broadcast_to(np.bincount(own, minlength=n), score.shape).astype(np.float64)
-        weight[np.arange(own.size), own] = 0.0
-        scores.append(np.nan_to_num(score, nan=0.0, posinf=np.inf, neginf=-np.inf)[weight > 0.0])
-        weights.append(weight[weight > 0.0])
-    return np.concatenate(scores), np.concatenate(weights)
+    own, states = codes.T[:, :, None], np.arange(likelihoods.shape[2])
+    is_own = own == states  # shape (T, n_people, n); nowhere for a person without a state at the step
+    with np.errstate(invalid="ignore"):
+        scores = np.take_along_axis(likelihoods, np.maximum(own, 0), axis=2) - likelihoods
+    weights = np.where(is_own | (own < 0), 0.0, is_own.sum(axis=1, keepdims=True))
+    counted = weights > 0.0
+    return np.nan_to_num(scores[counted], nan=0.0, posinf=np.inf, neginf=-np.inf), weights[counted]
 
 
 def _rates(scores: FloatArray, weights: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:

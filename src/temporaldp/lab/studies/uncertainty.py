@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -80,9 +81,7 @@ def leakage_posterior(
     >>> len(draws), bool(draws.quantile(0.5) < draws.quantile(0.95))
     (50, True)
     """
-    traces = as_traces(trajectories)
-    spent = budgets(listed(epsilons, traces.n_times))
-    return _leakage(posterior_adversaries(traces, n_draws=n_draws, prior=prior, rng=rng), spent)
+    return _draws(posterior_adversaries, trajectories, epsilons, n_draws=n_draws, prior=prior, rng=rng)
 
 
 def leakage_bootstrap(
@@ -98,13 +97,15 @@ def leakage_bootstrap(
     Arguments as for `leakage_posterior`; the prior may be 0. Wider than the posterior where the transitions of one person are
     alike.
     """
+    return _draws(bootstrap_adversaries, trajectories, epsilons, n_draws=n_draws, prior=prior, rng=rng)
+
+
+def _draws(
+    adversaries: Callable[..., list[Adversary]], trajectories: Traces, epsilons: ArrayLike, **drawing: Any
+) -> LeakageDraws:
     traces = as_traces(trajectories)
     spent = budgets(listed(epsilons, traces.n_times))
-    return _leakage(bootstrap_adversaries(traces, n_draws=n_draws, prior=prior, rng=rng), spent)
-
-
-def _leakage(adversaries: Sequence[Adversary], spent: FloatArray) -> LeakageDraws:
-    series = temporal_leakage(adversaries, spent)
+    series = temporal_leakage(adversaries(traces, **drawing), spent)
     return LeakageDraws(np.array([member.worst for member in series.members or (series,)]))
 
 
