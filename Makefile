@@ -53,8 +53,9 @@ numbers: $(READY)  ## recompute the numbers in the prose of README.md and docs (
 reference: $(READY)  ## the pages that are made from the code: command line, project file, JSON schema
 	$(BIN)/python tools/reference.py
 
-size:  ## statements, files, constants and public names of each folder of the package
+size: $(READY)  ## statements, files, constants and public names of each folder; functions that an audit and a release run through
 	$(PYTHON) tools/size.py
+	$(BIN)/python tools/paths.py
 
 clean:
 	rm -rf $(VENV) $(TUMULT) $(DEMO) $(PAPER) docs/_build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis

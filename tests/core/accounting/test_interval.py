@@ -18,6 +18,7 @@ from temporaldp import (
     LikelihoodBox,
     MetricPrivacy,
     PaperBound,
+    Periodic,
     TemporalAccountant,
     TransitionMatrix,
     leakage_supremum,
@@ -203,6 +204,16 @@ def test_ascent_finds_a_member_between_the_centre_and_the_bound():
     centre = Adversary(adversary.backward.central(), adversary.forward.central())
     assert temporal_leakage(centre, epsilons).worst < found.leakage.worst
     assert found.leakage.worst <= temporal_leakage(adversary, epsilons).worst
+
+
+def test_ascent_over_a_clock_takes_each_transition_from_the_set_of_its_phase():
+    walks = (TransitionMatrix([[stay, 1.0 - stay], [1.0 - stay, stay]]) for stay in (0.9, 0.6))
+    calm, busy = (IntervalMatrix.around(walk, width=0.02) for walk in walks)
+    adversary = Adversary(Periodic((calm, busy)))
+    found = worst_member(adversary, epsilons=[0.1] * 6)
+    each = [found.adversary.backward.at(t) for t in range(5)]
+    assert all(adversary.backward.at(t).contains(matrix) for t, matrix in enumerate(each))
+    assert found.leakage.worst <= temporal_leakage(adversary, [0.1] * 6).worst * (1.0 + 1e-12)
 
 
 def test_ascent_beats_random_members():

@@ -21,7 +21,7 @@ from temporaldp import (
 from temporaldp.base.errors import EstimationError
 from temporaldp.data.tables.confidence import clopper_pearson, intervals_of_counts
 from temporaldp.lab.studies import leakage_bootstrap, leakage_posterior
-from temporaldp.lab.studies.leakage_draws import bootstrap_adversaries, posterior_adversaries
+from temporaldp.lab.studies.uncertainty import bootstrap_adversaries, posterior_adversaries
 
 
 def at_least(k, n, p):

@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from correlated_noise.enumeration import drawn_ratios, path_probabilities
 from scipy.stats import norm
 
 import temporaldp as tdp
+from path_enumeration import drawn_ratios, path_probabilities
 from temporaldp.lab.correlated_noise import MatrixMechanism
 from temporaldp.lab.correlated_noise.coupling import Couplings, StepCouplings
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from correlated_noise.enumeration import path_probabilities, report_likelihoods
 
 import temporaldp as tdp
+from path_enumeration import path_probabilities, report_likelihoods
 from temporaldp.lab.correlated_noise import Windows, event_epsilons
 
 STICKY = np.array([[0.9, 0.1], [0.2, 0.8]])

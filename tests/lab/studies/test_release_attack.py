@@ -23,8 +23,7 @@ from temporaldp import (
     save_released,
 )
 from temporaldp.lab.studies import attack_release
-from temporaldp.lab.studies.likelihoods import of_all_releases, of_one_release
-from temporaldp.lab.studies.release_attack import evidence_against
+from temporaldp.lab.studies.release_attack import evidence_against, of_all_releases, of_one_release
 
 WALK = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]], ["home", "work"])
 BOTH = Adversary(WALK, WALK)

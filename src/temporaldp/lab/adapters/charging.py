@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any, TypeAlias
 
 from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.values import ULP
 from temporaldp.core.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.core.mechanisms import ConcentratedGuarantee, PrivacyGuarantee
 from temporaldp.core.mechanisms.distances import require_no_nearer
@@ -14,10 +14,7 @@ from temporaldp.core.mechanisms.distances import require_no_nearer
 Promise: TypeAlias = float | PrivacyGuarantee | ConcentratedGuarantee
 """Of one step: an epsilon in nats, (epsilon, delta), or rho."""
 
-ADD_THEN_REMOVE = 2
-"""Moves between neighbours that differ in one row more or less, from data with one state of a person to data with another."""
-
-ROUNDED_UP = 1.0 + 8.0 * sys.float_info.epsilon
+ROUNDED_UP = 1.0 + 8.0 * ULP
 """Relative. More than a few rounded operations can lose."""
 
 
@@ -51,14 +48,11 @@ def over_moves(promised: Promise, moves: int) -> Promise:
         case ConcentratedGuarantee(rho=rho):
             return ConcentratedGuarantee(moves**2 * rho * ROUNDED_UP)
         case PrivacyGuarantee(epsilon=epsilon, delta=delta):
-            grown = delta * math.fsum(math.exp(min(k * epsilon, LARGEST_EXPONENT)) for k in range(moves)) * ROUNDED_UP
+            # Beyond 700, e^x is not a double; delta is far above 1 long before
+            grown = delta * math.fsum(math.exp(min(k * epsilon, 700.0)) for k in range(moves)) * ROUNDED_UP
             return promise(moves * epsilon * ROUNDED_UP, delta=grown)
         case _:
             return promised * moves * ROUNDED_UP
-
-
-LARGEST_EXPONENT = 700.0
-"""Beyond, e^x is not a double; delta is far above 1 long before."""
 
 
 def checked(accountant: Any) -> TemporalAccountant:

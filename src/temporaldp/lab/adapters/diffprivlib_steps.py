@@ -10,10 +10,10 @@ from typing import Any
 from temporaldp.base.errors import BudgetError
 from temporaldp.base.extras import needing
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.lab.adapters.charging import ADD_THEN_REMOVE, ROUNDED_UP, charge, checked, over_moves, promise
+from temporaldp.lab.adapters.charging import ROUNDED_UP, charge, checked, over_moves, promise
 
 
-def diffprivlib(accountant: TemporalAccountant, *, moves: int = ADD_THEN_REMOVE) -> Any:
+def diffprivlib(accountant: TemporalAccountant, *, moves: int = 2) -> Any:
     """Return a BudgetAccountant of diffprivlib whose steps are charged to a temporal accountant.
 
     ``with guarded.step(epsilon=0.1):`` begins a step: the temporal accountant is charged for the whole step or refuses it.
@@ -58,7 +58,7 @@ def _accountant_class() -> type:
     with needing("diffprivlib"):
         from diffprivlib import BudgetAccountant
 
-    class StepAccountant(BudgetAccountant):  # type: ignore[misc]
+    class DiffprivlibAccountant(BudgetAccountant):  # type: ignore[misc]
         """A BudgetAccountant whose budget is that of the step that is open."""
 
         def __init__(self, temporal: TemporalAccountant, moves: int) -> None:
@@ -67,7 +67,7 @@ def _accountant_class() -> type:
             self.open: Any = None  # the budget of the step that is open
 
         def __repr__(self, n_budget_max: int = 5) -> str:
-            return f"StepAccountant({self.temporal!r}, moves={self.moves}, {'a' if self.open else 'no'} step is open)"
+            return f"DiffprivlibAccountant({self.temporal!r}, moves={self.moves}, {'a' if self.open else 'no'} step is open)"
 
         @contextmanager
         def step(self, epsilon: float, delta: float = 0.0) -> Iterator[BudgetAccountant]:
@@ -98,4 +98,4 @@ def _accountant_class() -> type:
             self.open.spend(epsilon, delta)
             return self
 
-    return StepAccountant
+    return DiffprivlibAccountant

@@ -58,7 +58,7 @@ def _accountant_class() -> type:
     with needing("dp-accounting"):
         from dp_accounting import NeighboringRelation, PrivacyAccountant
 
-    class StepAccountant(PrivacyAccountant):  # type: ignore[misc]
+    class DpAccountingAccountant(PrivacyAccountant):  # type: ignore[misc]
         """Every composition is a step."""
 
         def __init__(self, temporal: TemporalAccountant) -> None:
@@ -92,4 +92,4 @@ def _accountant_class() -> type:
                 )
             return self.temporal.total()
 
-    return StepAccountant
+    return DpAccountingAccountant

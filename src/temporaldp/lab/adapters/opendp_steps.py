@@ -10,15 +10,7 @@ from typing import Any
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.extras import needing
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.lab.adapters.charging import ADD_THEN_REMOVE, ROUNDED_UP, Promise, charge, promise
-
-ROWS = {
-    "SymmetricDistance": ADD_THEN_REMOVE,
-    "InsertDeleteDistance": ADD_THEN_REMOVE,
-    "ChangeOneDistance": 1,
-    "HammingDistance": 1,
-}
-"""Distance of data with one row replaced, by metric."""
+from temporaldp.lab.adapters.charging import ROUNDED_UP, Promise, charge, promise
 
 
 def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) -> Any:
@@ -118,7 +110,9 @@ def _distance(metric: Any, unit: Any, d_in: Any) -> Any:
     """Return the distance, in a metric, of data with one replaced state."""
     if d_in is not None:
         return d_in
-    rows = ROWS.get(str(metric).partition("(")[0])
+    # Of data with one row replaced: removed, and another one added, or changed
+    of_rows = {"SymmetricDistance": 2, "InsertDeleteDistance": 2, "ChangeOneDistance": 1, "HammingDistance": 1}
+    rows = of_rows.get(str(metric).partition("(")[0])
     if rows is None:
         raise InputError(
             f"expected d_in, how far data with one person's state replaced are apart under {metric}: 2 for a histogram under "
@@ -127,16 +121,16 @@ def _distance(metric: Any, unit: Any, d_in: Any) -> Any:
     return rows * unit
 
 
-def _promise(measure: Any, lost: Any) -> Promise:
+def _promise(measure: Any, loss: Any) -> Promise:
     """Convert a privacy loss in a measure of OpenDP to a promise; `InputError` for an unsupported measure."""
     with needing("release"):
         import opendp.prelude as dp
     if measure == dp.max_divergence():
-        return promise(lost)
+        return promise(loss)
     if measure == dp.zero_concentrated_divergence():
-        return promise(rho=lost)
+        return promise(rho=loss)
     if measure == dp.approximate(dp.max_divergence()):
-        return promise(lost[0], delta=lost[1])
+        return promise(loss[0], delta=loss[1])
     raise InputError(
         f"expected a measurement by epsilon, by epsilon and delta, or by rho, got one by {measure}; OpenDP's combinators "
         "convert others (make_zCDP_to_approxDP, make_fix_delta)"
@@ -145,19 +139,27 @@ def _promise(measure: Any, lost: Any) -> Promise:
 
 def _guarded_context(context: Any, accountant: TemporalAccountant, d_in: Any) -> Any:
     """The Context, paid for; its answers cost one replaced state no more than that."""
-    away = _distance(context.accountant.input_metric, context.d_in, d_in)
+    unit, measure = context.d_in, context.accountant.output_measure
+    away = _distance(context.accountant.input_metric, unit, d_in)
     if getattr(context, "d_mids_consumed", None):
         raise BudgetError(
             "this Context has answered already, and its answers were not charged: guard it before its first query"
         )
     try:
-        allowed = context.accountant.map(context.d_in)
+        allowed = context.accountant.map(unit)
     except AttributeError:
         raise BudgetError(
             "expected a Context with a privacy_loss, got one without a bound: the step cannot be paid for"
         ) from None
-    measure = context.accountant.output_measure
-    most = _grown(allowed, _moves(away, context.d_in), measure)
+    try:
+        moves = 1 if away == unit else max(1, math.ceil(away / unit))
+    except TypeError:  # bounds on groups
+        raise InputError(
+            f"expected d_in to be the Context's own unit, {unit!r}, got {away!r}; they cannot be compared"
+        ) from None
+    # A multiple of the budget; of rho, its square. Every query is held against it at distance d_in
+    multiple = (moves**2 if "ZeroConcentrated" in str(measure) else moves) * ROUNDED_UP
+    most = tuple(part * multiple for part in allowed) if isinstance(allowed, tuple) else allowed * multiple
     charge(accountant, _promise(measure, most))
     made: Any = object.__new__(_context_class())
     made.__dict__.update(context.__dict__)  # the same queryable and the same list of what is left
@@ -165,21 +167,9 @@ def _guarded_context(context: Any, accountant: TemporalAccountant, d_in: Any) ->
     return made
 
 
-def _moves(away: Any, unit: Any) -> int:
-    """Number of units of a Context between data with one replaced state, rounded up."""
-    try:
-        return 1 if away == unit else max(1, math.ceil(away / unit))
-    except TypeError:  # bounds on groups
-        raise InputError(
-            f"expected d_in to be the Context's own unit, {unit!r}, got {away!r}; they cannot be compared"
-        ) from None
-
-
-def _grown(allowed: Any, moves: int, measure: Any) -> Any:
-    """Total privacy loss of the queries of a Context for one replaced state: a multiple of the budget; of rho, its square."""
-    if isinstance(allowed, tuple):
-        return tuple(moves * part * ROUNDED_UP for part in allowed)
-    return allowed * (moves**2 if "ZeroConcentrated" in str(measure) else moves) * ROUNDED_UP
+def _parts(loss: Any) -> tuple[float, ...]:
+    """Privacy loss in a measure of OpenDP as a tuple: epsilon, epsilon and delta, or rho."""
+    return loss if isinstance(loss, tuple) else (loss,)
 
 
 @cache
@@ -204,10 +194,8 @@ def _context_class() -> type:
                     f"this query has no privacy map for data {self.replaced} apart ({error.message}): make the Context with "
                     "that as its unit, unit_of(contributions=2) or unit_of(changes=1), and give it as d_in"
                 ) from None
-            parts = found if isinstance(found, tuple) else (found,)
-            limits = self.most if isinstance(self.most, tuple) else (self.most,)
-            for k, (part, limit) in enumerate(zip(parts, limits, strict=True)):
-                if math.fsum([part, *(lost[k] for lost in self.lost)]) > limit:
+            for limit, *losses in zip(_parts(self.most), _parts(found), *self.lost, strict=True):
+                if math.fsum(losses) > limit:
                     raise BudgetError(
                         f"this query loses {found} for one replaced state, more than what is left of the {self.most} that the "
                         f"step was charged for: OpenDP found its noise at distance {self.d_in}, which is not that "
@@ -215,7 +203,7 @@ def _context_class() -> type:
                         "unit_of(contributions=2) or unit_of(changes=1), and give that as d_in"
                     )
             answer = super().__call__(query)
-            self.lost.append(parts)
+            self.lost.append(_parts(found))
             return answer
 
     return GuardedContext

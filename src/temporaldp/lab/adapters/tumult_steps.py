@@ -6,10 +6,10 @@ from typing import Any
 
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.lab.adapters.charging import ADD_THEN_REMOVE, Promise, charge, over_moves, promise
+from temporaldp.lab.adapters.charging import Promise, charge, over_moves, promise
 
 
-def tumult(session: Any, accountant: TemporalAccountant, budget: Any, *, moves: int = ADD_THEN_REMOVE) -> Any:
+def tumult(session: Any, accountant: TemporalAccountant, budget: Any, *, moves: int = 2) -> Any:
     """Charge the whole budget of a Tumult Analytics session, on the data of one step, to a temporal accountant.
 
     The session itself never answers beyond its budget, so that it can be used unchanged afterwards.

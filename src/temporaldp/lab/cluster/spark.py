@@ -7,6 +7,7 @@ that crashes is repeated from its rows, and a person is counted once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import BudgetError, InputError, TraceError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from temporaldp.data.tables.succession import Counting
 
 
+@dataclass(frozen=True, slots=True)
 class SparkLeakage:
     """Largest temporal leakage of each person in a Spark DataFrame, with summaries for the driver.
 
@@ -33,16 +35,9 @@ class SparkLeakage:
     ----------
     frame : pyspark DataFrame
         Columns user and leakage, in nats, largest first. Cached by the cluster until `close`.
-    epsilon : float
-    horizon : int or None
-    accounting : Accounting
     """
 
-    def __init__(
-        self, frame: DataFrame, *, epsilon: float, horizon: int | None, accounting: Accounting[Any, Any]
-    ) -> None:
-        self.frame = frame.persist()
-        self.epsilon, self.horizon, self.accounting = epsilon, horizon, accounting
+    frame: DataFrame
 
     def quantile(self, share: float) -> float:
         """Smallest level that the leakage about at least this share of people does not exceed."""
@@ -98,7 +93,7 @@ def leakage_on_spark(
     TraceError
         The job failed, with Spark's reason, such as a person whose trace determines no correlation without a prior.
     """
-    budget = positive(epsilon, "epsilon")
+    asked = {"epsilon": positive(epsilon, "epsilon"), "horizon": horizon, "accounting": accounting}
     if horizon is not None and horizon < 1:
         raise BudgetError(f"expected a horizon of at least 1 step, got {horizon}")
     sums = traces.user_sums() if isinstance(traces, TraceTable) else None
@@ -110,14 +105,13 @@ def leakage_on_spark(
     packed = sums.then(
         f"SELECT whose, collect_list(struct({', '.join(columns)})) AS sums FROM rows GROUP BY whose"
     ).relation()
-    asked = {"epsilon": budget, "horizon": horizon, "accounting": accounting}
     work = _worker(columns, traces.states, traces.counting, prior, asked)
     frame = _ran(
         lambda: packed.mapInArrow(work, "user string, leakage double").orderBy(
             ["leakage", "user"], ascending=[False, True]
         )
     )
-    return SparkLeakage(frame, epsilon=budget, horizon=horizon, accounting=accounting)
+    return SparkLeakage(frame.persist())
 
 
 def _worker(

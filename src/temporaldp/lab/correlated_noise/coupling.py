@@ -23,9 +23,7 @@ products of at most 2, and of exactly 2 or -2 if there are only two states.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
@@ -33,37 +31,13 @@ from numpy.typing import NDArray
 from scipy.special import erfc
 
 from temporaldp.base.values import ULP, FloatArray, real_number
-from temporaldp.core.accounting.protocol import DIRECTIONS, SIDES, Direction, Evidence, Leakage, Side
+from temporaldp.core.accounting.protocol import DIRECTIONS, Direction, Evidence, Leakage, Side
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import exactly_known
+from temporaldp.core.correlation.protocol import Correlation
 
 QUILTS = (1, 2, 3, 4, 6, 9, 14, 22, 34, 52, 80, 0)
 """Distances of quilts that are tried; 0 is none. If there were twice as many: bounds are tighter by a few percent."""
-
-START = (2, 2)
-"""Places in `QUILTS` from which the first search starts."""
-
-SEPARATE_STATES = 8
-"""States up to which each state at a quilt has a coupling of its own; above, the worst of them stands for all."""
-
-LONGEST = 80
-"""Steps up to which lengths of differences are distinguished; longer ones count as differences of all steps."""
-
-LEAST_DELTA = 1e-11
-ROUNDING = 1e-14
-"""Deltas are sums of at most 1, each term of which is rounded by a few units in the last place."""
-
-LEAST_DISTANCE = 1e-290
-"""Of any two paths, so that quotients by it are defined; no delta of a double depends on it."""
-
-CHUNK = 1 << 16
-"""Deltas of two Gaussians that are computed at once."""
-
-LARGEST_EXPONENT = 700.0
-"""Nats. Beyond, ``e^epsilon`` overflows, and the Gaussian tail that it multiplies is 0."""
-
-LARGEST_LEAKAGE = 600.0
-"""Nats. Larger bounds are infinite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -118,17 +92,16 @@ class Couplings:
 
     def __init__(self, user: Adversary, n_steps: int) -> None:
         self.n_steps, self.states = n_steps, user.states or ("0", "1")
-        n = len(self.states)
-        self.first, self.second = np.nonzero(~np.eye(n, dtype=bool))
-        self._matrices = {side: matrices_of(user, side, n_steps) for side in SIDES}
-        self._constant = {side: getattr(user, side).is_constant for side in SIDES}
+        self.first, self.second = np.nonzero(~np.eye(len(self.states), dtype=bool))
+        self._correlations: dict[Side, Correlation] = {"backward": user.backward, "forward": user.forward}
+        self._matrices = {
+            side: [exactly_known(one.at(t)).dense() for t in range(n_steps - 1)] if one else []
+            for side, one in self._correlations.items()
+        }
         self._sides: dict[tuple[Side, int, int], CoupledSide] = {}
-
-    @cached_property
-    def nothing(self) -> CoupledSide:
-        """Neutral side: one without steps, or whose correlation is unknown to the adversary."""
         P = len(self.first)
-        return CoupledSide(np.ones((P, 1, 1)), np.zeros((P, 1)), np.zeros(1, np.int64))
+        # A side without steps, or whose correlation is unknown to the adversary
+        self.nothing = CoupledSide(np.ones((P, 1, 1)), np.zeros((P, 1)), np.zeros(1, np.int64))
 
     def side(self, side: Side, step: int, quilt: int) -> CoupledSide:
         """Couplings on one side of a step, with a quilt at a distance; none for 0 or beyond the first or last step."""
@@ -137,9 +110,10 @@ class Couplings:
             return self.nothing
         available = step if side == "backward" else self.n_steps - 1 - step
         quilt = quilt if quilt <= available else 0
-        key = (side, -1 if self._constant[side] and quilt else step, quilt)
+        key = (side, -1 if self._correlations[side].is_constant and quilt else step, quilt)
         if key not in self._sides:
-            reach = quilt or min(available, LONGEST)
+            # Beyond 80 steps lengths of differences are not distinguished: they count as differences of all steps
+            reach = quilt or min(available, 80)
             towards = range(step - 1, step - 1 - reach, -1) if side == "backward" else range(step, step + reach)
             coupled = self._coupled([matrices[s] for s in towards], bool(quilt))
             if not quilt:
@@ -166,7 +140,7 @@ class Couplings:
             shifts += 4.0 * ULP * np.where(np.isfinite(shifts), np.abs(shifts), 0.0) + slack
         shifts = np.where(weights > 0.0, shifts, 0.0)
         weights, differing = weights * (1.0 + slack), np.array(apart)
-        if n > SEPARATE_STATES and to_quilt:
+        if n > 8 and to_quilt:  # the worst state at the quilt stands for all, so that arrays stay small
             shifts, weights = shifts.max(axis=1, keepdims=True), np.ones((len(weights), 1))
             differing = differing.max(axis=2, keepdims=True)
         law = -np.diff(differing, axis=0, append=0.0)
@@ -199,7 +173,8 @@ class StepCouplings:
 
     def __init__(self, couplings: Couplings, strategy: FloatArray, step: int, direction: Direction) -> None:
         self._couplings, self._step, self._direction = couplings, step, direction
-        published = published_at(strategy)
+        # A row of C x is published at the last step that it depends on; -1 for a row of zeros
+        published = np.where(strategy != 0.0, np.arange(strategy.shape[1]), -1).max(axis=1)
         rows = strategy[
             {"backward": published <= step, "forward": published >= step, "temporal": published >= 0}[direction]
         ]
@@ -241,7 +216,8 @@ class StepCouplings:
         squares = sums[stop, stop] - sums[start, stop] - sums[stop, start] + sums[start, start]
         # A longer difference counts as no smaller, so that probabilities may be rounded towards it.
         squares = np.maximum.accumulate(np.maximum.accumulate(np.maximum(squares, 0.0) + self._slack, axis=0), axis=1)
-        return _Mixture(past, future, np.sqrt(2.0 * squares) * (1.0 + 4.0 * ULP) + LEAST_DISTANCE)
+        # Above 0, so that quotients are defined; no delta of a double depends on it
+        return _Mixture(past, future, np.sqrt(2.0 * squares) * (1.0 + 4.0 * ULP) + 1e-290)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,9 +231,9 @@ class _Mixture:
     def delta(self, epsilons: FloatArray) -> FloatArray:
         """Return an upper bound of the delta of each pair at its epsilon; shape (P,)."""
         entries = self.mu.size * self.past.shifts.shape[1] * self.future.shifts.shape[1]
-        at_once = max(1, CHUNK // entries)
+        at_once = max(1, (1 << 16) // entries)
         parts = [self._delta(epsilons, slice(k, k + at_once)) for k in range(0, len(epsilons), at_once)]
-        return np.concatenate(parts) + ROUNDING
+        return np.concatenate(parts) + 1e-14  # sums of at most 1, each term rounded by a few units in the last place
 
     def _delta(self, epsilons: FloatArray, pairs: slice) -> FloatArray:
         """Means over both sides of ``Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``, with e the epsilon less both shifts."""
@@ -265,14 +241,27 @@ class _Mixture:
         left = (epsilons[pairs, None, None] - past[:, :, None] - future[:, None, :])[..., None, None]
         with np.errstate(over="ignore", invalid="ignore"):
             near = left / (2.0 * mu) - 0.5 * mu
-            value = 0.5 * (erfc(near) - np.exp(np.minimum(left, LARGEST_EXPONENT)) * erfc(near + mu))
+            # Beyond 700 nats e^left overflows, and the tail that it multiplies is 0
+            value = 0.5 * (erfc(near) - np.exp(np.minimum(left, 700.0)) * erfc(near + mu))
         value = np.where(left == -np.inf, 1.0, np.clip(value, 0.0, 1.0))
         mean = np.einsum("pax,pby,pabxy->p", self.past.weights[pairs], self.future.weights[pairs], value, optimize=True)
         return np.asarray(mean * (1.0 + 1e-12))
 
     def epsilon(self, delta: float) -> FloatArray:
-        """Epsilon of each pair at a delta, an upper bound of what the mixture yields; shape (P,)."""
-        return _smallest(lambda epsilons: self.delta(epsilons) <= delta, len(self.past.weights), LARGEST_LEAKAGE)
+        """Epsilon of each pair at a delta, an upper bound of what the mixture yields; shape (P,).
+
+        Rounded up by at most 1e-8 of it. Where one exceeds 600 nats it is inf, and the others are rounded up to a power of two.
+        """
+        low, high = np.zeros(len(self.past.weights)), np.ones(len(self.past.weights))
+        while not (fits := self.delta(high) <= delta).all():
+            if high.max() > 600.0:
+                return np.where(fits, high, math.inf)
+            low, high = np.where(fits, low, high), np.where(fits, high, 2.0 * high)
+        while (high - low > 1e-8 * high + 1e-12).any():
+            middle = 0.5 * (low + high)
+            fits = self.delta(middle) <= delta
+            low, high = np.where(fits, low, middle), np.where(fits, middle, high)
+        return high
 
 
 def coupling_leakage(user: Adversary, strategy: FloatArray, sigma: float, delta: float) -> Leakage:
@@ -283,42 +272,14 @@ def coupling_leakage(user: Adversary, strategy: FloatArray, sigma: float, delta:
     InputError
         delta is too small.
     """
-    real_number(delta, "delta of a matrix mechanism", ge=LEAST_DELTA, lt=1.0)
+    real_number(delta, "delta of a matrix mechanism", ge=1e-11, lt=1.0)  # a thousand times what sums are rounded by
     couplings = Couplings(user, strategy.shape[1])
     n = len(couplings.states)
     pairs: dict[Direction, FloatArray] = {direction: np.zeros((couplings.n_steps, n, n)) for direction in DIRECTIONS}
     for direction, found in pairs.items():
-        best = START
+        best = 2, 2  # places in `QUILTS`
         for t in range(couplings.n_steps):
             about = StepCouplings(couplings, strategy / sigma, t, direction)
             found[t, couplings.first, couplings.second], best = about.least(delta, best)
     backward, forward, temporal = (found.max(axis=(1, 2)) for found in pairs.values())
     return Leakage(backward, forward, temporal, CouplingLeakage(couplings.states, pairs))
-
-
-def published_at(strategy: FloatArray) -> FloatArray:
-    """The step at which each row of C x is published, the last that it depends on; -1 for a row of zeros."""
-    return np.asarray(np.where(strategy != 0.0, np.arange(strategy.shape[1]), -1).max(axis=1))
-
-
-def _smallest(admitted: Callable[[FloatArray], object], n: int, most: float) -> FloatArray:
-    """The smallest admitted number of each of n searches, rounded up by at most 1e-8 of it.
-
-    Where one exceeds `most` it is inf, and the others are rounded up to a power of two.
-    """
-    low, high = np.zeros(n), np.ones(n)
-    while not (fits := np.asarray(admitted(high))).all():
-        if high.max() > most:
-            return np.where(fits, high, math.inf)
-        low, high = np.where(fits, low, high), np.where(fits, high, 2.0 * high)
-    while (high - low > 1e-8 * high + 1e-12).any():
-        middle = 0.5 * (low + high)
-        fits = np.asarray(admitted(middle))
-        low, high = np.where(fits, low, middle), np.where(fits, middle, high)
-    return high
-
-
-def matrices_of(user: Adversary, side: Side, n_steps: int) -> list[FloatArray]:
-    """The matrix of each transition; none of an unknown correlation."""
-    correlation = getattr(user, side)
-    return [exactly_known(correlation.at(t)).dense() for t in range(n_steps - 1)] if correlation else []

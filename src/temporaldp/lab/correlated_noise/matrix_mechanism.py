@@ -21,9 +21,6 @@ from temporaldp.core.mechanisms.noise import GaussianNoise, LaplaceNoise
 from temporaldp.core.mechanisms.protocol import epsilon_of_one
 from temporaldp.lab.correlated_noise.coupling import coupling_leakage
 
-LEAST_SCALE = 1e-50
-"""Of entries and noise: beyond, squares leave the range of doubles."""
-
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -73,10 +70,13 @@ class MatrixMechanism(SequenceMechanism):
             raise InputError(
                 f"expected the matrix of MatrixMechanism to have shape (m, T) and finite entries, got shape {self.matrix.shape}"
             )
-        if not all(LEAST_SCALE <= scale <= 1.0 / LEAST_SCALE for scale in (np.abs(self.matrix).max(), self._deviation)):
+        entry, deviation = float(np.abs(self.matrix).max()), self.noise.standard_deviation
+        if not all(
+            1e-50 <= scale <= 1e50 for scale in (entry, deviation)
+        ):  # beyond, squares leave the range of doubles
             raise InputError(
-                f"expected the largest entry of the matrix and the noise's standard deviation from {LEAST_SCALE:g} to "
-                f"{1.0 / LEAST_SCALE:g}, got {np.abs(self.matrix).max():g} and {self._deviation:g}; rescale both by one factor"
+                "expected the largest entry of the matrix and the noise's standard deviation from 1e-50 to 1e+50, got "
+                f"{entry:g} and {deviation:g}; rescale both by one factor"
             )
         if np.linalg.matrix_rank(self.matrix) < self.matrix.shape[1]:
             raise InputError(
@@ -143,11 +143,6 @@ class MatrixMechanism(SequenceMechanism):
         return int(self.matrix.shape[1])
 
     @property
-    def _deviation(self) -> float:
-        """Standard deviation of the noise on each entry of C x, in counts."""
-        return self.noise.standard_deviation
-
-    @property
     def _columns(self) -> FloatArray:
         """How much C amplifies a change of each step, in the norm that the noise is about: shape (T,)."""
         return np.asarray(
@@ -165,7 +160,9 @@ class MatrixMechanism(SequenceMechanism):
         return self._error_of(np.eye(self.n_steps))
 
     def _error_of(self, workload: FloatArray) -> FloatArray:
-        return np.asarray(self._deviation * np.linalg.norm(workload @ np.linalg.pinv(self.matrix), axis=1))
+        return np.asarray(
+            self.noise.standard_deviation * np.linalg.norm(workload @ np.linalg.pinv(self.matrix), axis=1)
+        )
 
     def calibrated(self, epsilon: float, *, delta: float = 0.0) -> MatrixMechanism:
         """Return a mechanism with this matrix and the least noise that is (epsilon, delta)-DP at event level.
@@ -190,10 +187,8 @@ class MatrixMechanism(SequenceMechanism):
         """
         if math.isfinite(self.noise.pure_epsilon):
             return self.event_epsilons(n_steps)
-        known = {
-            norm: epsilon_of_one(self.noise.amplified(norm), delta=delta) for norm in np.unique(self._columns).tolist()
-        }
-        return np.array([known[norm] for norm in self._columns.tolist()])
+        norms, place = np.unique(self._columns, return_inverse=True)
+        return np.array([epsilon_of_one(self.noise.amplified(norm), delta=delta) for norm in norms.tolist()])[place]
 
     def leakage(self, user: Adversary, n_steps: int, accounting: Accounting[Any, Any]) -> Leakage:
         """Leakage of Gaussian noise of every step at a delta by couplings of paths: an upper bound.
@@ -213,7 +208,8 @@ class MatrixMechanism(SequenceMechanism):
                 "IntervalMatrix; use Laplace noise, whose event-level epsilons hold for every matrix"
             )
         delta = accounting.delta
-        found = coupling_leakage(user, self.matrix, self._deviation * math.sqrt(2.0) / self.noise.sensitivity, delta)
+        sigma = self.noise.standard_deviation * math.sqrt(2.0) / self.noise.sensitivity
+        found = coupling_leakage(user, self.matrix, sigma, delta)
         diagonal = np.diag(self.matrix)
         if not (np.array_equal(self.matrix, np.diag(diagonal)) and np.isfinite(found.temporal).all()):
             return found

@@ -2,10 +2,15 @@
 
 from temporaldp.lab.studies.diagnosis import Diagnosis, ModelLeakage, diagnose
 from temporaldp.lab.studies.distribution import LeakageDistribution, leakage_distribution
-from temporaldp.lab.studies.leakage_draws import LeakageDraws, leakage_bootstrap, leakage_posterior
 from temporaldp.lab.studies.lifted_leakage import LiftedLeakage, lifted_leakage
 from temporaldp.lab.studies.release_attack import ReleaseAttack, attack_release
-from temporaldp.lab.studies.uncertainty import LeakageUncertainty, leakage_uncertainty
+from temporaldp.lab.studies.uncertainty import (
+    LeakageDraws,
+    LeakageUncertainty,
+    leakage_bootstrap,
+    leakage_posterior,
+    leakage_uncertainty,
+)
 from temporaldp.lab.studies.worst_member import WorstMember, worst_member
 
 __all__ = [

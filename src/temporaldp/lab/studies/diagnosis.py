@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,21 +12,15 @@ import numpy as np
 from temporaldp.base.display import number
 from temporaldp.base.errors import EstimationError, MatrixError
 from temporaldp.base.progress import part
-from temporaldp.base.values import FloatArray, IntArray, positive
-from temporaldp.core.accounting import PaperBound, temporal_leakage
-from temporaldp.core.correlation import Adversaries, Adversary, Population
+from temporaldp.base.values import FloatArray, positive
+from temporaldp.core.accounting import temporal_leakage
+from temporaldp.core.correlation import Adversaries
+from temporaldp.core.correlation.lifted_chain import LiftedChain
 from temporaldp.data.tables import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
 from temporaldp.data.tables.periodic_estimation import estimate_periodic
 from temporaldp.data.tables.traces import Traces, codes_of
 from temporaldp.lab.studies.lifted_leakage import lifted_leakage
 from temporaldp.lab.studies.refinements import Refinement, Weaknesses, refinements, weaknesses
-
-LONGEST = 6
-"""Steps from which on a state counts as old."""
-
-
-REJECTED = 1e-3
-"""P-value below which a model counts as rejected: with thousands of transitions a larger one carries little evidence."""
 
 CLEAR = 0.05
 """Share of the leakage from which on what a refinement adds is worth a word."""
@@ -106,81 +100,67 @@ def diagnose(
     ([False, False, False], ())
     """
     spent = np.full(trajectories.n_times if horizon is None else horizon, positive(epsilon, "epsilon"))
-
-    def exact(adversaries: Adversaries) -> tuple[float, float]:
-        worst = _largest(adversaries, spent)
-        return worst, worst
-
+    n, longest = trajectories.n_states, 6  # steps from which on a state counts as old
     people = _sampled(trajectories)
-    whose = "each person" if len(people) == trajectories.n_users else f"each of {len(people)} people"
-    jobs: list[tuple[str, Callable[[], tuple[float, float]]]] = [
-        ("first order", lambda: exact(next(estimate_adversaries(trajectories)))),
-        ("first order with a prior of 1", lambda: exact(next(estimate_adversaries(trajectories, prior=1.0)))),
-        ("order 2", lambda: _lifted(trajectories, spent, "words")),
-        (f"age of a state, up to {LONGEST} steps", lambda: _lifted(trajectories, spent, "ages")),
-        (f"a matrix for {whose}, with a prior of 1", lambda: exact(_each(trajectories, people))),
-    ]
+    whose = "each person" if people.n_users == trajectories.n_users else f"each of {people.n_users} people"
+    estimates: dict[str, Callable[[], Adversaries]] = {
+        "first order": lambda: next(estimate_adversaries(trajectories)),
+        "first order with a prior of 1": lambda: next(estimate_adversaries(trajectories, prior=1.0)),
+        "order 2": lambda: estimate_words(_affordable(trajectories, n**2), order=2),
+        f"age of a state, up to {longest} steps": lambda: estimate_dwell_times(
+            _affordable(trajectories, n * longest), longest=longest
+        ),
+        f"a matrix for {whose}, with a prior of 1": lambda: estimate_adversaries(people, prior=1.0, per_user=True),
+    }
     if period is not None:
         clock = partial(estimate_periodic, trajectories, period=period, phase=0)
-        jobs.append((f"a matrix for each of {period} phases", lambda: exact(clock())))
+        estimates[f"a matrix for each of {period} phases"] = clock
     models = []
-    for k, (name, measure) in enumerate(jobs):
-        with part(k / len(jobs), (k + 1) / len(jobs), "leakage under each model"):
+    for k, (name, estimate) in enumerate(estimates.items()):
+        with part(k / len(estimates), (k + 1) / len(estimates), "leakage under each model"):
             try:
-                low, high = measure()
-                models.append(ModelLeakage(name, low, high))
+                models.append(ModelLeakage(name, *_bounds(estimate(), spent)))
             except (EstimationError, MatrixError) as error:
                 models.append(ModelLeakage(name, np.nan, np.nan, str(error)))
     return Diagnosis(float(spent[0]), tuple(models), refinements(trajectories, period=period), weaknesses(trajectories))
 
 
-def _largest(adversaries: Adversaries, spent: FloatArray) -> float:
-    """Largest exact leakage of any adversary, in nats; those whose paper's bound is no larger are not computed."""
-    each = Population.of(adversaries).users
-    bounds = np.array([temporal_leakage(one, spent, accounting=PaperBound()).worst for one in each])
-    worst = 0.0
-    for k in np.argsort(-bounds, kind="stable").tolist():
-        if bounds[k] * (1.0 + 1e-9) <= worst:  # by more than the rounding of both
-            break
-        worst = max(worst, temporal_leakage(each[k], spent).worst)
-    return worst
+def _bounds(model: Adversaries, spent: FloatArray) -> tuple[float, float]:
+    """Lower and upper bound of the largest leakage, in nats: exact for first-order models."""
+    if isinstance(model, LiftedChain):
+        lifted = lifted_leakage(model, epsilons=spent)
+        return lifted.attained, lifted.worst
+    worst = temporal_leakage(model, spent).worst
+    return worst, worst
 
 
-def _lifted(trajectories: Traces, spent: FloatArray, memory: str) -> tuple[float, float]:
-    n = trajectories.n_states
-    hidden = n**2 if memory == "words" else n * LONGEST
-    # Hidden states up to which a longer memory is accounted for here: a minute. `lifted_leakage` takes more.
-    if hidden > 100:
+def _affordable(trajectories: Traces, n_hidden: int) -> Traces:
+    """The traces, if so many hidden states are accounted for within a minute; `lifted_leakage` takes more."""
+    if n_hidden > 100:
         raise EstimationError(
-            f"{hidden} hidden states are accounted for in minutes or hours; call lifted_leakage for them, or group states into "
-            "fewer"
+            f"{n_hidden} hidden states are accounted for in minutes or hours; call lifted_leakage for them, or group states "
+            "into fewer"
         )
-    words = memory == "words"
-    chain = estimate_words(trajectories, order=2) if words else estimate_dwell_times(trajectories, longest=LONGEST)
-    found = lifted_leakage(chain, epsilons=spent)
-    return found.attained, found.worst
+    return trajectories
 
 
-def _sampled(trajectories: Traces) -> IntArray:
-    """Positions of the people whose own matrices are accounted for: all, or some at equal distances."""
+def _sampled(trajectories: Traces) -> Trajectories:
+    """The people whose own matrices are accounted for: all, or some at equal distances."""
     # People, and n^3 entries of all of them
     most = min(trajectories.n_users, 200, max(1, (1 << 21) // trajectories.n_states**3))
-    return np.unique(np.linspace(0, trajectories.n_users - 1, most).astype(np.int64))
-
-
-def _each(trajectories: Traces, chosen: IntArray) -> Iterator[Adversary]:
-    some = Trajectories(
+    chosen = np.unique(np.linspace(0, trajectories.n_users - 1, most).astype(np.int64))
+    return Trajectories(
         codes_of(trajectories)[chosen],
         states=trajectories.states,
         users=[trajectories.users[k] for k in chosen],
         consecutive=trajectories.consecutive,
     )
-    return estimate_adversaries(some, prior=1.0, per_user=True)
 
 
 def _memory(found: Diagnosis) -> list[str]:
     base = found.models[0]
     order, clock, people = found.refinements
+    rejected = 1e-3  # p-value: with thousands of transitions a larger one carries little evidence
     longer = max(found.models[2:4], key=lambda one: -np.inf if np.isnan(one.attained) else one.attained)
     adds = " What a longer memory adds to the leakage is small, or not known."
     leaks_more = longer.attained > base.proved * (1.0 + CLEAR)
@@ -189,7 +169,7 @@ def _memory(found: Diagnosis) -> list[str]:
         adds = f" Under a longer memory ({longer.model}), the leakage is at least {more} % larger."
     if order.preferred:
         sentences = [f"First order is not enough: the data prefer words of two states (BIC).{adds}"]
-    elif order.p_value < REJECTED:
+    elif order.p_value < rejected:
         sentences = [
             "First order is rejected (G-test), though the traces are too short to prefer a matrix over words of two states "
             f"(BIC).{adds}"
@@ -203,21 +183,22 @@ def _memory(found: Diagnosis) -> list[str]:
         ]
     else:
         sentences = ["First order is enough: the data show no words of two states (G-test, BIC)."]
-    if clock.preferred:
-        sentences.append(
-            f"The correlation changes with time: {clock.name} is preferred (BIC); --set correlation.period=P "
-            f"takes a clock into account."
-        )
-    elif clock.p_value < REJECTED:
-        sentences.append("The correlation drifts with time (G-test), too little for matrices of their own (BIC).")
-    if people.preferred:
-        sentences.append(
-            "People differ: a matrix for each person is preferred (BIC); --set correlation.per_user=true takes it into account."
-        )
-    elif people.p_value < REJECTED:
-        sentences.append(
-            "People differ somewhat, though too few transitions of each are seen for matrices of their own."
-        )
+    for one, if_preferred, if_rejected in (
+        (
+            clock,
+            f"The correlation changes with time: {clock.name} is preferred (BIC); --set correlation.period=P takes a clock "
+            "into account.",
+            "The correlation drifts with time (G-test), too little for matrices of their own (BIC).",
+        ),
+        (
+            people,
+            "People differ: a matrix for each person is preferred (BIC); --set correlation.per_user=true takes it "
+            "into account.",
+            "People differ somewhat, though too few transitions of each are seen for matrices of their own.",
+        ),
+    ):
+        if one.preferred or one.p_value < rejected:
+            sentences.append(if_preferred if one.preferred else if_rejected)
     return sentences
 
 

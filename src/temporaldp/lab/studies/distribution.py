@@ -26,10 +26,10 @@ from temporaldp.base.values import (
 )
 from temporaldp.core.accounting.exact.estimate import seconds_of_supremum
 from temporaldp.core.accounting.exact.method import EXACT
-from temporaldp.core.accounting.protocol import Accounting, Leakage
+from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.accounting.series import temporal_leakage
 from temporaldp.core.accounting.supremum import leakage_supremum
-from temporaldp.core.correlation import Adversary
+from temporaldp.core.correlation import Adversary, Population
 from temporaldp.core.correlation.adversary import exactly_known
 
 if TYPE_CHECKING:
@@ -127,11 +127,9 @@ class LeakageDistribution(Table):
         return self._quantile(self.leakage, share)
 
     def _quantile(self, values: FloatArray, share: float) -> float:
-        order = np.argsort(-values, kind="stable")
-        above = np.cumsum(self.people[order])  # of those who are leaked about no less
-        # People before position k are above; at least the share must be among the others.
-        left = self.n_people - np.concatenate([[0], above[:-1]])
-        return float(values[order[np.flatnonzero(left >= math.ceil(share * self.n_people - 1e-9))[-1]]])
+        order = np.argsort(values, kind="stable")
+        up_to = np.cumsum(self.people[order])  # people about whom no more is leaked
+        return float(values[order[np.searchsorted(up_to, math.ceil(share * self.n_people - 1e-9))]])
 
     def sides(self, share: float) -> tuple[float, float]:
         """Return the quantile of what is attained (where that is unknown, of the upper bounds) and that of the upper bounds."""
@@ -230,7 +228,7 @@ def leakage_distribution(
         # Whose matrices are in memory together
         while some := list(islice(waiting, 1 << 13)):
             names += [str(len(names) + k) if one.name is None else one.name for k, one in enumerate(some)]
-            found += _leakage(some, budget, horizon, accounting)
+            found += _leakage(Population(tuple(some), tuple(names[-len(some) :])), budget, horizon, accounting)
             progressed("leakage of every person", 0.0)
     if not names:
         raise InputError("expected at least one adversary, got none")
@@ -246,31 +244,20 @@ def leakage_distribution(
 
 
 def _leakage(
-    people: list[Adversary], epsilon: float, horizon: int | None, accounting: Accounting[Any, Any]
+    people: Population, epsilon: float, horizon: int | None, accounting: Accounting[Any, Any]
 ) -> list[tuple[float, float]]:
-    """Return the largest leakage about each, and what is attained: at least the budget itself by the exact method."""
+    """Return the largest leakage about each, and what is attained: at least the budget itself."""
     if accounting == EXACT:
-        for matrix in (one for person in people for one in person.matrices):
+        for matrix in (one for person in people.users for one in person.matrices):
             exactly_known(matrix)
-    if horizon is None:
-        found = []
-        with estimated("leakage of every person", lambda: seconds_of_supremum(people) if accounting.is_exact else 0.0):
-            for k, person in enumerate(people):
-                with effort(share=1.0 / (len(people) - k)):
-                    limits = leakage_supremum(person, epsilon, accounting=accounting)
-                found.append((limits.temporal, limits.attained() or epsilon))
-        return found
-    spent = np.full(horizon, epsilon)
-    if accounting == EXACT:  # for all of them at once
-        return [_sides(leakage, epsilon) for leakage in accounting.series(people, accounting.of_epsilons(spent))]
-    series = (temporal_leakage(one, spent, accounting=accounting) for one in people)
-    return [(one.worst, epsilon if one.attained is None else float(one.attained.temporal.max())) for one in series]
-
-
-def _sides(leakage: Leakage, epsilon: float) -> tuple[float, float]:
-    """The largest leakage of any step, and what is attained."""
-    worst = float(leakage.temporal.max())
-    if leakage.method is not None:  # by another method, without a lower bound
-        return worst, epsilon
-    attained = None if leakage.evidence is None else leakage.evidence.attained
-    return worst, worst if attained is None else float(attained.temporal.max())
+    if horizon is not None:
+        series = temporal_leakage(people, np.full(horizon, epsilon), accounting=accounting)
+        attained = [(one.worst, one.attained) for one in series.members or (series,)]
+        return [(worst, epsilon if known is None else float(known.temporal.max())) for worst, known in attained]
+    found, users = [], people.users
+    with estimated("leakage of every person", lambda: seconds_of_supremum(users) if accounting.is_exact else 0.0):
+        for k, person in enumerate(users):
+            with effort(share=1.0 / (len(users) - k)):
+                limits = leakage_supremum(person, epsilon, accounting=accounting)
+            found.append((limits.temporal, limits.attained() or epsilon))
+    return found

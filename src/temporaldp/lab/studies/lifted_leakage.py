@@ -31,9 +31,6 @@ from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.correlation.lifted_chain import LiftedChain
 from temporaldp.core.kernels.lifting import lifted, no_trees
 
-MOST_SWEEPS, LEAST_GAIN = 30, 1e-9
-"""Sweeps over all steps of one pair, three to six being usual, and the gain after which another is made."""
-
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -166,26 +163,22 @@ class _Side:
 
 def _best_set(alpha: FloatArray, beta: FloatArray, lift: float, ratio: float) -> tuple[float, BoolArray]:
     """Return the set of high states that maximizes a ratio of two linear functions: a threshold, by Dinkelbach."""
-    raised = alpha > ratio * beta
-    for _ in range(MOST_SWEEPS):
+    while True:
+        raised = alpha > ratio * beta
         factors = np.where(raised, lift, 1.0)
-        ratio = float((alpha @ factors) / (beta @ factors))
-        after = alpha > ratio * beta
-        if (after == raised).all():
-            break
-        raised = after
-    return ratio, raised
+        ratio, before = float((alpha @ factors) / (beta @ factors)), ratio
+        if ratio <= before:
+            return ratio, raised
 
 
 def _ascend(past: _Side, future: _Side, shares: FloatArray) -> float:
     """Alternate sweeps over past and future."""
     high = [np.zeros((len(side.lifts), side.shown.shape[1]), dtype=bool) for side in (past, future)]
     best = 0.0
-    for _ in range(MOST_SWEEPS):
+    for _ in range(30):  # sweeps over all steps, three to six being usual
         past.improve(high[0], shares * future.likelihoods(high[1])[0])
-        ratio = future.improve(high[1], shares * past.likelihoods(high[0])[0])
-        gained = float(np.log(ratio)) - best
-        best = max(best, float(np.log(ratio)))
-        if gained <= LEAST_GAIN * best:
+        found = float(np.log(future.improve(high[1], shares * past.likelihoods(high[0])[0])))
+        best, gained = max(best, found), found - best
+        if gained <= 1e-9 * best:
             break
     return best

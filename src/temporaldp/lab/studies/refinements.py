@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
+from scipy.special import rel_entr
 
 from temporaldp.base.values import BoolArray, IntArray, whole_number
 from temporaldp.data.tables.estimation import all_transitions
@@ -72,19 +73,15 @@ def compared(name: str, groups: IntArray, rows: IntArray, columns: IntArray, n: 
     n_groups = int(groups.max(initial=0)) + 1
     fine = np.bincount((groups * n + rows) * n + columns, minlength=n_groups * n * n).reshape(n_groups, n, n)
     coarse = fine.sum(axis=0)
-    statistic = 2.0 * (_log_likelihood(fine.reshape(-1, n)) - _log_likelihood(coarse))
+    # Log likelihoods at maximum likelihood: the sum of c log(c / total of the row) over all cells
+    of_fine, of_coarse = (rel_entr(cells, cells.sum(axis=-1, keepdims=True)).sum() for cells in (fine, coarse))
+    statistic = 2.0 * float(of_fine - of_coarse)
     possible = (coarse > 0).sum(axis=1)
     visited = (fine.sum(axis=2) > 0).sum(axis=0)
     degrees = int((np.maximum(visited - 1, 0) * np.maximum(possible - 1, 0)).sum())
     p_value = float(scipy.stats.chi2.sf(statistic, degrees)) if degrees else 1.0
     bic_gain = statistic - degrees * float(np.log(max(len(rows), 1)))
     return Refinement(name, statistic, degrees, p_value, bic_gain, len(rows))
-
-
-def _log_likelihood(counts: IntArray) -> float:
-    totals = np.broadcast_to(counts.sum(axis=1, keepdims=True), counts.shape)
-    seen = counts > 0
-    return float((counts[seen] * np.log(counts[seen] / totals[seen])).sum())
 
 
 def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Refinement, ...]:

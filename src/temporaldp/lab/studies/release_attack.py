@@ -5,6 +5,9 @@ Notation
 score    log likelihood ratio of a person's true state at a step and another one, given all published counts
 rates    for a threshold: how often the score of the true state reaches it (true positives), and how often that of the other
          state does (false positives). Both are means over the same pairs of people who have two different states at a step
+
+Given the state at a step and the states of all other people, the releases before it, at it and after it are independent, so
+that their likelihoods multiply; those before and after follow by ``x <- P (m x)``, m the likelihoods of one release.
 """
 
 from __future__ import annotations
@@ -23,12 +26,12 @@ from temporaldp.base.progress import progressed
 from temporaldp.base.values import FloatArray, IntArray, compared_by_value, copy_in, plural, whole_number
 from temporaldp.core.accounting import temporal_leakage
 from temporaldp.core.accounting.curve.method import ApproximateDP
-from temporaldp.core.correlation import Adversary
-from temporaldp.core.correlation.population import Population
-from temporaldp.core.planning.histogram_noise import histogram_profile
+from temporaldp.core.correlation import Adversary, Population
+from temporaldp.core.correlation.adversary import exactly_known
+from temporaldp.core.correlation.protocol import Correlation
+from temporaldp.core.planning.histogram_noise import Noise, histogram_profile
 from temporaldp.data.counts import ReleasedHistograms
 from temporaldp.data.tables.traces import as_traces, codes_of
-from temporaldp.lab.studies.likelihoods import of_all_releases, of_one_release
 
 THRESHOLDS = np.linspace(-1.5, 1.5, 121) * (1.0 - 1e-9)
 """Times the guarantee's epsilon, fixed before anything is seen. No test is sharper than the one just below 1, where scores are
@@ -111,19 +114,19 @@ class ReleaseAttack:
             f"With {_percent(at)} false alarms the attack recognises {_percent(found)} of the true states: guessing would "
             f"recognise {_percent(at)}, and the guarantee allows {_percent(most, up=True)}.",
         ]
-        if self.repeats:
-            sentences.append(self._verdict())
-        return sentences
-
-    def _verdict(self) -> str:
         drawn = f"over {self.repeats} other draws of the same noise"
         if self.exceeds:
-            return (
+            sentences.append(
                 f"The guarantee is exceeded {drawn}: if it held, draws like these would come up with a probability of at most "
                 f"{1.0 / self.evidence:.2g}. These people do not follow the correlation (so few may do so by chance), or "
                 "the noise is not the stated one."
             )
-        return f"The guarantee is not exceeded {drawn}. One release may be luckier or unluckier for the attacker than the mean."
+        elif self.repeats:
+            sentences.append(
+                f"The guarantee is not exceeded {drawn}. One release may be luckier or unluckier for the attacker than the "
+                "mean."
+            )
+        return sentences
 
     def __repr__(self) -> str:
         return (
@@ -220,6 +223,38 @@ def attack_release(
     )
 
 
+def of_one_release(noise: Noise, scales: FloatArray, drawn: FloatArray) -> FloatArray:
+    """Return the log likelihood of each state of a person, up to a constant, by the true state: shape (T, n + 1, n).
+
+    `drawn` is the noise of each count, shape (T, n); a scale of infinity is a step without a release. The last row is for
+    a person who was not counted at the step, and has no effect.
+    """
+    n_steps, n = drawn.shape
+    seen = drawn[:, None, :] + np.eye(n)
+    each = scales[:, None, None]
+    by_laplace = (np.abs(seen) - np.abs(seen - 1.0)) / each
+    found = by_laplace if noise == "laplace" else (2.0 * seen - 1.0) / (2.0 * np.square(each))
+    return np.concatenate((found, np.zeros((n_steps, 1, n))), axis=1)
+
+
+def of_all_releases(adversary: Adversary, codes: IntArray, likelihoods: FloatArray) -> FloatArray:
+    """Return the log likelihood of all releases for each state at each step, up to a constant: shape (T, n_people, n)."""
+    own = np.stack([likelihoods[t][codes[:, t]] for t in range(codes.shape[1])])
+    future = _arriving(adversary.forward.in_reverse(), own[::-1])[::-1]
+    return np.asarray(_arriving(adversary.backward, own) + own + future)
+
+
+def _arriving(correlation: Correlation, own: FloatArray) -> FloatArray:
+    """Return the log likelihood of the releases before each step, given its state, by ``x <- P (m x)``."""
+    found = np.zeros_like(own)
+    for t in range(len(own) - 1) if correlation else ():
+        known = found[t] + own[t]
+        top = known.max(axis=1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            found[t + 1] = np.log(np.exp(known - top) @ exactly_known(correlation.at(t)).dense().T)
+    return found
+
+
 def _adversaries(
     given: Adversary | Mapping[str, Adversary], users: list[str], states: tuple[str, ...], n_steps: int
 ) -> list[tuple[Adversary, IntArray]]:
@@ -257,18 +292,13 @@ def _scores(codes: IntArray, likelihoods: FloatArray) -> tuple[FloatArray, Float
     So every pair of people with two different states at a step counts once as true and once as false, and a bound for each
     pair of states at each step is a bound for the means.
     """
-    n = likelihoods.shape[2]
-    scores, weights = [], []
-    for t, known in enumerate(likelihoods):
-        people = np.flatnonzero(codes[:, t] >= 0)
-        own = codes[people, t]
-        with np.errstate(invalid="ignore"):
-            score = known[people, own][:, None] - known[people]
-        weight = np.broadcast_to(np.bincount(own, minlength=n), score.shape).astype(np.float64)
-        weight[np.arange(own.size), own] = 0.0
-        scores.append(np.nan_to_num(score, nan=0.0, posinf=np.inf, neginf=-np.inf)[weight > 0.0])
-        weights.append(weight[weight > 0.0])
-    return np.concatenate(scores), np.concatenate(weights)
+    own, states = codes.T[:, :, None], np.arange(likelihoods.shape[2])
+    is_own = own == states  # shape (T, n_people, n); nowhere for a person without a state at the step
+    with np.errstate(invalid="ignore"):
+        scores = np.take_along_axis(likelihoods, np.maximum(own, 0), axis=2) - likelihoods
+    weights = np.where(is_own | (own < 0), 0.0, is_own.sum(axis=1, keepdims=True))
+    counted = weights > 0.0
+    return np.nan_to_num(scores[counted], nan=0.0, posinf=np.inf, neginf=-np.inf), weights[counted]
 
 
 def _rates(scores: FloatArray, weights: FloatArray, thresholds: FloatArray) -> tuple[FloatArray, FloatArray]:

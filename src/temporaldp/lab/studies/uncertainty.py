@@ -1,22 +1,175 @@
-"""Leakage of a release for the estimated matrices, for plausible ones, and for every matrix within intervals."""
+"""Leakage for the estimated matrices, for plausible ones (a posterior, resampled people), and for all within intervals."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from temporaldp.base.display import bound
 from temporaldp.base.errors import EstimationError
+from temporaldp.base.names import listed as named
 from temporaldp.base.progress import part
-from temporaldp.base.values import compared_by_value, real_number
+from temporaldp.base.values import FloatArray, compared_by_value, copy_in, real_number, whole_number
 from temporaldp.core.accounting.protocol import budgets, listed
 from temporaldp.core.accounting.series import temporal_leakage
+from temporaldp.core.correlation import Adversary
+from temporaldp.core.correlation.transition import in_proportion
 from temporaldp.data.tables import estimate_adversaries, estimate_adversary
-from temporaldp.data.tables.traces import Traces
-from temporaldp.lab.studies.leakage_draws import JEFFREYS, LeakageDraws, leakage_bootstrap, leakage_posterior
+from temporaldp.data.tables.estimation import all_transitions
+from temporaldp.data.tables.traces import Traces, as_traces, transitions_of
 from temporaldp.lab.studies.worst_member import worst_member
+
+JEFFREYS = 0.5
+"""Dirichlet concentration of a cell that nothing is known about."""
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class LeakageDraws:
+    """Largest exact temporal leakage of any step for each of m drawn adversaries, in nats.
+
+    The draws describe plausible leakage; they are not a guarantee. `worst` has shape (m,), in the order of drawing.
+    """
+
+    worst: FloatArray
+
+    def __post_init__(self) -> None:
+        copy_in(self, "worst")
+
+    def __len__(self) -> int:
+        return len(self.worst)
+
+    def quantile(self, share: float) -> float:
+        """Return the smallest drawn leakage that at least this share of the draws do not exceed."""
+        real_number(share, "share", gt=0.0, le=1.0)
+        return float(np.quantile(self.worst, share, method="inverted_cdf"))
+
+    def __repr__(self) -> str:
+        return (
+            f"LeakageDraws({len(self)} draws, median {self.quantile(0.5):.6g}, 95 % below {bound(self.quantile(0.95))})"
+        )
+
+
+def leakage_posterior(
+    trajectories: Traces,
+    *,
+    epsilons: ArrayLike,
+    n_draws: int = 1000,
+    prior: float = JEFFREYS,
+    rng: np.random.Generator | int | None = None,
+) -> LeakageDraws:
+    """Sample the exact leakage over the posterior of the transition matrices (Dirichlet rows), in nats.
+
+    Parameters
+    ----------
+    trajectories : Traces
+    epsilons : array_like, shape (T,), or one number for each step of the traces
+    n_draws : int, >= 1
+    prior : float, > 0
+        Dirichlet concentration of every cell; 1/2 is Jeffreys' prior.
+    rng : numpy Generator or seed, optional
+
+    Examples
+    --------
+    >>> from temporaldp import load_sample
+    >>> draws = leakage_posterior(load_sample(), epsilons=[0.1] * 8, n_draws=50, rng=0)
+    >>> len(draws), bool(draws.quantile(0.5) < draws.quantile(0.95))
+    (50, True)
+    """
+    return _draws(posterior_adversaries, trajectories, epsilons, n_draws=n_draws, prior=prior, rng=rng)
+
+
+def leakage_bootstrap(
+    trajectories: Traces,
+    *,
+    epsilons: ArrayLike,
+    n_draws: int = 1000,
+    prior: float = 0.0,
+    rng: np.random.Generator | int | None = None,
+) -> LeakageDraws:
+    """Sample the exact leakage over people resampled with replacement (bootstrap), in nats.
+
+    Arguments as for `leakage_posterior`; the prior may be 0. Wider than the posterior where the transitions of one person are
+    alike.
+    """
+    return _draws(bootstrap_adversaries, trajectories, epsilons, n_draws=n_draws, prior=prior, rng=rng)
+
+
+def _draws(
+    adversaries: Callable[..., list[Adversary]], trajectories: Traces, epsilons: ArrayLike, **drawing: Any
+) -> LeakageDraws:
+    traces = as_traces(trajectories)
+    spent = budgets(listed(epsilons, traces.n_times))
+    series = temporal_leakage(adversaries(traces, **drawing), spent)
+    return LeakageDraws(np.array([member.worst for member in series.members or (series,)]))
+
+
+def posterior_adversaries(
+    trajectories: Traces, *, n_draws: int, prior: float = JEFFREYS, rng: np.random.Generator | int | None = None
+) -> list[Adversary]:
+    """Adversaries drawn from the posterior of the transition matrices, one backward and one forward matrix each.
+
+    Pairs of consecutive states have a joint Dirichlet(counts + prior); its rows are the forward matrix, and its columns the
+    backward one. Transitions are assumed to be independent, which those of one person may not be: compare
+    `bootstrap_adversaries`.
+
+    Parameters
+    ----------
+    trajectories : Traces
+    n_draws : int, >= 1
+    prior : float, > 0
+        Dirichlet concentration of every cell.
+    rng : numpy Generator or seed, optional
+    """
+    real_number(prior, "prior of a posterior", gt=0.0)
+    counts = all_transitions(trajectories) + prior
+    shape = (whole_number(n_draws, "n_draws", least=1), *counts.shape)
+    draws = np.random.default_rng(rng).standard_gamma(counts, shape)
+    return [_adversary(joint, trajectories.states, k) for k, joint in enumerate(draws)]
+
+
+def bootstrap_adversaries(
+    trajectories: Traces, *, n_draws: int, prior: float = 0.0, rng: np.random.Generator | int | None = None
+) -> list[Adversary]:
+    """Adversaries estimated from people resampled with replacement (bootstrap): people are independent, not transitions.
+
+    Raises
+    ------
+    EstimationError
+        In many consecutive draws some state has no transition, and there is no prior.
+    """
+    real_number(prior, "prior (Dirichlet concentration per cell)", ge=0.0)
+    generator = np.random.default_rng(rng)
+    people, _, before, after = transitions_of(trajectories)
+    n = trajectories.n_states
+    cells = before * n + after
+    found = []
+    for k in range(whole_number(n_draws, "n_draws", least=1)):
+        for _ in range(100):  # times that people are drawn anew until every state has a transition
+            times = np.bincount(
+                generator.integers(trajectories.n_users, size=trajectories.n_users), minlength=trajectories.n_users
+            )
+            counts = np.bincount(cells, weights=times[people], minlength=n * n).reshape(n, n) + prior
+            if counts.sum(axis=0).all() and counts.sum(axis=1).all():
+                break
+        else:
+            rare = np.flatnonzero((counts.sum(axis=0) == 0.0) | (counts.sum(axis=1) == 0.0))
+            raise EstimationError(
+                f"too few people show {named([trajectories.states[i] for i in rare])}: draws of people leave it without a "
+                "transition; give a prior (prior=1, or --set correlation.prior=1)"
+            )
+        found.append(_adversary(counts, trajectories.states, k))
+    return found
+
+
+def _adversary(joint: NDArray[np.floating], states: tuple[str, ...], number: int) -> Adversary:
+    matrices = [in_proportion(rows / rows.sum(axis=1, keepdims=True), states) for rows in (joint.T, joint)]
+    return Adversary(*matrices, name=f"draw {number + 1}")
 
 
 @compared_by_value
@@ -81,10 +234,8 @@ def leakage_uncertainty(
     >>> found.estimate < found.posterior.quantile(0.95) < found.attained <= found.guaranteed
     True
     """
-    spent, level = (
-        budgets(listed(epsilons, trajectories.n_times)),
-        real_number(confidence, "confidence", gt=0.0, lt=1.0),
-    )
+    spent = budgets(listed(epsilons, trajectories.n_times))
+    level = real_number(confidence, "confidence", gt=0.0, lt=1.0)
     generator = np.random.default_rng(rng)
     doing = "leakage of what is plausible"
     with part(0.0, 0.1, doing):
@@ -93,7 +244,7 @@ def leakage_uncertainty(
         except EstimationError:
             estimate = math.inf
     with part(0.1, 0.5, doing):
-        posterior = leakage_posterior(trajectories, epsilons=spent, n_draws=n_draws, prior=JEFFREYS, rng=generator)
+        posterior = leakage_posterior(trajectories, epsilons=spent, n_draws=n_draws, rng=generator)
     with part(0.5, 0.8, doing):
         try:
             people = leakage_bootstrap(trajectories, epsilons=spent, n_draws=n_draws, rng=generator)

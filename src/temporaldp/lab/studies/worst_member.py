@@ -15,7 +15,7 @@ is attained by a matrix of the set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +59,8 @@ def worst_member(
     """Search the matrices between an adversary's bounds for the largest exact leakage; a lower bound, in nats.
 
     `temporal_leakage` of the same adversary is an upper bound for every matrix of the set; this is what some matrix attains.
-    One matrix per direction, the same at every step, unless the adversary has a set for each transition.
+    One matrix per direction, the same at every step, unless the adversary has a set for each transition (or phase of a clock,
+    each transition of which is searched by itself).
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def worst_member(
     if not adversary.is_uncertain:
         raise InputError("expected an adversary with an IntervalMatrix: otherwise there is no set to search")
     whole_number(n_starts, "n_starts", least=1)
-    generator = np.random.default_rng(rng)
+    adversary, generator = adversary.over(len(spent)), np.random.default_rng(rng)
 
     def ascended(start: int) -> WorstMember:
         progressed("the worst matrix of the set", start / n_starts)
@@ -117,18 +118,17 @@ def _ascend(adversary: Adversary, start: Adversary, spent: FloatArray) -> WorstM
     # Rounds of ascent from one start, five to ten being usual; one that gains less than this share is the last
     for _ in range(25):
         ends = _best_ends(adversary, best.adversary, best.leakage.witness(), spent)
-        sides = list(zip(best.adversary.directions, ends, adversary.directions, strict=True))
+        sides = list(zip(adversary.directions, best.adversary.directions, ends, strict=True))
         # Shares of the way to the extreme matrix that are tried
         tried = [
             Adversary(*(_between(*side, stride) for side in sides), name=f"{stride:g}")
             for stride in (1.0, 0.5, 0.25, 0.1, 0.03)
         ]
-        series = temporal_leakage(tried, spent)
-        worst = [one.worst for one in series.members]
-        k = int(np.argmax(worst))
-        if worst[k] <= best.leakage.worst * (1.0 + 1e-5):
+        series = temporal_leakage(tried, spent).members
+        found, leakage = max(zip(tried, series, strict=True), key=lambda one: one[1].worst)
+        if leakage.worst <= best.leakage.worst * (1.0 + 1e-5):
             break
-        named = Adversary(tried[k].backward, tried[k].forward, name=adversary.name)
+        named = Adversary(*found.directions, name=adversary.name)
         best = WorstMember(named, temporal_leakage(named, spent))
     return best
 
@@ -146,20 +146,44 @@ def _best_ends(adversary: Adversary, at: Adversary, seen: Observation, spent: Fl
             ends.append(known)
             continue
         slopes = entry_derivatives([exactly_known(known.at(t)).dense() for t in transitions], before, *pair)
-        if isinstance(allowed, IntervalMatrix):
-            ends.append(_corner(allowed, known.at(0), slopes.sum(axis=0)))
-        else:
-            found = dict(zip(transitions, slopes, strict=True))
-            each = [(t, allowed.at(t), known.at(t)) for t in range(len(spent) - 1)]
-            ends.append(PerStep(tuple(_corner(a, k, found[t]) if t in found else exactly_known(k) for t, a, k in each)))
+        of_each = (
+            dict(zip(transitions, slopes, strict=True)) if isinstance(allowed, PerStep) else {0: slopes.sum(axis=0)}
+        )
+        ends.append(_extreme(allowed, known, of_each))
     return ends
 
 
-def _corner(allowed: Matrix | None, known: Matrix | None, slopes: FloatArray) -> TransitionMatrix:
-    """The extreme matrix of a set in the order of the derivatives; a matrix that is known exactly itself."""
-    if isinstance(allowed, IntervalMatrix):
-        return allowed.corner(np.argsort(-slopes, axis=1, kind="stable"))
-    return exactly_known(known)
+def _extreme(allowed: Correlation, known: Correlation, slopes: dict[int, FloatArray]) -> Correlation:
+    """Return the extreme matrices of a direction in the order of the derivatives; known ones where there are none."""
+
+    def corner(t: int) -> Matrix | None:
+        matrix = allowed.at(t)
+        if t in slopes and isinstance(matrix, IntervalMatrix):
+            return matrix.corner(np.argsort(-slopes[t], axis=1, kind="stable"))
+        return known.at(t)
+
+    return _of_transitions(allowed, corner)
+
+
+def _between(allowed: Correlation, known: Correlation, end: Correlation, stride: float) -> Correlation:
+    """Return the matrices of a direction, moved by a share of the way to extreme ones of the set."""
+
+    def moved(t: int) -> Matrix | None:
+        matrix, one, other = allowed.at(t), known.at(t), end.at(t)
+        if not isinstance(matrix, IntervalMatrix) or one is other:
+            return one
+        rows = (1.0 - stride) * exactly_known(one).dense() + stride * exactly_known(other).dense()
+        rows = np.clip(rows, matrix.lower, matrix.upper)
+        return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), matrix.states)
+
+    return _of_transitions(allowed, moved)
+
+
+def _of_transitions(allowed: Correlation, member: Callable[[int], Matrix | None]) -> Correlation:
+    """Return a direction with a member of each transition's set; of a constant set that of the first transition."""
+    if isinstance(allowed, PerStep):
+        return PerStep(tuple(map(member, range(len(allowed)))))  # type: ignore[arg-type]
+    return member(0) or allowed
 
 
 def entry_derivatives(rows: Sequence[FloatArray], factors: FloatArray, i: int, j: int) -> FloatArray:
@@ -186,20 +210,3 @@ def entry_derivatives(rows: Sequence[FloatArray], factors: FloatArray, i: int, j
         w, v = (w @ P) * factors[s], (v @ P) * factors[s]
         w, v = w / w.sum(), v / v.sum()
     return slopes
-
-
-def _between(known: Correlation, end: Correlation, allowed: Correlation, stride: float) -> Correlation:
-    """Return the matrices of a direction, moved by a share of the way to extreme ones of the set."""
-    if not isinstance(allowed, PerStep):
-        return _moved(known.at(0), end.at(0), allowed.at(0), stride) or known
-    each = (_moved(known.at(t), end.at(t), allowed.at(t), stride) for t in range(len(allowed)))
-    return PerStep(tuple(each))  # type: ignore[arg-type]
-
-
-def _moved(known: Matrix | None, end: Matrix | None, allowed: Matrix | None, stride: float) -> Matrix | None:
-    """Return a matrix of a set, moved by a share of the way to another one; what is known exactly stays."""
-    if not isinstance(allowed, IntervalMatrix) or known is end:
-        return known
-    rows = (1.0 - stride) * exactly_known(known).dense() + stride * exactly_known(end).dense()
-    rows = np.clip(rows, allowed.lower, allowed.upper)
-    return TransitionMatrix(rows / rows.sum(axis=1, keepdims=True), allowed.states)
