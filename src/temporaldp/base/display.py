@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
-FIGURES = "temporaldp.publish.report"
-"""The package that draws results."""
-
-MOST_CELLS = 12
+ROWS_SHOWN = 12
 """Rows and columns of a matrix that are written out."""
 
 
@@ -81,8 +78,9 @@ def figure_of(result: object, **options: Any) -> Figure:
 
     `temporaldp.publish.report` registers a function for each type of result, and is loaded when the first one is drawn.
     """
-    if FIGURES not in sys.modules:
-        importlib.import_module(FIGURES)
+    figures = "temporaldp.publish.report"
+    if figures not in sys.modules:
+        importlib.import_module(figures)
         return figure_of(result, **options)
     raise TypeError(f"expected a result that can be drawn, got {type(result).__name__}")
 
@@ -112,7 +110,7 @@ def summary(title: str, rows: Mapping[str, object], note: str = "") -> str:
 
 def grid(title: str, names: Sequence[str], corner: NDArray[np.float64]) -> str:
     """Return a square matrix as an HTML table with named rows and columns, truncated if it is large."""
-    shown = names[:MOST_CELLS]
+    shown = names[:ROWS_SHOWN]
     head = "".join(f"<th>{escape(name)}</th>" for name in shown)
     body = "".join(
         f"<tr><th>{escape(name)}</th>"

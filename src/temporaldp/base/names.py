@@ -17,7 +17,7 @@ CONTROL = (
 """Control characters, line breaks, and marks that are invisible or reorder text, but not the joiners and variation selectors of
 words and emoji; a pattern for Python, RE2 and Java alike."""
 
-NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
+PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 """A name that is a number."""
 
 
@@ -69,7 +69,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 def place_in_order(name: str) -> tuple[bool, Decimal, str]:
     """Sort key of a name in natural order."""
-    number = NUMBER.fullmatch(name)
+    number = PLAIN_NUMBER.fullmatch(name)
     return number is None, Decimal(name) if number else Decimal(0), name
 
 

@@ -16,12 +16,6 @@ _reported: ContextVar[float] = ContextVar("temporaldp_reported", default=0.0)
 _end: ContextVar[float] = ContextVar("temporaldp_effort", default=math.inf)
 _is_estimated: ContextVar[bool] = ContextVar("temporaldp_estimated", default=False)
 
-LONG = 10.0
-"""Seconds of estimated work above which a computation reports the estimate before it begins."""
-
-AGAIN = 0.1
-"""Seconds after which the last progress is reported again."""
-
 
 class Estimate(str):
     """What is about to be done, and about how long it takes: what a watcher gets of `estimated`."""
@@ -52,7 +46,7 @@ def effort_is_over() -> bool:
 def still_wanted() -> None:
     """Report the last progress again, if that was a while ago: a watcher may end the computation by an exception."""
     doing, share = _last.get()
-    if doing and _watcher.get() and time.monotonic() - _reported.get() >= AGAIN:
+    if doing and _watcher.get() and time.monotonic() - _reported.get() >= 0.1:
         progressed(doing, share)
 
 
@@ -66,7 +60,7 @@ def progressed(doing: str, share: float) -> None:
 
 @contextmanager
 def estimated(doing: str, estimate: Callable[[], float]) -> Iterator[None]:
-    """Report to a watcher before the block that it may take more seconds than `LONG`; at most those that the effort leaves.
+    """Report to a watcher before the block that it may take more than 10 seconds; at most those that the effort leaves.
 
     Computations within the block report no estimate of their own.
     """
@@ -75,7 +69,7 @@ def estimated(doing: str, estimate: Callable[[], float]) -> Iterator[None]:
         yield
         return
     seconds = min(estimate(), _end.get() - time.monotonic())
-    if seconds > LONG:
+    if seconds > 10.0:
         shown = f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60.0:.0f} min"
         watcher(Estimate(f"{doing}, about {shown}"), 0.0)
     progressed(doing, 0.0)

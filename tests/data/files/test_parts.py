@@ -16,15 +16,15 @@ from counting import counted, counted_with_absent, named, tables_of
 from temporaldp import read_traces
 from temporaldp.base.errors import TraceError
 from temporaldp.base.progress import watched
-from temporaldp.data.files import row_groups
-from temporaldp.data.files.row_groups import cuts
+from temporaldp.data.files import embedded
+from temporaldp.data.files.embedded import cuts
 
 STEPS = 6
 
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    monkeypatch.setattr(row_groups, "LEAST_CELLS", 12)
+    monkeypatch.setattr(embedded, "LEAST_CELLS", 12)
 
 
 def people_in_order(seed, names):
@@ -158,7 +158,7 @@ def test_refusals_of_parts_equal_those_of_the_whole(wrong, tmp_path, monkeypatch
     with pytest.raises(TraceError) as in_parts:
         read_traces(path)
     assert "'29'" in str(in_parts.value)
-    monkeypatch.setattr(row_groups, "LEAST_CELLS", 10**6)
+    monkeypatch.setattr(embedded, "LEAST_CELLS", 10**6)
     with pytest.raises(TraceError) as whole:
         read_traces(path)
     assert str(in_parts.value) == str(whole.value)

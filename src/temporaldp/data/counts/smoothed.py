@@ -172,14 +172,12 @@ def smooth(
         else StepRelease(None, 1.0, 1.0, each)
         for label, each in zip(labels, totals.tolist(), strict=True)
     ]
-    found = smooth_steps(steps, public)
-    with np.errstate(divide="ignore"):
-        movement = float(1.0 / (found.weights @ (1.0 / found.widenings)))
+    found, movement = smooth_steps(steps, public)
     published = np.array([label in position for label in labels])
     return SmoothedHistograms(
-        found.found.counts,
-        found.found.lower,
-        found.found.upper,
+        found.counts,
+        found.lower,
+        found.upper,
         released.states,
         labels,
         totals,

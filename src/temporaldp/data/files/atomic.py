@@ -2,8 +2,8 @@
 
 import glob
 import os
-import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,7 +31,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     try:
         _refuse_what_is_no_file(target)
         _remove_abandoned(target)
-        with making(target, replace=True, durable=False, mode=0o666) as temporary, _in_use(temporary):
+        with making(target, replace=True, durable=False, mode=0o666) as temporary, locking(temporary):
             yield temporary
             synchronise(temporary)
     except OSError as error:
@@ -39,15 +39,20 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _in_use(temporary: Path) -> Iterator[None]:
-    """Hold a lock on a temporary file, by which other processes see that this one lives."""
-    handle = None
-    with suppress(OSError):  # no such locks there
-        handle = os.open(temporary, os.O_RDWR)
-        if fcntl is not None:
+def locking(path: Path) -> Iterator[bool]:
+    """Lock a file within the block, by which other processes see that this one lives; whether it could be locked.
+
+    It cannot where it is in use, of another user, deleted in this moment or no regular file, or where there are no locks.
+    """
+    handle, is_locked = None, False
+    with suppress(OSError):
+        if fcntl is not None and stat.S_ISREG(path.lstat().st_mode):
+            # Neither made nor waited for: it may be gone by now, and be something else.
+            handle = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
     try:
-        yield
+        yield is_locked
     finally:
         if handle is not None:
             os.close(handle)
@@ -55,18 +60,11 @@ def _in_use(temporary: Path) -> Iterator[None]:
 
 def _remove_abandoned(target: Path) -> None:
     """Remove temporary files for a target that no process has locked."""
-    if fcntl is None:
-        return
-    for found in target.absolute().parent.glob(f".{glob.escape(target.name)}.*"):
-        if not re.fullmatch(rf"[0-9a-f]{{8}}{re.escape(target.suffix)}", found.name[len(target.name) + 2 :]):
-            continue
-        with suppress(OSError):  # in use, of another user, or deleted in this moment
-            handle = os.open(found, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    temporary = f".{glob.escape(target.name)}.{'[0-9a-f]' * 8}{glob.escape(target.suffix)}"
+    for found in target.absolute().parent.glob(temporary):
+        with locking(found) as is_abandoned, suppress(OSError):
+            if is_abandoned:
                 found.unlink()
-            finally:
-                os.close(handle)
 
 
 def write_text(path: str | Path, text: str) -> None:

@@ -14,8 +14,7 @@ from temporaldp.base.names import appearance, in_order, listed, require_unlike, 
 from temporaldp.base.values import IntArray
 from temporaldp.data.files.traces import any_table, named, source_name
 from temporaldp.data.tables.counted import CountedTraces, CountsByName, dense_counts
-from temporaldp.data.tables.moments import WORD, moment
-from temporaldp.data.tables.times import Times, ordered_labels, ordered_times
+from temporaldp.data.tables.moments import WORD, Times, moment, ordered_labels, ordered_times
 
 
 def read_counts(

@@ -19,10 +19,7 @@ from temporaldp.core.planning import BudgetPlan, NoisePlan, Plan
 from temporaldp.data.files.atomic import write_text
 from temporaldp.data.files.matrices import parsed
 
-FORMAT = "temporaldp.plan/6"
-
-KINDS: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
-"""By the word in the file."""
+PLAN_FORMAT = "temporaldp.plan/6"
 
 
 def save_plan(plan: Plan, path: str | Path) -> None:
@@ -48,8 +45,8 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     promised = plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
     content: dict[str, Any] = plain(
         {
-            "format": FORMAT,
-            "kind": next(kind for kind, made in KINDS.items() if isinstance(plan, made)),
+            "format": PLAN_FORMAT,
+            "kind": "noise" if isinstance(plan, NoisePlan) else "budgets",
             "horizon": plan.horizon,
             "accounting": plan.accounting,
             "delta": plan.delta,
@@ -102,13 +99,14 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
     """
     with parsed(path, "a plan as `temporaldp plan` writes it", InputError) as text:
         document = json.loads(text)
-        if document["format"] != FORMAT:
-            raise InputError(f"expected format {FORMAT!r}, got {str(document['format'])[:40]!r}")
+        if document["format"] != PLAN_FORMAT:
+            raise InputError(f"expected format {PLAN_FORMAT!r}, got {str(document['format'])[:40]!r}")
         if document["digest"] != _digest(document):
             raise InputError(
                 "the plan was changed after it was made, so that its numbers are not valid any more: plan again"
             )
-        kind = KINDS[document["kind"]]
+        kinds: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
+        kind = kinds[document["kind"]]
         own = {
             name: document[name]
             if name in {"epsilons", "scales"}

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from temporaldp.base.errors import InputError, StateError, TraceError
@@ -21,7 +22,7 @@ from temporaldp.data.files.places import (
 )
 
 if TYPE_CHECKING:
-    from temporaldp.data.tables.relations import Table
+    from temporaldp.data.tables.relations import SourceTable
     from temporaldp.data.tables.trace_table import TraceTable
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
@@ -152,7 +153,7 @@ def named(source: str) -> Iterator[None]:
 
 
 def _laid_out(
-    table: Table,
+    table: SourceTable,
     layout: Layout,
     names: tuple[str, str, str, str | None],
     states: tuple[str, ...] | None,
@@ -163,8 +164,7 @@ def _laid_out(
 ) -> TraceTable:
     from temporaldp.data.tables.grid import on_grid
     from temporaldp.data.tables.layouts import is_long, long_traces, require_columns, wide_traces
-    from temporaldp.data.tables.succession import Between
-    from temporaldp.data.tables.trace_table import TraceTable
+    from temporaldp.data.tables.trace_table import Between, TraceTable
 
     (user, time, state, by), (every, fill, zone) = names, grid
     between = Between.UNKNOWN if absent is None else Between.ABSENT
@@ -208,7 +208,7 @@ def _require_grid(every: str | None, fill: Fill | None, zone: str | None, absent
 
 def any_table(
     source: Any, layout: Layout, delimiter: str | None = None, memory: str = "1GiB", where: str | None = None
-) -> tuple[Table, Layout]:
+) -> tuple[SourceTable, Layout]:
     """A file, a pattern, a folder or a frame as one table with any columns; and its layout, known for text with sequences.
 
     Raises
@@ -243,3 +243,15 @@ def any_table(
     _, separator = csv_header(paths[0], separator)
     header = same_header(paths, [csv_header(path, separator)[0] for path in paths])
     return Embedded(memory).csv(paths, header, separator, where), layout
+
+
+def load_sample() -> TraceTable:
+    """Sleep stages of 151 people in 47 five-minute steps (HMC sleep staging database, CC BY 4.0; see NOTICE).
+
+    Examples
+    --------
+    >>> load_sample()
+    TraceTable(151 users, 47 times, 5 states: 'W', 'R', 'N1', 'N2' and 1 more)
+    """
+    with as_file(files("temporaldp.data.sample") / "sleep_5min.csv") as path:
+        return read_traces(path, states=("W", "R", "N1", "N2", "N3"))

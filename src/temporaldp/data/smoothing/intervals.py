@@ -12,9 +12,6 @@ COVERAGE = 0.95
 SMALLEST_DEVIATION = 1e-9
 """People. A count that is known better than this is known."""
 
-FARTHEST = 6.0
-"""Deviations. A mean that is further outside of 0 to the total is taken to be there: the noise alone does not explain it."""
-
 
 def intervals(
     mean: FloatArray, variance: FloatArray, total: FloatArray | float, *, widened: FloatArray | float = 1.0
@@ -32,7 +29,8 @@ def _ends(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) ->
     """The mean, not too far outside; 0 and the total in deviations from it; the probabilities beyond them and between."""
     from scipy.special import ndtr
 
-    centre = np.clip(mean, -FARTHEST * deviation, total + FARTHEST * deviation)
+    # A mean that is further outside is taken to be there: the noise alone does not explain it.
+    centre = np.clip(mean, -6.0 * deviation, total + 6.0 * deviation)
     low, high = -centre / deviation, (total - centre) / deviation
     below, above = ndtr(low), ndtr(-high)
     # Probability of a normal number between 0 and the total, at least, against division by zero

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import in_order, listed
 from temporaldp.base.values import IntArray, Kind
-from temporaldp.data.tables.times import Times
+from temporaldp.data.tables.moments import Times
 from temporaldp.data.tables.traces import Traces
 
 

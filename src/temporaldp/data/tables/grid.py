@@ -16,19 +16,12 @@ import numpy as np
 
 from temporaldp.base.errors import InputError, TraceError
 from temporaldp.data.tables.encoding import refuse_missing
-from temporaldp.data.tables.moments import time_zone
+from temporaldp.data.tables.moments import Times, TimesOf, comparable, in_utc, time_zone
 from temporaldp.data.tables.relations import CLOCK_TIMES, FRACTIONS, INSTANTS, WHOLE, Rows, integers, meanings, values
-from temporaldp.data.tables.succession import disorder
-from temporaldp.data.tables.times import Times, TimesOf, comparable, in_utc
+from temporaldp.data.tables.trace_table import disorder
 
 MICROSECONDS = {"s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86_400 * 10**6, "w": 7 * 86_400 * 10**6}
 DAY = MICROSECONDS["d"]
-
-MOST_STEPS = 2_000_000
-"""Steps of a grid: more are a mistake, such as seconds in place of hours."""
-
-MOST_SPELLINGS = 5_000_000
-"""Different times in text, which are read one by one."""
 
 
 def spacing(every: str) -> tuple[float, str | None]:
@@ -125,12 +118,13 @@ def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
 
     Every different time is read once.
     """
-    found = traces.asked(f"SELECT time, min(row) AS row FROM rows GROUP BY time LIMIT {MOST_SPELLINGS + 1}")
+    most = 5_000_000  # times in text are read one by one
+    found = traces.asked(f"SELECT time, min(row) AS row FROM rows GROUP BY time LIMIT {most + 1}")
     if not len(found):
         raise TraceError(f"the {traces.kind} has a header but no rows")
-    if len(found) > MOST_SPELLINGS:
+    if len(found) > most:
         raise TraceError(
-            f"column {traces.time!r} holds more than {MOST_SPELLINGS} different times as text; write them as "
+            f"column {traces.time!r} holds more than {most} different times as text; write them as "
             "timestamps, in Parquet"
         )
     entries = found.column("time").combine_chunks()
@@ -217,9 +211,9 @@ def _ceiling(moment: str, start: int, length: int) -> str:
 
 def _steps(first: int, last: int) -> range:
     """The numbers of the steps; `InputError` if there are too many."""
-    steps = range(first, last + 1)
-    if len(steps) > MOST_STEPS:
-        raise InputError(f"that would be {len(steps)} steps, more than {MOST_STEPS}; take longer ones")
+    steps, most = range(first, last + 1), 2_000_000  # more are a mistake, such as seconds in place of hours
+    if len(steps) > most:
+        raise InputError(f"that would be {len(steps)} steps, more than {most}; take longer ones")
     return steps
 
 

@@ -36,10 +36,10 @@ BLANKS = "".join(
 )
 """Characters that `str.strip` removes."""
 
-NOTHING, WHOLE, FRACTIONS, TEXT = "nothing", "whole numbers", "numbers with fractions", "text"
+NO_ENTRIES, WHOLE, FRACTIONS, TEXT = "nothing", "whole numbers", "numbers with fractions", "text"
 CLOCK_TIMES, INSTANTS = "times without a zone", "times with a zone"
-KINDS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
-    (types.is_null, NOTHING),
+CONTENTS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
+    (types.is_null, NO_ENTRIES),
     (types.is_uint64, "whole numbers of 64 bits without sign"),
     (types.is_integer, WHOLE),
     (types.is_decimal, "decimal numbers"),
@@ -205,7 +205,7 @@ class SparkRows(Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SourceTable:
     """Rows with the columns c0, c1, ..., of which `header` gives the names, and row.
 
     Names of columns are arbitrary, and may differ in capitals only, which some engines do not distinguish.
@@ -222,7 +222,7 @@ class Table:
     many cells is a row."""
 
 
-def table_of(table: Any) -> Table:
+def table_of(table: Any) -> SourceTable:
     """Any frame as a table. All but DuckDB's relations and Spark's DataFrames are handed to DuckDB, as Arrow tables.
 
     Rows have an order in what is handed over.
@@ -255,7 +255,7 @@ def table_of(table: Any) -> Table:
         eager = named.collect() if isinstance(named, nw.LazyFrame) else named
         handed, unreadable = _arrow(eager, header)
         rows = Rows(duckdb.connect().from_arrow(handed), True, place=lambda row: f"data row {row + 1}", run=_reported)
-    return Table(rows, header, rows.kinds, unreadable)
+    return SourceTable(rows, header, rows.kinds, unreadable)
 
 
 def _reported(query: Callable[[], Any]) -> Any:
@@ -353,7 +353,7 @@ def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
 def kind_of(arrow: Arrow) -> str:
     """Description of an Arrow type; types that are read alike have the same description."""
     entry = arrow.value_type if types.is_dictionary(arrow) else arrow
-    return next((words for is_kind, words in KINDS if is_kind(entry)), str(entry))
+    return next((words for is_kind, words in CONTENTS if is_kind(entry)), str(entry))
 
 
 def stripped(text: str) -> str:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import listed
 from temporaldp.base.values import IntArray
-from temporaldp.data.tables.times import Times
+from temporaldp.data.tables.moments import Times
 
-REACHED = 0.01
+LEAST_REACHED = 0.01
 """Share of the people who must have reached the last step of a release: fewer may be rows with wrong dates."""
 
 
@@ -54,6 +54,11 @@ class Traces(ABC):
     @abstractmethod
     def users(self) -> tuple[str, ...]:
         """The names of all people."""
+
+    @property
+    def has_histogram(self) -> bool:
+        """Whether the number of people in each state at each time is known."""
+        return True
 
     @property
     def n_users(self) -> int:
@@ -162,3 +167,24 @@ def as_traces(source: Any) -> Traces:
     from temporaldp.data.tables.trace_table import TraceTable
 
     return TraceTable(long_traces(table_of(source), "user", "time", "state"))
+
+
+def scarcity(traces: Traces) -> str | None:
+    """Return the warning where too few transitions were observed; None where there are enough, or times are unknown.
+
+    If all people are observed, each step between consecutive times has one transition per person.
+    """
+    if not traces.has_histogram:
+        return None
+    observed, n_users, n_steps = int(traces.transition_counts().sum()), traces.n_users, int(traces.consecutive.sum())
+    share = observed / max(n_users * n_steps, 1)
+    # With fewer, the times are not a common grid. Page views of different lengths have 0.2, nights of sleep 0.7, and events
+    # whose minutes are taken for steps 0.003 (docs/how-to/scale.md).
+    if share >= 0.05:
+        return None
+    return (
+        f"these traces show few transitions for their steps: {observed}, where {n_users} people over {n_steps} steps would "
+        f"have {n_users * n_steps} ({100.0 * share:.2g} %). Events are not states: the estimate reflects the prior, not how "
+        "people move, and is not evidence of low leakage. Put the events on a grid (--set traces.every=1h --set "
+        "traces.fill=last), or take longer steps"
+    )
