@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import singledispatch
 from html import escape
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -55,12 +55,7 @@ def interval(low: float, high: float, effort: float, digits: int = 4, *, unit: s
     if low >= high * (1.0 - SAME_SIDES):
         return number(high, up=True, digits=digits) + unit
     sides = number(low, down=True, digits=digits), number(high, up=True, digits=digits)
-    return " to ".join(sides) + unit + after(effort)
-
-
-def after(effort: float) -> str:
-    """The seconds after which a search ended; empty for one without a limit."""
-    return f" after {effort:g} s" if math.isfinite(effort) else ""
+    return " to ".join(sides) + unit + (f" after {effort:g} s" if math.isfinite(effort) else "")
 
 
 def apart(low: float, high: float) -> tuple[str, str]:
@@ -85,11 +80,7 @@ def figure_of(result: object, **options: Any) -> Figure:
     raise TypeError(f"expected a result that can be drawn, got {type(result).__name__}")
 
 
-@overload
-def draw(result: object, *, ax: None = None, **options: Any) -> Figure: ...
-@overload
-def draw(result: object, *, ax: Axes | None, **options: Any) -> Any: ...
-def draw(result: object, *, ax: Axes | None = None, **options: Any) -> Any:
+def draw(result: object, *, ax: Axes | None, **options: Any) -> Any:
     """Draw a result for its `plot` method: return a new figure, or `ax` after drawing on it."""
     if ax is None:
         return figure_of(result, **options)

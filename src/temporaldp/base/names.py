@@ -41,21 +41,19 @@ def names_of(n_states: int, states: Iterable[object] | None) -> tuple[str, ...]:
 
 
 def _names(states: Iterable[object]) -> tuple[str, ...]:
-    names: dict[str, object] = {}
     shown: dict[str, str] = {}
     for position, state in enumerate(states):
         # NaN is the one value that differs from itself: tables use it for a missing name.
         if state is None or state != state or not str(state).strip():  # noqa: PLR0124
             raise StateError(f"the name of state {position} is missing (got {state!r}); give every state a name")
         name = printable(state, "state name")
-        if name in names:
+        if shown.get(appearance(name)) == name:
             raise StateError(
                 f"state name {name!r} is given twice (again at position {position}); names must be distinct"
             )
-        names[name] = state
         require_unlike(name, shown)
         shown[appearance(name)] = name
-    return tuple(names)
+    return tuple(shown.values())
 
 
 _checked = lru_cache(maxsize=64)(_names)

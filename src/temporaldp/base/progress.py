@@ -11,8 +11,7 @@ from contextvars import ContextVar
 Watcher = Callable[[str, float], None]
 
 _watcher: ContextVar[Watcher | None] = ContextVar("temporaldp_progress", default=None)
-_last: ContextVar[tuple[str, float]] = ContextVar("temporaldp_last_progress", default=("", 0.0))
-_reported: ContextVar[float] = ContextVar("temporaldp_reported", default=0.0)
+_last: ContextVar[tuple[str, float, float]] = ContextVar("temporaldp_last_progress", default=("", 0.0, 0.0))
 _end: ContextVar[float] = ContextVar("temporaldp_effort", default=math.inf)
 _is_estimated: ContextVar[bool] = ContextVar("temporaldp_estimated", default=False)
 
@@ -45,16 +44,15 @@ def effort_is_over() -> bool:
 
 def still_wanted() -> None:
     """Report the last progress again, if that was a while ago: a watcher may end the computation by an exception."""
-    doing, share = _last.get()
-    if doing and _watcher.get() and time.monotonic() - _reported.get() >= 0.1:
+    doing, share, reported = _last.get()
+    if doing and _watcher.get() and time.monotonic() - reported >= 0.1:
         progressed(doing, share)
 
 
 def progressed(doing: str, share: float) -> None:
     """Report that a share (0 to 1) of a computation is done, if there is a watcher."""
     if watcher := _watcher.get():
-        _last.set((doing, share))
-        _reported.set(time.monotonic())
+        _last.set((doing, share, time.monotonic()))
         watcher(doing, share)
 
 
@@ -84,7 +82,7 @@ def estimated(doing: str, estimate: Callable[[], float]) -> Iterator[None]:
 def watched(watcher: Watcher) -> Iterator[None]:
     """Report progress to `watcher` within the block, in this thread or task."""
     token = _watcher.set(watcher)
-    _last.set(("", 0.0))
+    _last.set(("", 0.0, 0.0))
     try:
         yield
     finally:

@@ -126,7 +126,7 @@ def test_groups_in_parts(tmp_path):
     by = table.append_column("region", pa.array([regions[row[0]] for row in rows]))
     parquet.write_table(by, tmp_path / "t.parquet", row_group_size=5)
     found = read_traces(tmp_path / "t.parquet", by="region")
-    assert n_parts(found) > 3 and found.groups == {"n": 7, "s": 7, "w": 6}
+    assert n_parts(found) > 3
     for name, counts in found.group_transitions():
         _, transitions, _ = counted([row for row in rows if regions[row[0]] == name])
         assert transitions == named(found, counts)
@@ -135,7 +135,6 @@ def test_groups_in_parts(tmp_path):
     )
     parquet.write_table(spelled, tmp_path / "spelled.parquet", row_group_size=5)
     again = read_traces(tmp_path / "spelled.parquet", by="region")
-    assert again.groups == found.groups
     for (name, counts), (same, expected) in zip(again.group_transitions(), found.group_transitions(), strict=True):
         assert name == same and (counts == expected).all()
     moved = by.set_column(3, "region", pa.array([regions[row[0]] for row in rows[:-1]] + ["moved"]))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from temporaldp.base.arrow import Table
-from temporaldp.base.display import bound, draw, spread, summary
+from temporaldp.base.display import bound, figure_of, spread, summary
 from temporaldp.base.errors import InputError
 from temporaldp.base.extras import needing
 from temporaldp.base.names import positions, printable, state_names
@@ -122,7 +122,7 @@ class ReleasedHistograms(Table):
         matplotlib.figure.Figure
             A new figure, or `ax`.
         """
-        return draw(self, true_counts=true_counts, smoothed=smoothed)
+        return figure_of(self, true_counts=true_counts, smoothed=smoothed)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -153,7 +153,19 @@ def save_released(released: ReleasedHistograms, path: str | Path, *, time: str =
         The file cannot be written; what stood there is untouched.
     """
     release_suffix(path)
-    save_columns(with_names(released.columns(), time, state), path, _guarantee(released))
+    guarantee = {
+        "mechanism": f"discrete {released.noise.capitalize()} (OpenDP)",
+        "noise": released.noise,
+        "neighboring_relation": released.neighboring_relation,
+        "l1_sensitivity": HISTOGRAM_SENSITIVITY,
+        "alpha": released.alpha,
+        "delta": released.delta,
+        "scales": released.scales.tolist(),
+        "accounting": None if released.accounting is None else released.accounting.document(),
+        "consistent": released.consistent,
+        "unit": "nats",
+    }
+    save_columns(with_names(released.columns(), time, state), path, guarantee)
 
 
 def load_released(path: str | Path) -> ReleasedHistograms:
@@ -188,21 +200,6 @@ def load_released(path: str | Path) -> ReleasedHistograms:
 def release_suffix(path: str | Path) -> str:
     """The suffix of a file of released histograms; `InputError` for one that cannot be written."""
     return suffix_of(path, (".parquet", ".csv"), "released histograms")
-
-
-def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
-    return {
-        "mechanism": f"discrete {released.noise.capitalize()} (OpenDP)",
-        "noise": released.noise,
-        "neighboring_relation": released.neighboring_relation,
-        "l1_sensitivity": HISTOGRAM_SENSITIVITY,
-        "alpha": released.alpha,
-        "delta": released.delta,
-        "scales": released.scales.tolist(),
-        "accounting": None if released.accounting is None else released.accounting.document(),
-        "consistent": released.consistent,
-        "unit": "nats",
-    }
 
 
 Columns: TypeAlias = dict[str, list[Any]]

@@ -112,8 +112,7 @@ class SharedBudget:
 
     def epsilon_spent(self, epsilon: float) -> float:
         """Sum of the epsilons of the tables, rounded up; at most `epsilon`."""
-        spent = math.fsum(table.epsilon_spent(each) for _, table, each in self._split(epsilon))
-        return math.nextafter(spent, math.inf)
+        return math.nextafter(math.fsum(table.epsilon_spent(each) for _, table, each in self._split(epsilon)), math.inf)
 
     def _split(self, epsilon: float) -> list[tuple[str, SharingMechanism, float]]:
         budget = positive(epsilon, "epsilon") * (1.0 - LEFT_OVER)

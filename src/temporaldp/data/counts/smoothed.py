@@ -173,18 +173,17 @@ def smooth(
         for label, each in zip(labels, totals.tolist(), strict=True)
     ]
     found, movement = smooth_steps(steps, public)
-    published = np.array([label in position for label in labels])
     return SmoothedHistograms(
         found.counts,
         found.lower,
         found.upper,
-        released.states,
-        labels,
-        totals,
-        published,
-        public.source,
-        "all releases",
-        movement,
+        states=released.states,
+        times=labels,
+        totals=totals,
+        published=np.array([label in position for label in labels]),
+        source=public.source,
+        seen="all releases",
+        movement=movement,
     )
 
 

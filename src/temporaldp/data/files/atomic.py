@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from temporaldp.base.errors import InputError, MissingFileError, OutputError
+from temporaldp.base.values import refuse
 
 try:
     import fcntl
@@ -131,13 +132,15 @@ def require_writable(path: str | Path, *, reads: Iterable[Path | None] = ()) -> 
     require_name(target)
     try:
         _refuse_what_is_no_file(target)
-        if not target.parent.is_dir():
-            raise FileNotFoundError(f"folder {target.parent} does not exist")
-        if not os.access(target.parent, os.W_OK):
-            raise PermissionError(f"no permission to write in folder {target.parent}")
-        for source in reads:
-            if source is not None and source.exists() and target.exists() and source.samefile(target):
-                raise FileExistsError("it is also read, and would be lost")
+        sources = (source for source in reads if source is not None and source.exists() and target.exists())
+        refuse(
+            (not target.parent.is_dir(), FileNotFoundError(f"folder {target.parent} does not exist")),
+            (
+                not os.access(target.parent, os.W_OK),
+                PermissionError(f"no permission to write in folder {target.parent}"),
+            ),
+            (any(map(target.samefile, sources)), FileExistsError("it is also read, and would be lost")),
+        )
     except OSError as error:
         raise _unwritable(target, error) from error
 
@@ -184,14 +187,15 @@ def brief(error: BaseException) -> str:
 
 def _refuse_what_is_no_file(target: Path) -> None:
     """Renaming a file into the place of a folder, a device, a pipe or a link would destroy it."""
-    if target.is_symlink():  # a user who may write to the folder could direct it to any file
-        raise FileExistsError("it is a symbolic link; name the file itself")
-    if target.is_dir():
-        raise IsADirectoryError("it is a folder")
-    if target.exists() and not target.is_file():
-        raise FileExistsError("it is not a regular file")
+    refuse(
+        # A user who may write to the folder could direct a link to any file.
+        (target.is_symlink(), FileExistsError("it is a symbolic link; name the file itself")),
+        (target.is_dir(), IsADirectoryError("it is a folder")),
+        (target.exists() and not target.is_file(), FileExistsError("it is not a regular file")),
+    )
 
 
 def _unwritable(target: Path, error: OSError) -> OutputError:
-    reason = error.strerror or str(error)
-    return OutputError(f"cannot write {target}: {reason}; choose another place with -o; the file was not written")
+    return OutputError(
+        f"cannot write {target}: {error.strerror or error}; choose another place with -o; the file was not written"
+    )

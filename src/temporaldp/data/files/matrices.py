@@ -57,8 +57,7 @@ def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
         The file cannot be written; an existing file is untouched.
     """
     if suffix_of(path, (".csv", ".json"), "a matrix") == ".csv":
-        columns = dict(zip(matrix.states, matrix.dense().T.tolist(), strict=True))
-        save_columns({"": matrix.states, **columns}, path)
+        save_columns({"": matrix.states} | dict(zip(matrix.states, matrix.dense().T.tolist(), strict=True)), path)
     else:
         write_text(path, json.dumps(matrix.document()) + "\n")
 

@@ -115,10 +115,10 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:
         import pyarrow as pa
         from pyarrow import parquet
 
-    from temporaldp.data.tables.relations import kind_of
+    from temporaldp.data.tables.relations import content_of
 
     try:
-        return tuple((column.name, kind_of(column.type)) for column in parquet.read_schema(str(path)))
+        return tuple((column.name, content_of(column.type)) for column in parquet.read_schema(str(path)))
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise TraceError(
             f"expected a Parquet table, but {path.name} cannot be read as one: {brief(error)}; if it was cut off, write it "

@@ -41,8 +41,12 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON values, with a digest that detects changes."""
     own = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "leakage"}
+    found = plan.leakage
     # Leakage of each step by itself; under a metric it differs from the budget.
-    promised = plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
+    promised = found.epsilons if isinstance(found, LeakageSeries) else [found.epsilon]
+    leakage = {"epsilons": promised, **_directions(found)}
+    if found.label != found.accounting.label:  # because the effort of the exact method ended, less is attained
+        leakage["attained"] = _directions(found.attained) if isinstance(found, LeakageSeries) else found.evidence
     content: dict[str, Any] = plain(
         {
             "format": PLAN_FORMAT,
@@ -54,7 +58,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "neighboring_relation": REPLACE_ONE,
             **own,
             "epsilons": plan.epsilons,
-            "leakage": {"epsilons": promised, **_directions(plan.leakage), **_attained(plan.leakage)},
+            "leakage": leakage,
         }
     )
     return content | {"digest": _digest(content)}
@@ -62,13 +66,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 def _directions(leakage: Any) -> dict[str, Any]:
     return {name: getattr(leakage, name) for name in DIRECTIONS}
-
-
-def _attained(leakage: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
-    """What is attained where it is less than the upper bound, because the effort of the exact method ended."""
-    if leakage.label == leakage.accounting.label:
-        return {}
-    return {"attained": _directions(leakage.attained) if isinstance(leakage, LeakageSeries) else leakage.evidence}
 
 
 def _digest(document: dict[str, Any]) -> str:

@@ -22,7 +22,9 @@ def intervals(
     """
     deviation = np.maximum(np.sqrt(np.maximum(variance, 0.0)), SMALLEST_DEVIATION)
     lower, upper = _shortest(mean, deviation * widened, total)
-    return _mean_inside(mean, deviation, total), lower, upper
+    centre, low, high, _, _, mass = _ends(mean, deviation, total)
+    density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / np.sqrt(2.0 * np.pi)
+    return np.asarray(np.clip(centre + deviation * density / mass, 0.0, total)), lower, upper
 
 
 def _ends(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) -> tuple[FloatArray, ...]:
@@ -35,13 +37,6 @@ def _ends(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) ->
     below, above = ndtr(low), ndtr(-high)
     # Probability of a normal number between 0 and the total, at least, against division by zero
     return centre, low, high, below, above, np.maximum(1.0 - below - above, 1e-12)
-
-
-def _mean_inside(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) -> FloatArray:
-    """The mean of a normal number that is cut off at 0 and at the total."""
-    centre, low, high, _, _, mass = _ends(mean, deviation, total)
-    density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / np.sqrt(2.0 * np.pi)
-    return np.asarray(np.clip(centre + deviation * density / mass, 0.0, total))
 
 
 def _shortest(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) -> tuple[FloatArray, FloatArray]:

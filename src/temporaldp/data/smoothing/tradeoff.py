@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from temporaldp.base.display import draw
 from temporaldp.base.errors import BudgetError, InputError, MatrixError
 from temporaldp.base.progress import progressed
-from temporaldp.base.values import FloatArray, positive, whole_number
+from temporaldp.base.values import FloatArray, positive, refuse, whole_number
 from temporaldp.core.accounting import LeakageSeries, temporal_leakage
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.monotone_search import bisected
@@ -261,24 +262,39 @@ def tradeoff(
     setting = _Setting(adversary, simulated, n_steps, min(width, n_steps), delta, kind)
     points = sorted(_points(setting, alphas, epsilons, scales), key=lambda point: point.alpha)
     windows, users = (() if delta else _at_level(setting, points, n) for n in (setting.window, n_steps))
-    within = within_released = None
-    if largest_error is not None:
-        most = positive(largest_error, "largest_error")
-        within, within_released = (
-            setting.within(setting.smoothed_error, most),
-            setting.within(setting.released_error, most),
-        )
-    limits = within, within_released
-    return Tradeoff(tuple(points), windows, users, *limits, people, n_steps, setting.window, delta, kind, largest_error)
+    most = None if largest_error is None else positive(largest_error, "largest_error")
+    within, within_released = (
+        None if most is None else setting.within(error, most)
+        for error in (setting.smoothed_error, setting.released_error)
+    )
+    return Tradeoff(
+        tuple(points),
+        windows,
+        users,
+        within,
+        within_released,
+        n_people=people,
+        horizon=n_steps,
+        window=setting.window,
+        delta=delta,
+        noise=kind,
+        largest_error=largest_error,
+    )
 
 
 def _points(
     setting: _Setting, alphas: Sequence[float] | None, epsilons: ArrayLike | None, scales: Sequence[float] | None
 ) -> list[TradeoffPoint]:
-    if sum(one is not None for one in (alphas, epsilons, scales)) > 1:
-        raise InputError("expected one of alphas, epsilons and scales, got several")
-    if setting.delta and (alphas is not None or epsilons is not None):
-        raise InputError("under approximate DP, give scales of noise: leakage and guarantees are computed for each")
+    refuse(
+        (
+            sum(one is not None for one in (alphas, epsilons, scales)) > 1,
+            InputError("expected one of alphas, epsilons and scales, got several"),
+        ),
+        (
+            setting.delta > 0.0 and (alphas is not None or epsilons is not None),
+            InputError("under approximate DP, give scales of noise: leakage and guarantees are computed for each"),
+        ),
+    )
     by_scale = epsilons is not None or scales is not None or setting.delta > 0.0
     levels = sorted(positive(one, "alpha") for one in ((0.1, 0.2, 0.5, 1.0, 2.0, 5.0) if alphas is None else alphas))
     asked, points = _scales(epsilons, scales) if by_scale else levels, list[TradeoffPoint]()
@@ -354,13 +370,11 @@ def simulated_counts(
 
 
 def _first_shares(chain: TransitionMatrix | None, n: int) -> FloatArray:
-    if chain is None:
-        return np.full(n, 1.0 / n)
-    try:
-        found = chain.stationary_distribution()
-    except MatrixError:  # several closed classes: where people are depends on where they began
-        return np.full(n, 1.0 / n)
-    return np.asarray(found / found.sum())
+    with suppress(MatrixError):  # several closed classes: where people are depends on where they began
+        if chain is not None:
+            found = chain.stationary_distribution()
+            return np.asarray(found / found.sum())
+    return np.full(n, 1.0 / n)
 
 
 def noise_at_quantiles(draws: FloatArray, scale: float, noise: Noise) -> FloatArray:

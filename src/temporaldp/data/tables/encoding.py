@@ -9,11 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.base.errors import StateError, TraceError
 from temporaldp.base.names import appearance, in_order, listed, printable, require_unlike, state_names
-from temporaldp.base.values import BoolArray, IntArray, plural
+from temporaldp.base.values import BoolArray, IntArray, plural, refuse
 from temporaldp.data.tables.moments import Times, TimesOf, ordered_times
 from temporaldp.data.tables.relations import (
     FRACTIONS,
@@ -69,31 +68,32 @@ class _Cells:
         found = traces.asked(
             f"SELECT time, state, count(*) AS n, min(row) AS row FROM rows GROUP BY time, state LIMIT {most + 1}"
         )
-        if not len(found):
-            raise TraceError(f"the {traces.kind} has a header but no rows")
-        if len(found) > most:
-            raise TraceError(
-                f"column {traces.time!r} holds so many different times that they are not a common list of steps (more than "
-                f"{most} pairs of a time and a state); put events on a grid with every='1h' (--set traces.every=1h)"
-            )
+        refuse(
+            (not len(found), TraceError(f"the {traces.kind} has a header but no rows")),
+            (
+                len(found) > most,
+                TraceError(
+                    f"column {traces.time!r} holds so many different times that they are not a common list of steps (more "
+                    f"than {most} pairs of a time and a state); put events on a grid with every='1h' (--set traces.every=1h)"
+                ),
+            ),
+        )
         self.traces = traces
         self.times, self.time_of = distinct_entries(found.column("time"))
         self.states, self.state_of = distinct_entries(found.column("state"))
         self.n, self.row = integers(found, "n"), integers(found, "row")
 
-    def place(self, chosen: NDArray[np.bool_]) -> str:
+    def place(self, chosen: BoolArray) -> str:
         """Name of the first row of some cells."""
         return self.traces.place(int(self.row[chosen].min()))
 
-    def refuse(self, role: str, chosen: NDArray[np.bool_], advice: str, name: str | None = None) -> None:
+    def refuse(self, role: str, chosen: BoolArray, advice: str, name: str | None = None) -> None:
         """Raise `TraceError` that names the first row of some cells, in which a column has no value, if there is one."""
         if chosen.any():
             first = int(np.flatnonzero(chosen)[np.argmin(self.row[chosen])])
             entries, of = (self.times, self.time_of) if role == "time" else (self.states, self.state_of)
-            label = name or getattr(self.traces, role)
-            raise _no_value(
-                label, self.place(chosen), entries[int(of[first])].as_py(), int(self.n[chosen].sum()), advice
-            )
+            entry, n = entries[int(of[first])].as_py(), int(self.n[chosen].sum())
+            raise _no_value(name or getattr(self.traces, role), self.place(chosen), entry, n, advice)
 
 
 def encoded(

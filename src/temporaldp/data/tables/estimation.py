@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from temporaldp.base.errors import EstimationError, InputError
 from temporaldp.base.names import listed
-from temporaldp.base.values import FloatArray, IntArray, real_number
+from temporaldp.base.values import FloatArray, IntArray, real_number, refuse
 from temporaldp.core.correlation.adversary import Adversary, Known
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix
 from temporaldp.core.correlation.origin import Origin
@@ -154,17 +154,22 @@ def estimate_adversaries(
     """
     table = as_traces(traces)
     people: Iterable[tuple[str | None, IntArray]]
-    if isinstance(directions, str) or not directions or not set(directions) <= set(BOTH):
-        raise InputError(
-            f"expected directions to be a tuple with 'backward', 'forward' or both, got {directions!r}; one is written "
-            "directions=('forward',)"
-        )
     real_number(prior, "prior (Dirichlet concentration per cell)", ge=0.0)
-    if confidence is not None and prior:
-        raise InputError("expected either a prior or a confidence: intervals do not depend on a prior")
     level = None if confidence is None else real_number(confidence, "confidence", gt=0.0, lt=1.0)
-    if per_user and per_group:
-        raise InputError("expected one adversary per person or per group, not both")
+    refuse(
+        (
+            isinstance(directions, str) or not directions or not set(directions) <= set(BOTH),
+            InputError(
+                f"expected directions to be a tuple with 'backward', 'forward' or both, got {directions!r}; one is written "
+                "directions=('forward',)"
+            ),
+        ),
+        (
+            level is not None and prior > 0.0,
+            InputError("expected either a prior or a confidence: intervals do not depend on a prior"),
+        ),
+        (per_user and per_group, InputError("expected one adversary per person or per group, not both")),
+    )
     require_countable(table)
     if per_group:
         people = table.group_transitions()
@@ -182,15 +187,21 @@ def estimate_adversaries(
 def require_countable(traces: Traces) -> None:
     """Raise `EstimationError` for too many states, or a single time."""
     n, most = traces.n_states, 10_000  # dense tables of counts take 3 GiB then
-    if n > most:
-        raise EstimationError(
-            f"{traces.holder} has {n} different states ({listed(traces.states, 3)}), and matrices over them would take "
-            f"{8e-9 * n * n:.0f} GB each (at most {most} states); is that the column of states? Group states into fewer"
-        )
-    if not isinstance(traces, CountedTraces) and traces.n_times < 2:
-        raise EstimationError(
-            "the traces have a single time step, and a correlation needs at least two; give longer traces"
-        )
+    refuse(
+        (
+            n > most,
+            EstimationError(
+                f"{traces.holder} has {n} different states ({listed(traces.states, 3)}), and matrices over them would take "
+                f"{8e-9 * n * n:.0f} GB each (at most {most} states); is that the column of states? Group states into fewer"
+            ),
+        ),
+        (
+            not isinstance(traces, CountedTraces) and traces.n_times < 2,
+            EstimationError(
+                "the traces have a single time step, and a correlation needs at least two; give longer traces"
+            ),
+        ),
+    )
 
 
 def intervals(
@@ -205,11 +216,11 @@ def intervals(
 
     Backward ones of each step where the shares of states change (`histogram`), unless a `stationary` chain is assumed.
     """
-    is_tested = histogram is not None and "backward" in directions
+    tested = histogram if "backward" in directions else None
     # Backward intervals of each step are those of the forward matrix and of the shares.
-    risk = (1.0 - confidence) / (3 if is_tested and not stationary else len(directions))
-    shares = intervals_of_counts(histogram, risk=risk) if is_tested and histogram is not None else None
-    changes = shares is not None and histogram is not None and contradicted(shares, histogram.sum(axis=0))
+    risk = (1.0 - confidence) / (3 if tested is not None and not stationary else len(directions))
+    shares = None if tested is None else intervals_of_counts(tested, risk=risk)
+    changes = tested is not None and shares is not None and contradicted(shares, tested.sum(axis=0))
     found: dict[Direction, Known] = {}
     for direction in directions:
         of_rows = counts if direction == "forward" else counts.T
@@ -317,16 +328,22 @@ def estimate_periodic(
         )
     real_number(tie, "tie", gt=0.0)
     real_number(prior, "prior", ge=0.0)
-    if phase is None and trajectories.n_times % period:
-        raise InputError(
-            f"a period of {period} steps does not divide the {trajectories.n_times} steps of the traces, so that a release "
-            "after them begins at another phase than they do; set it (phase=, or --set correlation.phase=N), "
-            "0 being that of their first time"
-        )
-    if not trajectories.consecutive.all():
-        raise EstimationError(
-            "some times of the traces are more than one step apart, so that their phases are unknown; give one row a step"
-        )
+    refuse(
+        (
+            phase is None and trajectories.n_times % period != 0,
+            InputError(
+                f"a period of {period} steps does not divide the {trajectories.n_times} steps of the traces, so that a release "
+                "after them begins at another phase than they do; set it (phase=, or --set correlation.phase=N), "
+                "0 being that of their first time"
+            ),
+        ),
+        (
+            not trajectories.consecutive.all(),
+            EstimationError(
+                "some times of the traces are more than one step apart, so that their phases are unknown; give one row a step"
+            ),
+        ),
+    )
     n = trajectories.n_states
     codes, counts = codes_of(trajectories), np.zeros((period, n, n))
     # Step by step: the transitions of all steps would take several times the memory.

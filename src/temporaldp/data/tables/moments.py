@@ -185,19 +185,13 @@ def spelled(label: str, like: str | None, step: str | None) -> str:
     first = "0000-01-01T00:00:00"
     whole, zone = found[1] + first[len(found[1]) :], found[2] or ""
     needed = next(n for n in PRECISIONS if whole[n:] == first[n:] and (n > len("2024-01-01") or not zone))
-    asked = len(other[1]) if like else _precision(step, len(found[1]))
+    asked, known = len(other[1]), None if like else STEP_LENGTH.fullmatch(step or "")
+    if known is not None and known[2] == "months":
+        asked = PRECISIONS[0]
+    elif known is not None and known[2] == "seconds":
+        lengths = zip((86_400, 60), PRECISIONS[1:], strict=False)
+        asked = max(asked, next((n for length, n in lengths if float(known[1]) % length == 0.0), PRECISIONS[-1]))
     return whole[: max(needed, asked)] + zone
-
-
-def _precision(step: str | None, own: int) -> int:
-    """Number of characters of a date that a step needs: for months, fewer than a label has of its `own`."""
-    known = STEP_LENGTH.fullmatch(step or "")
-    if known is None or known[2] is None:
-        return own
-    if known[2] == "months":
-        return PRECISIONS[0]
-    lengths = zip((86_400, 60), PRECISIONS[1:], strict=False)
-    return max(own, next((n for length, n in lengths if float(known[1]) % length == 0.0), PRECISIONS[-1]))
 
 
 def is_near(step: str | None, before: str | None, label: str, now: datetime) -> bool:
@@ -298,8 +292,7 @@ def ordered_labels(labels: Sequence[str]) -> Times | None:
         return None
     column = _in_months(_array(labels, kinds[0], values))
     order = np.argsort(column, kind="stable")
-    ordered = tuple(labels[k] for k in order)
-    return _with_steps(ordered, np.argsort(order), column[order], "the header")
+    return _with_steps(tuple(labels[k] for k in order), np.argsort(order), column[order], "the header")
 
 
 def _in_months(values: NDArray[Any]) -> NDArray[Any]:

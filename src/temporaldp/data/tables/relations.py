@@ -98,8 +98,8 @@ class Rows:
 
     def then(self, query: str, **beside: Arrow) -> Self:
         """The rows of a query about these."""
-        text = query.replace("FROM rows", f"FROM ({self.text}) AS rows")
-        return replace(self, text=text, beside={**self.beside, **beside})
+        nested = query.replace("FROM rows", f"FROM ({self.text}) AS rows")
+        return replace(self, text=nested, beside={**self.beside, **beside})
 
     def asked(self, query: str) -> Arrow:
         """The result of a query about these rows, as an Arrow table in memory."""
@@ -114,13 +114,13 @@ class Rows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy in another process has its rows in memory: neither the connection nor the file goes with it."""
-        table = self.asked("SELECT * FROM rows")
-        return _in_memory, (table, self.has_order, self.kind, self.user, self.time, self.state, self.group)
+        names = self.kind, self.user, self.time, self.state, self.group
+        return _in_memory, (self.asked("SELECT * FROM rows"), self.has_order, *names)
 
     @property
     def kinds(self) -> dict[str, str]:
         """Types of the columns, in words."""
-        return {column.name: kind_of(column.type) for column in self.asked("SELECT * FROM rows LIMIT 0").schema}
+        return {column.name: content_of(column.type) for column in self.asked("SELECT * FROM rows LIMIT 0").schema}
 
     @property
     def parts(self) -> tuple[Self, ...]:
@@ -311,7 +311,7 @@ def distinct_entries(column: Arrow) -> tuple[Arrow, NDArray[Any]]:
 def values(column: Arrow) -> Column:
     """An Arrow array as a NumPy array; missing entries are None, NaN or NaT, times with a zone are in UTC."""
     # Arrow's to_numpy() loads pandas where that is installed, which takes longer than all the rest of reading a small file.
-    kind = kind_of(column.type)
+    kind = content_of(column.type)
     if kind in {CLOCK_TIMES, INSTANTS}:
         moments = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_pylist()
         return np.array([np.iinfo(np.int64).min if one is None else one for one in moments], "int64").view("M8[us]")
@@ -350,7 +350,7 @@ def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
     return pa.table([entries, *made], [name, *columns])
 
 
-def kind_of(arrow: Arrow) -> str:
+def content_of(arrow: Arrow) -> str:
     """Description of an Arrow type; types that are read alike have the same description."""
     entry = arrow.value_type if types.is_dictionary(arrow) else arrow
     return next((words for is_kind, words in CONTENTS if is_kind(entry)), str(entry))

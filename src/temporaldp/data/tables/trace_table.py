@@ -7,7 +7,6 @@ each is queried alone, and the sums are added. A transition is counted where a r
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -20,7 +19,7 @@ import scipy
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputError, StateError, TraceError
-from temporaldp.base.names import in_order, listed, place_in_order
+from temporaldp.base.names import listed, place_in_order
 from temporaldp.base.values import IntArray, locked, plural
 from temporaldp.data.tables.counted import CountsByName
 from temporaldp.data.tables.encoding import Encoded, encoded
@@ -59,6 +58,12 @@ class Counting:
     n_times: int
     n_links: int
 
+    def sums(self, pairs: Rows, whose: str = "0", more: str = "") -> Rows:
+        """Sums for every pair of a state and the previous one, by the column `whose`; `more` are further sums, in SQL."""
+        return pairs.then(
+            f"SELECT {whose} AS whose, s_before, s, {self.between.value}{more} FROM rows GROUP BY 1, 2, 3"
+        )
+
     def cells(self, sums: Arrow) -> tuple[IntArray, NDArray[np.intp]]:
         """Return transitions (from, to, count), shape (3, m), and the row of `sums` of each; repeated entries add up."""
         found = {name: integers(sums, name) for name in sums.column_names if name != "whose"}
@@ -94,17 +99,16 @@ class Counting:
         return CountsByName(names, name_of[entry_of[row]], cells, self.n_states)
 
 
-def ordered(rows: Rows, order: str) -> Rows:
-    """Return every row with the time, state (-1 if there is none) and row number of the person's previous row."""
+def ordered(rows: Rows, order: str | None = None) -> Rows:
+    """Return every row with the time, state (-1 if there is none) and row number of the person's previous row.
+
+    By default a person's rows are in order of time.
+    """
+    by = order or rows.order("t", "s")
     return rows.then(
         f"SELECT {rows.identity}, t, s, came, stays, lag(t) OVER w AS t_before, lag(s, 1, -1) OVER w AS s_before, "
-        f"lag(row) OVER w AS row_before FROM rows WINDOW w AS (PARTITION BY user ORDER BY {order})"
+        f"lag(row) OVER w AS row_before FROM rows WINDOW w AS (PARTITION BY user ORDER BY {by})"
     )
-
-
-def sums_of(pairs: Rows, sums: str, whose: str = "0") -> Rows:
-    """Sums for every pair of a state and the previous one, by the column `whose`."""
-    return pairs.then(f"SELECT {whose} AS whose, s_before, s, {sums} FROM rows GROUP BY 1, 2, 3")
 
 
 def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> scipy.sparse.csr_array:
@@ -116,10 +120,9 @@ def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> sc
         Times out of order, unless people are ordered `by_time`; two states at one time.
     """
     rows = found.rows
-    order = rows.order("t", "s") if by_time else "row"
-    checks = "count(*) FILTER (WHERE t < t_before) AS falls, count(*) FILTER (WHERE t = t_before) AS repeats"
-    query = f"{counting.between.value}, {checks}"
-    sums = rows.in_parts(lambda part: sums_of(ordered(part, order), query))
+    order = None if by_time else "row"
+    checks = ", count(*) FILTER (WHERE t < t_before) AS falls, count(*) FILTER (WHERE t = t_before) AS repeats"
+    sums = rows.in_parts(lambda part: counting.sums(ordered(part, order), more=checks))
     falls, repeats = (int(integers(sums, name).sum()) for name in ("falls", "repeats"))
     if falls and not by_time:
         first = _first(rows, "row", "t < t_before")
@@ -183,13 +186,11 @@ class TraceTable(Traces):
     gaps : bool
         Whether rows without a state are skipped.
     wide : bool
-        Whether every time is a column of its own in the table, for messages.
-    between : Between
-        The state of a user at a time without a row.
+        Whether every time is a column of its own in the table: people are then in order of their rows, else of their names.
+    held : bool
+        Whether people keep a state until their next row.
     absent : str, optional
         Name of a state of absence, which is added as the last one.
-    in_order_of_rows : bool
-        Whether people are in order of appearance, as in a wide table, instead of that of their names.
 
     Attributes
     ----------
@@ -220,16 +221,16 @@ class TraceTable(Traces):
         times: TimesOf | None = None,
         gaps: bool = False,
         wide: bool = False,
-        between: Between = Between.UNKNOWN,
+        held: bool = False,
         absent: str | None = None,
-        in_order_of_rows: bool = False,
     ) -> None:
         named = None if states is None else tuple(name for name in states if name != absent)
         found = encoded(traces, named, times=times, gaps=gaps, wide=wide)
         self.states = found.states if absent is None else (*found.states, absent)
         self._times = found.times
+        between = Between.LAST if held else Between.UNKNOWN if absent is None else Between.ABSENT
         self.counting: Final = Counting(between, self.n_states, self.n_times, int(self.consecutive.sum()))
-        self._found, self._absent, self._in_order_of_rows, self._is_wide = found, absent, in_order_of_rows, wide
+        self._found, self._absent, self._is_wide = found, absent, wide
         self._transitions = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
         if absent in found.states:
             raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")
@@ -238,7 +239,7 @@ class TraceTable(Traces):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what is read on request."""
-        return {name: value for name, value in vars(self).items() if name not in {"users", "groups", "_people"}}
+        return {name: value for name, value in vars(self).items() if name not in {"users", "_people"}}
 
     @property
     def holder(self) -> str:
@@ -268,24 +269,8 @@ class TraceTable(Traces):
         """Yield the position of each user among all users, and the name."""
         people = part.asked("SELECT user, min(row) AS row FROM rows GROUP BY user")
         names = text(values(people.column("user")))
-        order = integers(people, "row").tolist() if self._in_order_of_rows else map(place_in_order, names)
-        return zip(order, names, strict=True)
-
-    @cached_property
-    def groups(self) -> dict[str, int]:
-        """Number of people in each group, by its name.
-
-        Raises
-        ------
-        InputError
-            The traces were read without groups.
-        """
-        query = "SELECT belongs, count(DISTINCT user) AS n FROM rows GROUP BY belongs"
-        found = self._grouped_rows.in_parts(lambda part: part.then(query))
-        sizes: Counter[str] = Counter()
-        for name, n in zip(text(values(found.column("belongs"))), integers(found, "n").tolist(), strict=True):
-            sizes[name] += n
-        return {name: sizes[name] for name in in_order(sizes)}
+        is_in_order = self._is_wide and part.has_order
+        return zip(integers(people, "row").tolist() if is_in_order else map(place_in_order, names), names, strict=True)
 
     def histogram(self) -> IntArray:
         """True counts, shape (n_times, n_states): number of people in each state at each time. Exact, hence private."""
@@ -298,7 +283,7 @@ class TraceTable(Traces):
             return counts
         # People keep a state until the next one: a cumulative sum of the states that begin and end at each time.
         rows, query = self._found.rows, "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"
-        changes = rows.in_parts(lambda part: ordered(part, rows.order("t", "s")).then(query))
+        changes = rows.in_parts(lambda part: ordered(part).then(query))
         t, before, after, n = (integers(changes, name) for name in ("t", "s_before", "s", "n"))
         np.add.at(counts, (t, after), n)
         known = before >= 0
@@ -334,7 +319,7 @@ class TraceTable(Traces):
     def rows_after(self, time: int, *, unusual: bool = False) -> list[str]:
         """Return the places of the first rows after a time, as `Traces.rows_after`."""
         rows, last = self._found.rows, int(self._found.positions[time]) if time >= 0 else -1
-        pairs, chosen = ordered(rows, rows.order("t", "s")), f"t > {last}"
+        pairs, chosen = ordered(rows), f"t > {last}"
         if unusual:
             usual = pairs.asked(f"SELECT max(t - t_before) AS n FROM rows WHERE t <= {last}").to_pylist()[0]["n"]
             chosen += f" AND t - coalesce(t_before, {last}) > {usual or 1}"
@@ -353,7 +338,11 @@ class TraceTable(Traces):
         InputError
             The traces were read without groups.
         """
-        yield from self._by("belongs", self._grouped_rows).items()
+        if self._found.rows.group is None:
+            raise InputError(
+                "these traces were read without groups; name the column with them: read_traces(..., by='region')"
+            )
+        yield from self._by("belongs", self._found.rows).items()
 
     @property
     def codes(self) -> NDArray[np.int32]:
@@ -399,20 +388,11 @@ class TraceTable(Traces):
         return {(name, place[at]): self.states[state] for name, at, state in cells}
 
     def _sums(self, column: str, rows: Rows) -> Rows:
-        return sums_of(ordered(rows, rows.order("t", "s")), self.counting.between.value, column)
+        return self.counting.sums(ordered(rows), column)
 
     def _by(self, column: str, rows: Rows) -> CountsByName:
         """Transitions by person or group, of all parts of some rows."""
         return self.counting.by_name(rows.in_parts(lambda part: self._sums(column, part)))
-
-    @property
-    def _grouped_rows(self) -> Rows:
-        """The rows, if they have groups."""
-        if self._found.rows.group is None:
-            raise InputError(
-                "these traces were read without groups; name the column with them: read_traces(..., by='region')"
-            )
-        return self._found.rows
 
     def _refuse_two_groups(self) -> None:
         rows = self._found.rows
@@ -466,7 +446,7 @@ def shared_people(history: TraceTable, protected: TraceTable) -> SharedPeople:
     known = history.names & protected.names
     past, now = ({moment(label): k for k, label in enumerate(traces.times)} for traces in (history, protected))
     common = sorted((past[at], now[at]) for at in past.keys() & now.keys()) if known else []
-    n_rows = sum(int(history.n_rows[one] + protected.n_rows[other]) for one, other in common)
+    n_rows = history.n_rows[[one for one, _ in common]].sum() + protected.n_rows[[other for _, other in common]].sum()
     common = common[:: 1 + n_rows // 2_000_000]  # more rows are not compared, but those at some of these times
     states, others = history.states_at([one for one, _ in common]), protected.states_at([other for _, other in common])
     same: dict[str, bool] = {}
