@@ -22,8 +22,7 @@ from temporaldp.data.files import load_correlation, load_matrix, read_counts, re
 from temporaldp.data.tables import CountedTraces, Traces, estimate_adversaries, estimate_periodic
 from temporaldp.data.tables.estimation import BEGINS_ALIKE, Direction
 from temporaldp.data.tables.moments import phase_at
-from temporaldp.data.tables.trace_table import SharedPeople, shared_people
-from temporaldp.data.tables.traces import scarcity
+from temporaldp.data.tables.traces import SharedPeople, scarcity, shared_people
 from temporaldp.lab.studies import LeakageUncertainty, leakage_uncertainty
 
 if TYPE_CHECKING:
