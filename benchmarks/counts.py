@@ -20,7 +20,7 @@ import temporaldp as tdp
 from temporaldp.core.planning.histogram_noise import laplace_scales
 from temporaldp.data.counts.smoothed import step_release
 from temporaldp.data.smoothing import advance, averaged, estimates
-from temporaldp.data.smoothing.simulation import noise_at_quantiles
+from temporaldp.data.smoothing.tradeoff import noise_at_quantiles
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 import data_sets

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from functools import singledispatch
 from html import escape
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike, NDArray
 
-FIGURES = "temporaldp.publish.report"
-"""The package that draws results."""
-
-MOST_CELLS = 12
+ROWS_SHOWN = 12
 """Rows and columns of a matrix that are written out."""
 
 
@@ -58,12 +55,7 @@ def interval(low: float, high: float, effort: float, digits: int = 4, *, unit: s
     if low >= high * (1.0 - SAME_SIDES):
         return number(high, up=True, digits=digits) + unit
     sides = number(low, down=True, digits=digits), number(high, up=True, digits=digits)
-    return " to ".join(sides) + unit + after(effort)
-
-
-def after(effort: float) -> str:
-    """The seconds after which a search ended; empty for one without a limit."""
-    return f" after {effort:g} s" if math.isfinite(effort) else ""
+    return " to ".join(sides) + unit + (f" after {effort:g} s" if math.isfinite(effort) else "")
 
 
 def apart(low: float, high: float) -> tuple[str, str]:
@@ -81,17 +73,14 @@ def figure_of(result: object, **options: Any) -> Figure:
 
     `temporaldp.publish.report` registers a function for each type of result, and is loaded when the first one is drawn.
     """
-    if FIGURES not in sys.modules:
-        importlib.import_module(FIGURES)
+    figures = "temporaldp.publish.report"
+    if figures not in sys.modules:
+        importlib.import_module(figures)
         return figure_of(result, **options)
     raise TypeError(f"expected a result that can be drawn, got {type(result).__name__}")
 
 
-@overload
-def draw(result: object, *, ax: None = None, **options: Any) -> Figure: ...
-@overload
-def draw(result: object, *, ax: Axes | None, **options: Any) -> Any: ...
-def draw(result: object, *, ax: Axes | None = None, **options: Any) -> Any:
+def draw(result: object, *, ax: Axes | None, **options: Any) -> Any:
     """Draw a result for its `plot` method: return a new figure, or `ax` after drawing on it."""
     if ax is None:
         return figure_of(result, **options)
@@ -112,7 +101,7 @@ def summary(title: str, rows: Mapping[str, object], note: str = "") -> str:
 
 def grid(title: str, names: Sequence[str], corner: NDArray[np.float64]) -> str:
     """Return a square matrix as an HTML table with named rows and columns, truncated if it is large."""
-    shown = names[:MOST_CELLS]
+    shown = names[:ROWS_SHOWN]
     head = "".join(f"<th>{escape(name)}</th>" for name in shown)
     body = "".join(
         f"<tr><th>{escape(name)}</th>"

@@ -17,7 +17,7 @@ CONTROL = (
 """Control characters, line breaks, and marks that are invisible or reorder text, but not the joiners and variation selectors of
 words and emoji; a pattern for Python, RE2 and Java alike."""
 
-NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
+PLAIN_NUMBER = re.compile(r"[+-]?[0-9]+([.][0-9]+)?")
 """A name that is a number."""
 
 
@@ -41,21 +41,19 @@ def names_of(n_states: int, states: Iterable[object] | None) -> tuple[str, ...]:
 
 
 def _names(states: Iterable[object]) -> tuple[str, ...]:
-    names: dict[str, object] = {}
     shown: dict[str, str] = {}
     for position, state in enumerate(states):
         # NaN is the one value that differs from itself: tables use it for a missing name.
         if state is None or state != state or not str(state).strip():  # noqa: PLR0124
             raise StateError(f"the name of state {position} is missing (got {state!r}); give every state a name")
         name = printable(state, "state name")
-        if name in names:
+        if shown.get(appearance(name)) == name:
             raise StateError(
                 f"state name {name!r} is given twice (again at position {position}); names must be distinct"
             )
-        names[name] = state
         require_unlike(name, shown)
         shown[appearance(name)] = name
-    return tuple(names)
+    return tuple(shown.values())
 
 
 _checked = lru_cache(maxsize=64)(_names)
@@ -69,7 +67,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 def place_in_order(name: str) -> tuple[bool, Decimal, str]:
     """Sort key of a name in natural order."""
-    number = NUMBER.fullmatch(name)
+    number = PLAIN_NUMBER.fullmatch(name)
     return number is None, Decimal(name) if number else Decimal(0), name
 
 

@@ -11,16 +11,9 @@ from contextvars import ContextVar
 Watcher = Callable[[str, float], None]
 
 _watcher: ContextVar[Watcher | None] = ContextVar("temporaldp_progress", default=None)
-_last: ContextVar[tuple[str, float]] = ContextVar("temporaldp_last_progress", default=("", 0.0))
-_reported: ContextVar[float] = ContextVar("temporaldp_reported", default=0.0)
+_last: ContextVar[tuple[str, float, float]] = ContextVar("temporaldp_last_progress", default=("", 0.0, 0.0))
 _end: ContextVar[float] = ContextVar("temporaldp_effort", default=math.inf)
 _is_estimated: ContextVar[bool] = ContextVar("temporaldp_estimated", default=False)
-
-LONG = 10.0
-"""Seconds of estimated work above which a computation reports the estimate before it begins."""
-
-AGAIN = 0.1
-"""Seconds after which the last progress is reported again."""
 
 
 class Estimate(str):
@@ -51,22 +44,21 @@ def effort_is_over() -> bool:
 
 def still_wanted() -> None:
     """Report the last progress again, if that was a while ago: a watcher may end the computation by an exception."""
-    doing, share = _last.get()
-    if doing and _watcher.get() and time.monotonic() - _reported.get() >= AGAIN:
+    doing, share, reported = _last.get()
+    if doing and _watcher.get() and time.monotonic() - reported >= 0.1:
         progressed(doing, share)
 
 
 def progressed(doing: str, share: float) -> None:
     """Report that a share (0 to 1) of a computation is done, if there is a watcher."""
     if watcher := _watcher.get():
-        _last.set((doing, share))
-        _reported.set(time.monotonic())
+        _last.set((doing, share, time.monotonic()))
         watcher(doing, share)
 
 
 @contextmanager
 def estimated(doing: str, estimate: Callable[[], float]) -> Iterator[None]:
-    """Report to a watcher before the block that it may take more seconds than `LONG`; at most those that the effort leaves.
+    """Report to a watcher before the block that it may take more than 10 seconds; at most those that the effort leaves.
 
     Computations within the block report no estimate of their own.
     """
@@ -75,7 +67,7 @@ def estimated(doing: str, estimate: Callable[[], float]) -> Iterator[None]:
         yield
         return
     seconds = min(estimate(), _end.get() - time.monotonic())
-    if seconds > LONG:
+    if seconds > 10.0:
         shown = f"{seconds:.0f} s" if seconds < 120.0 else f"{seconds / 60.0:.0f} min"
         watcher(Estimate(f"{doing}, about {shown}"), 0.0)
     progressed(doing, 0.0)
@@ -90,7 +82,7 @@ def estimated(doing: str, estimate: Callable[[], float]) -> Iterator[None]:
 def watched(watcher: Watcher) -> Iterator[None]:
     """Report progress to `watcher` within the block, in this thread or task."""
     token = _watcher.set(watcher)
-    _last.set(("", 0.0))
+    _last.set(("", 0.0, 0.0))
     try:
         yield
     finally:

@@ -116,7 +116,7 @@ def sum_up(values: Iterable[float]) -> float:
     return total if is_at_most(terms, total) else math.nextafter(total, math.inf)
 
 
-def refuse(*cases: tuple[bool, InputError]) -> None:
+def refuse(*cases: tuple[bool, Exception]) -> None:
     """Raise the error of the first case that applies."""
     for applies, error in cases:
         if applies:

@@ -141,7 +141,7 @@ def test_files_are_read_without_file_locks(tmp_path, monkeypatch):
     def no_locks(*_):
         raise OSError(errno.ENOSYS, "no locks here")
 
-    monkeypatch.setattr("temporaldp.data.files.spilled.fcntl.flock", no_locks)
+    monkeypatch.setattr("temporaldp.data.files.atomic.fcntl.flock", no_locks)
     folder = temporary_folder(tmp_path)
     assert not list(folder.iterdir())
     remove_folder(folder)

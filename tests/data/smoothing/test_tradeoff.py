@@ -17,7 +17,7 @@ from temporaldp import (
     tradeoff,
 )
 from temporaldp.core.planning.histogram_noise import noise_variance
-from temporaldp.data.smoothing.simulation import noise_at_quantiles, simulated_counts
+from temporaldp.data.smoothing.tradeoff import noise_at_quantiles, simulated_counts
 
 CHAIN = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
 ADVERSARY = Adversary(CHAIN, CHAIN)

@@ -19,7 +19,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import EstimationError
-from temporaldp.data.tables.confidence import clopper_pearson, intervals_of_counts
+from temporaldp.data.tables.estimation import clopper_pearson, intervals_of_counts
 from temporaldp.lab.studies import leakage_bootstrap, leakage_posterior
 from temporaldp.lab.studies.uncertainty import bootstrap_adversaries, posterior_adversaries
 

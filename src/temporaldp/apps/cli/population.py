@@ -19,7 +19,7 @@ from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning import plan_for_share
 from temporaldp.data.files.columns import save_columns
 from temporaldp.data.tables import CountedTraces
-from temporaldp.data.tables.coverage import scarcity
+from temporaldp.data.tables.traces import scarcity
 from temporaldp.lab.studies import LeakageDistribution, leakage_distribution
 from temporaldp.publish.project.inputs import absences, read_data
 from temporaldp.publish.report.population import population_figure

@@ -10,7 +10,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from temporaldp.base.display import MOST_CELLS, draw, grid
+from temporaldp.base.display import ROWS_SHOWN, draw, grid
 from temporaldp.base.errors import MatrixError
 from temporaldp.base.names import labels_of, listed, names_of, positions, state_names
 from temporaldp.base.values import FloatArray, assign, compared_by_value, locked, read_only
@@ -285,7 +285,7 @@ class TransitionMatrix(Constant):
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        corner = self.probabilities[:MOST_CELLS, :MOST_CELLS]
+        corner = self.probabilities[:ROWS_SHOWN, :ROWS_SHOWN]
         values = corner if isinstance(corner, np.ndarray) else corner.toarray()
         return grid(f"TransitionMatrix, {self.n_states} values: from a row to a column", self.states, values)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import IntArray
+from temporaldp.base.values import IntArray, refuse
 
 
 def consistent_counts(noisy: ArrayLike, *, total: int) -> IntArray:
@@ -36,12 +36,15 @@ def consistent_counts(noisy: ArrayLike, *, total: int) -> IntArray:
     array([5, 0, 2])
     """
     counts = np.asarray(noisy)
-    if counts.ndim != 1 or counts.size == 0 or not np.issubdtype(counts.dtype, np.integer):
-        raise InputError(
-            f"expected a vector of noisy counts that are integers, got {counts.dtype} of shape {counts.shape}"
-        )
-    if total < 0:
-        raise InputError(f"expected a public total >= 0, got {total}")
+    refuse(
+        (
+            counts.ndim != 1 or counts.size == 0 or not np.issubdtype(counts.dtype, np.integer),
+            InputError(
+                f"expected a vector of noisy counts that are integers, got {counts.dtype} of shape {counts.shape}"
+            ),
+        ),
+        (total < 0, InputError(f"expected a public total >= 0, got {total}")),
+    )
     order = sorted(range(counts.size), key=lambda k: -int(counts[k]))
     # Python's integers: noise under a tiny budget would overflow sums of int64.
     falling = [int(counts[k]) for k in order]

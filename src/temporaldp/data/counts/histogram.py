@@ -17,9 +17,6 @@ from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.planning import NoisePlan, Plan
 from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise
 
-LARGEST_SCALE = 2.0**53
-"""Noise of a larger scale is refused: OpenDP would cut it off at the ends of 64-bit integers."""
-
 LARGEST_COUNT = 2**53
 """Counts beyond this are refused: OpenDP works on 64-bit integers and needs room for the noise."""
 
@@ -182,9 +179,10 @@ def _measurement(scale: float, noise: Noise = "laplace") -> Any:
     with needing("release"):
         import opendp.prelude as dp
 
-    if scale > LARGEST_SCALE:
+    largest = 2.0**53  # OpenDP would cut off noise of a larger scale at the ends of 64-bit integers
+    if scale > largest:
         raise BudgetError(
-            f"expected an epsilon of at least {HISTOGRAM_SENSITIVITY / LARGEST_SCALE:g} for a histogram: noise of scale "
+            f"expected an epsilon of at least {HISTOGRAM_SENSITIVITY / largest:g} for a histogram: noise of scale "
             f"{scale:g} would not fit 64-bit counts"
         )
     dp.enable_features("contrib")

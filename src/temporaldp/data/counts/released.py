@@ -6,29 +6,27 @@ import csv
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from temporaldp.base.arrow import Table
-from temporaldp.base.display import bound, draw, spread, summary
+from temporaldp.base.display import bound, figure_of, spread, summary
 from temporaldp.base.errors import InputError
 from temporaldp.base.extras import needing
-from temporaldp.base.names import printable, require_same_states, state_names
+from temporaldp.base.names import positions, printable, state_names
 from temporaldp.base.values import REPLACE_ONE, FloatArray, IntArray, compared_by_value, copy_in, real_array
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
 from temporaldp.data.files.atomic import brief, require_file, suffix_of
 from temporaldp.data.files.columns import METADATA_KEY, save_columns, unguarded, with_names
+from temporaldp.data.files.matrices import UNREADABLE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from temporaldp.data.counts.smoothed import SmoothedHistograms
-
-
-COLUMNS = ("time", "state", "count", "epsilon")
 
 
 @compared_by_value
@@ -106,9 +104,7 @@ class ReleasedHistograms(Table):
 
     def reordered(self, states: tuple[str, ...]) -> ReleasedHistograms:
         """The histograms with their states in another order."""
-        if set(states) != set(self.states):
-            require_same_states(states, self.states, what="the released histograms")
-        order = [self.states.index(state) for state in states]
+        order = positions(self.states, states, what="the released histograms")
         return replace(self, counts=self.counts[:, order], states=states)
 
     def plot(self, *, true_counts: IntArray | None = None, smoothed: SmoothedHistograms | None = None) -> Figure:
@@ -126,7 +122,7 @@ class ReleasedHistograms(Table):
         matplotlib.figure.Figure
             A new figure, or `ax`.
         """
-        return draw(self, true_counts=true_counts, smoothed=smoothed)
+        return figure_of(self, true_counts=true_counts, smoothed=smoothed)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -157,7 +153,19 @@ def save_released(released: ReleasedHistograms, path: str | Path, *, time: str =
         The file cannot be written; what stood there is untouched.
     """
     release_suffix(path)
-    save_columns(with_names(released.columns(), time, state), path, _guarantee(released))
+    guarantee = {
+        "mechanism": f"discrete {released.noise.capitalize()} (OpenDP)",
+        "noise": released.noise,
+        "neighboring_relation": released.neighboring_relation,
+        "l1_sensitivity": HISTOGRAM_SENSITIVITY,
+        "alpha": released.alpha,
+        "delta": released.delta,
+        "scales": released.scales.tolist(),
+        "accounting": None if released.accounting is None else released.accounting.document(),
+        "consistent": released.consistent,
+        "unit": "nats",
+    }
+    save_columns(with_names(released.columns(), time, state), path, guarantee)
 
 
 def load_released(path: str | Path) -> ReleasedHistograms:
@@ -182,17 +190,8 @@ def load_released(path: str | Path) -> ReleasedHistograms:
     read = _read_parquet if release_suffix(path) == ".parquet" else _read_csv
     source = require_file(path, "released histograms")
     try:
-        return read(source)
-    except (
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        RecursionError,
-        OSError,
-        csv.Error,
-    ) as error:
+        return _assembled(*read(source))
+    except (*UNREADABLE, OSError) as error:
         raise InputError(
             f"{source}: expected histograms as `temporaldp release` writes them, got something else: {brief(error)}"
         ) from None
@@ -203,65 +202,49 @@ def release_suffix(path: str | Path) -> str:
     return suffix_of(path, (".parquet", ".csv"), "released histograms")
 
 
-def _guarantee(released: ReleasedHistograms) -> dict[str, Any]:
-    return {
-        "mechanism": f"discrete {released.noise.capitalize()} (OpenDP)",
-        "noise": released.noise,
-        "neighboring_relation": released.neighboring_relation,
-        "l1_sensitivity": HISTOGRAM_SENSITIVITY,
-        "alpha": released.alpha,
-        "delta": released.delta,
-        "scales": released.scales.tolist(),
-        "accounting": None if released.accounting is None else released.accounting.document(),
-        "consistent": released.consistent,
-        "unit": "nats",
-    }
+Columns: TypeAlias = dict[str, list[Any]]
 
 
-def _read_parquet(path: Path) -> ReleasedHistograms:
+def _read_parquet(path: Path) -> tuple[Columns, dict[str, Any]]:
+    """The columns of a file, and what it says about them."""
     with needing("tables"):
         from pyarrow import parquet
 
     table = parquet.read_table(str(path))
     said = json.loads((table.schema.metadata or {}).get(METADATA_KEY, b"{}"))
-    named = _canonical(table.column_names)
-    return _assembled({name: table.column(named[name]).to_pylist() for name in COLUMNS}, said)
+    return {name: table.column(name).to_pylist() for name in table.column_names}, said
 
 
-def _read_csv(path: Path) -> ReleasedHistograms:
+def _read_csv(path: Path) -> tuple[Columns, dict[str, Any]]:
+    """The columns of a file, and what those of the noise say; without them, its epsilons have delta = 0."""
     with path.open(newline="", encoding="utf-8-sig") as file:
-        rows = list(csv.DictReader(file, strict=True))
-    if any(None in row or None in row.values() for row in rows):
-        raise InputError(f"expected {len(COLUMNS)} cells in every row ({', '.join(COLUMNS)})")
-    named = _canonical(list(rows[0])) if rows else dict(zip(COLUMNS, COLUMNS, strict=True))
-    columns = {name: [unguarded(row[named[name]]) for row in rows] for name in COLUMNS}
-    return _assembled(columns, _noise_said(rows, named["time"]))
-
-
-def _canonical(header: list[str]) -> dict[str, str]:
-    """Names of the columns in a file: without time and state, the first two columns are these under their own names."""
-    own = header[:2] if not {"time", "state"} <= set(header) else ["time", "state"]
-    return dict(zip(COLUMNS, (*own, "count", "epsilon"), strict=True))
-
-
-def _noise_said(rows: list[dict[str, str]], time: str) -> dict[str, Any]:
-    """Contents of the columns delta, noise and scale of a CSV file; empty without them: its epsilons have delta = 0."""
-    if not rows or "delta" not in rows[0]:
-        return {}
-    kinds = {(float(row["delta"]), row["noise"]) for row in rows}
-    scales: dict[str, float] = {}
-    if len(kinds) != 1 or any(scales.setdefault(row[time], float(row["scale"])) != float(row["scale"]) for row in rows):
+        header, *rows = [row for row in csv.reader(file, strict=True) if row] or [["time", "state", "count", "epsilon"]]
+    if any(len(row) != len(header) for row in rows):
+        raise InputError("expected 4 cells in every row (time, state, count, epsilon)")
+    columns: Columns = {name: [unguarded(row[k]) for row in rows] for k, name in enumerate(header)}
+    if "delta" not in columns or not rows:
+        return columns, {}
+    kinds = set(zip(map(float, columns["delta"]), columns["noise"], strict=True))
+    times = columns[_time_and_state(columns)[0]]
+    scales = dict.fromkeys(zip(times, map(float, columns["scale"]), strict=True))
+    if len(kinds) != 1 or len(scales) != len(set(times)):
         raise InputError("expected one delta, one kind of noise, and one scale a time")
     ((delta, noise),) = kinds
-    return {"delta": delta, "noise": noise, "scales": list(scales.values())}
+    return columns, {"delta": delta, "noise": noise, "scales": [scale for _, scale in scales]}
 
 
-def _assembled(columns: dict[str, list[Any]], said: dict[str, Any]) -> ReleasedHistograms:
+def _time_and_state(columns: Columns) -> list[str]:
+    """Names of the columns of times and states: the first two, if they have other names."""
+    return ["time", "state"] if {"time", "state"} <= set(columns) else list(columns)[:2]
+
+
+def _assembled(columns: Columns, said: dict[str, Any]) -> ReleasedHistograms:
     """Back from long form, every count to its time and state: people sort such files."""
-    times, states = tuple(dict.fromkeys(columns["time"])), tuple(dict.fromkeys(columns["state"]))
+    cells = [columns[name] for name in (*_time_and_state(columns), "count", "epsilon")]
+    times, states = tuple(dict.fromkeys(cells[0])), tuple(dict.fromkeys(cells[1]))
     counts: dict[tuple[str, str], int] = {}
     spent: dict[str, float] = {}
-    for time, state, count, epsilon in zip(*(columns[name] for name in COLUMNS), strict=True):
+    for time, state, count, epsilon in zip(*cells, strict=True):
         if (time, state) in counts:
             raise InputError(f"time {time!r} and state {state!r} are in two rows")
         if spent.setdefault(time, float(epsilon)) != float(epsilon):

@@ -14,12 +14,12 @@ from temporaldp.base.values import assign, positive
 from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.planning.measurement import AccountedMechanism
 
-ROUNDED = 1e-12
+LEFT_OVER = 1e-12
 """Share of a budget that is left over, so that shares that are rounded up do not add up to more than it."""
 
 
 @runtime_checkable
-class Table(AccountedMechanism, Protocol):
+class SharingMechanism(AccountedMechanism, Protocol):
     """A mechanism that can share a budget, with an error that is inversely proportional to it."""
 
     @property
@@ -57,14 +57,16 @@ class SharedBudget:
     (5, True)
     """
 
-    tables: tuple[tuple[str, Table], ...]
+    tables: tuple[tuple[str, SharingMechanism], ...]
     importance: tuple[float, ...]
 
-    def __init__(self, tables: Mapping[str, Table], *, importance: Mapping[str, float] | None = None) -> None:
+    def __init__(
+        self, tables: Mapping[str, SharingMechanism], *, importance: Mapping[str, float] | None = None
+    ) -> None:
         if not tables:
             raise InputError("expected at least one table, got none")
         for name, table in tables.items():
-            if not isinstance(table, Table):
+            if not isinstance(table, SharingMechanism):
                 raise InputError(
                     f"expected tables with error_at_one and epsilon_spent, such as DiscreteLaplaceHistogram, got "
                     f"{type(table).__name__} for {name!r}"
@@ -110,9 +112,8 @@ class SharedBudget:
 
     def epsilon_spent(self, epsilon: float) -> float:
         """Sum of the epsilons of the tables, rounded up; at most `epsilon`."""
-        spent = math.fsum(table.epsilon_spent(each) for _, table, each in self._split(epsilon))
-        return math.nextafter(spent, math.inf)
+        return math.nextafter(math.fsum(table.epsilon_spent(each) for _, table, each in self._split(epsilon)), math.inf)
 
-    def _split(self, epsilon: float) -> list[tuple[str, Table, float]]:
-        budget = positive(epsilon, "epsilon") * (1.0 - ROUNDED)
+    def _split(self, epsilon: float) -> list[tuple[str, SharingMechanism, float]]:
+        budget = positive(epsilon, "epsilon") * (1.0 - LEFT_OVER)
         return [(name, table, budget * self.shares[name]) for name, table in self.tables]

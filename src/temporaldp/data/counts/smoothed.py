@@ -172,21 +172,18 @@ def smooth(
         else StepRelease(None, 1.0, 1.0, each)
         for label, each in zip(labels, totals.tolist(), strict=True)
     ]
-    found = smooth_steps(steps, public)
-    with np.errstate(divide="ignore"):
-        movement = float(1.0 / (found.weights @ (1.0 / found.widenings)))
-    published = np.array([label in position for label in labels])
+    found, movement = smooth_steps(steps, public)
     return SmoothedHistograms(
-        found.found.counts,
-        found.found.lower,
-        found.found.upper,
-        released.states,
-        labels,
-        totals,
-        published,
-        public.source,
-        "all releases",
-        movement,
+        found.counts,
+        found.lower,
+        found.upper,
+        states=released.states,
+        times=labels,
+        totals=totals,
+        published=np.array([label in position for label in labels]),
+        source=public.source,
+        seen="all releases",
+        movement=movement,
     )
 
 

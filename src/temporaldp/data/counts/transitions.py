@@ -24,11 +24,8 @@ from temporaldp.base.display import number
 from temporaldp.base.values import REPLACE_PERSON, FloatArray, IntArray, positive
 from temporaldp.core.correlation import Adversary, IntervalMatrix, Origin
 from temporaldp.data.counts.histogram import granted_scale, with_noise
-from temporaldp.data.tables.confidence import clopper_pearson
+from temporaldp.data.tables.estimation import clopper_pearson
 from temporaldp.data.tables.traces import Traces, transitions_of
-
-SHARES_OF_NOISE = 0.5
-"""Share of the risk that the noise is larger than allowed for; the rest is that of the intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +162,12 @@ def noisy_intervals(
         Cells of the noisy table in each count, each with its own noise.
     """
     n = noisy.shape[1]
-    each = SHARES_OF_NOISE * risk / (2 * noisy.size)
+    each = 0.5 * risk / (2 * noisy.size)
     own, others = sum_of_noise(scale, summed, each), sum_of_noise(scale, summed * (n - 1), each)
     rest = noisy.sum(axis=1, keepdims=True) - noisy
     hits = np.clip(noisy - own, 0.0, most), np.clip(noisy + own, 0.0, most)
     misses = np.clip(rest - others, 0.0, most), np.clip(rest + others, 0.0, most)
-    low, high = clopper_pearson(hits, misses, (1.0 - SHARES_OF_NOISE) * risk / noisy.size)
+    low, high = clopper_pearson(hits, misses, 0.5 * risk / noisy.size)
     # Where noise was larger than allowed for, a row may hold no distribution: then nothing is known of it.
     empty = (low.sum(axis=1) > 1.0) | (high.sum(axis=1) < 1.0)
     low[empty], high[empty] = 0.0, 1.0

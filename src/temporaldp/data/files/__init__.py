@@ -1,11 +1,9 @@
 """Input and output: traces, matrices, plans, tables. Files are written completely or not at all."""
 
-from temporaldp.data.files.correlations import load_correlation, save_correlation
 from temporaldp.data.files.counts import read_counts
-from temporaldp.data.files.matrices import load_matrix, save_matrix
+from temporaldp.data.files.matrices import load_correlation, load_matrix, save_correlation, save_matrix
 from temporaldp.data.files.plans import load_plan, save_plan
-from temporaldp.data.files.sample import load_sample
-from temporaldp.data.files.traces import read_traces
+from temporaldp.data.files.traces import load_sample, read_traces
 
 __all__ = [
     "load_correlation",

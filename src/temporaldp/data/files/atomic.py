@@ -2,13 +2,14 @@
 
 import glob
 import os
-import re
 import secrets
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from temporaldp.base.errors import InputError, MissingFileError, OutputError
+from temporaldp.base.values import refuse
 
 try:
     import fcntl
@@ -31,7 +32,7 @@ def replacing(path: str | Path) -> Iterator[Path]:
     try:
         _refuse_what_is_no_file(target)
         _remove_abandoned(target)
-        with making(target, replace=True, durable=False, mode=0o666) as temporary, _in_use(temporary):
+        with making(target, replace=True, durable=False, mode=0o666) as temporary, locking(temporary):
             yield temporary
             synchronise(temporary)
     except OSError as error:
@@ -39,15 +40,20 @@ def replacing(path: str | Path) -> Iterator[Path]:
 
 
 @contextmanager
-def _in_use(temporary: Path) -> Iterator[None]:
-    """Hold a lock on a temporary file, by which other processes see that this one lives."""
-    handle = None
-    with suppress(OSError):  # no such locks there
-        handle = os.open(temporary, os.O_RDWR)
-        if fcntl is not None:
+def locking(path: Path) -> Iterator[bool]:
+    """Lock a file within the block, by which other processes see that this one lives; whether it could be locked.
+
+    It cannot where it is in use, of another user, deleted in this moment or no regular file, or where there are no locks.
+    """
+    handle, is_locked = None, False
+    with suppress(OSError):
+        if fcntl is not None and stat.S_ISREG(path.lstat().st_mode):
+            # Neither made nor waited for: it may be gone by now, and be something else.
+            handle = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_locked = True
     try:
-        yield
+        yield is_locked
     finally:
         if handle is not None:
             os.close(handle)
@@ -55,18 +61,11 @@ def _in_use(temporary: Path) -> Iterator[None]:
 
 def _remove_abandoned(target: Path) -> None:
     """Remove temporary files for a target that no process has locked."""
-    if fcntl is None:
-        return
-    for found in target.absolute().parent.glob(f".{glob.escape(target.name)}.*"):
-        if not re.fullmatch(rf"[0-9a-f]{{8}}{re.escape(target.suffix)}", found.name[len(target.name) + 2 :]):
-            continue
-        with suppress(OSError):  # in use, of another user, or deleted in this moment
-            handle = os.open(found, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    temporary = f".{glob.escape(target.name)}.{'[0-9a-f]' * 8}{glob.escape(target.suffix)}"
+    for found in target.absolute().parent.glob(temporary):
+        with locking(found) as is_abandoned, suppress(OSError):
+            if is_abandoned:
                 found.unlink()
-            finally:
-                os.close(handle)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -133,13 +132,15 @@ def require_writable(path: str | Path, *, reads: Iterable[Path | None] = ()) -> 
     require_name(target)
     try:
         _refuse_what_is_no_file(target)
-        if not target.parent.is_dir():
-            raise FileNotFoundError(f"folder {target.parent} does not exist")
-        if not os.access(target.parent, os.W_OK):
-            raise PermissionError(f"no permission to write in folder {target.parent}")
-        for source in reads:
-            if source is not None and source.exists() and target.exists() and source.samefile(target):
-                raise FileExistsError("it is also read, and would be lost")
+        sources = (source for source in reads if source is not None and source.exists() and target.exists())
+        refuse(
+            (not target.parent.is_dir(), FileNotFoundError(f"folder {target.parent} does not exist")),
+            (
+                not os.access(target.parent, os.W_OK),
+                PermissionError(f"no permission to write in folder {target.parent}"),
+            ),
+            (any(map(target.samefile, sources)), FileExistsError("it is also read, and would be lost")),
+        )
     except OSError as error:
         raise _unwritable(target, error) from error
 
@@ -186,14 +187,15 @@ def brief(error: BaseException) -> str:
 
 def _refuse_what_is_no_file(target: Path) -> None:
     """Renaming a file into the place of a folder, a device, a pipe or a link would destroy it."""
-    if target.is_symlink():  # a user who may write to the folder could direct it to any file
-        raise FileExistsError("it is a symbolic link; name the file itself")
-    if target.is_dir():
-        raise IsADirectoryError("it is a folder")
-    if target.exists() and not target.is_file():
-        raise FileExistsError("it is not a regular file")
+    refuse(
+        # A user who may write to the folder could direct a link to any file.
+        (target.is_symlink(), FileExistsError("it is a symbolic link; name the file itself")),
+        (target.is_dir(), IsADirectoryError("it is a folder")),
+        (target.exists() and not target.is_file(), FileExistsError("it is not a regular file")),
+    )
 
 
 def _unwritable(target: Path, error: OSError) -> OutputError:
-    reason = error.strerror or str(error)
-    return OutputError(f"cannot write {target}: {reason}; choose another place with -o; the file was not written")
+    return OutputError(
+        f"cannot write {target}: {error.strerror or error}; choose another place with -o; the file was not written"
+    )

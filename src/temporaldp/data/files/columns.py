@@ -11,7 +11,7 @@ from typing import Any
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.extras import needing
-from temporaldp.base.names import NUMBER
+from temporaldp.base.names import PLAIN_NUMBER
 from temporaldp.data.files.atomic import replacing
 
 METADATA_KEY = b"temporaldp"
@@ -22,7 +22,7 @@ FORMULA = re.compile(r"'*[=+\-@]")
 
 def guarded(cell: Any) -> Any:
     """Return a cell of a CSV file; text that a spreadsheet would run as a formula is prefixed by an apostrophe."""
-    is_formula = isinstance(cell, str) and FORMULA.match(cell) and not NUMBER.fullmatch(cell)
+    is_formula = isinstance(cell, str) and FORMULA.match(cell) and not PLAIN_NUMBER.fullmatch(cell)
     return f"'{cell}" if is_formula else cell
 
 

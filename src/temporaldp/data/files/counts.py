@@ -14,8 +14,7 @@ from temporaldp.base.names import appearance, in_order, listed, require_unlike, 
 from temporaldp.base.values import IntArray
 from temporaldp.data.files.traces import any_table, named, source_name
 from temporaldp.data.tables.counted import CountedTraces, CountsByName, dense_counts
-from temporaldp.data.tables.moments import WORD, moment
-from temporaldp.data.tables.times import Times, ordered_labels, ordered_times
+from temporaldp.data.tables.moments import WORD, Times, moment, ordered_labels, ordered_times
 
 
 def read_counts(
@@ -62,8 +61,7 @@ def read_counts(
         raise InputError("expected a table of transitions, of counts, or both")
     moved = None if transitions is None else _Rows(transitions, ("from", "to"), ("user", by), delimiter, where)
     stood = None if counts is None else _Rows(counts, ("time", "state"), (), delimiter, where)
-    words = [] if moved is None else [moved.columns["from"], moved.columns["to"]]
-    words += [] if stood is None else [stood.columns["state"]]
+    words = [rows.columns[key] for rows in (moved, stood) if rows for key in rows.keys if key != "time"]
     domain = state_names(in_order(set(np.concatenate(words))) if states is None else states)
     made: dict[str, Any] = {}
     if moved is not None:
@@ -95,7 +93,7 @@ class _Rows:
         from temporaldp.data.tables.layouts import name_sql, require_columns, time_sql
         from temporaldp.data.tables.relations import missing, text, values
 
-        self._name = source_name(source, None)
+        self._name, self.keys = source_name(source, None), keys
         with named(self._name):
             table, _ = any_table(source, "long", delimiter, where=where)
             require_columns(table, {key: key for key in (*keys, "count")}, delimiter=True)
@@ -127,8 +125,8 @@ class _Rows:
         """The column of times, in order."""
         labels, label_of = np.unique(self.columns["time"], return_inverse=True)
         with named(self._name):
-            if moment(labels[0]).kind.startswith(WORD):  # s00, s01, ..., as columns of a wide table
-                header = ordered_labels(labels.tolist())
-                if header is not None:
-                    return replace(header, codes=header.codes[label_of])
-            return ordered_times(self._raw["time"], "time")
+            # s00, s01, ... are ordered as columns of a wide table
+            header = ordered_labels(labels.tolist()) if moment(labels[0]).kind.startswith(WORD) else None
+            if header is None:
+                return ordered_times(self._raw["time"], "time")
+        return replace(header, codes=header.codes[label_of])

@@ -24,26 +24,14 @@ from temporaldp.base.extras import needing
 from temporaldp.base.progress import progressed
 from temporaldp.data.files.atomic import brief
 from temporaldp.data.files.places import NOT_UTF_8
-from temporaldp.data.files.row_groups import cuts
 from temporaldp.data.files.spilled import remove_folder, temporary_folder
-from temporaldp.data.tables.relations import READING, Rows, Table
+from temporaldp.data.tables.relations import READING, Rows, SourceTable
 
 with needing("tables"):
     import duckdb
 
-LINE_BITS = 32
-"""A value's row number is that of its line, shifted by so many bits, and its position."""
-
-FILE_BITS = 40
-"""A row's number is that of its file, shifted by so many bits, and its own: no file has more rows."""
-
-CUT = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "VARCHAR")
-"""Types of columns whose least and largest entries in each row group are looked at."""
-
-CONDITION = (
-    "SELECT t ->> '$.error_message', contains(t, '\"class\":\"SUBQUERY\"') FROM (SELECT json_serialize_sql(?) AS t)"
-)
-"""Query: why an expression cannot be parsed, and whether it has a subquery."""
+LEAST_CELLS = 2_000_000
+"""Cells of a part of Parquet files: with fewer, more queries would cost more than they save memory."""
 
 
 class Embedded:
@@ -72,7 +60,7 @@ class Embedded:
         with suppress(duckdb.InvalidInputException):
             self._connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
 
-    def parquet(self, paths: Sequence[Path], names: Sequence[str], where: str | None = None) -> Table:
+    def parquet(self, paths: Sequence[Path], names: Sequence[str], where: str | None = None) -> SourceTable:
         """Parquet files whose columns have these names, in this order; `where` is an SQL condition on their rows."""
         self._connection.execute("SET preserve_insertion_order = false; SET parquet_metadata_cache = true")
         # By name, a column gets a type that holds the entries of all files; else that of the first, to which others are cast.
@@ -83,15 +71,16 @@ class Embedded:
             raise TraceError(
                 f"column {taken[0]!r} has a name that DuckDB reserves for the position of a row; rename it"
             )
-        row = f"(file_index::BIGINT << {FILE_BITS}) + file_row_number"
-        place = _place(paths, lambda row: divmod(row, 1 << FILE_BITS))
+        # A row's number is that of its file, shifted by 40 bits, and its own: no file has more rows.
+        row = "(file_index::BIGINT << 40) + file_row_number"
+        place = _place(paths, lambda row: divmod(row, 1 << 40))
         table = self._table(self._chosen(found.columns, row, files, where), names, place)
         kinds = dict(zip(names, map(str, found.types), strict=False))
         return replace(table, cuts=lambda name, cells: self._cuts(paths, name, kinds[name], cells))
 
     def _cuts(self, paths: Sequence[Path], name: str, kind: str, cells: int) -> tuple[Any, ...]:
         """Values of a column of words or whole numbers between which the files can be read part by part."""
-        if kind not in CUT:
+        if kind != "VARCHAR" and kind.removeprefix("U") not in {"TINYINT", "SMALLINT", "INTEGER", "BIGINT"}:
             return ()
         groups = self.run(
             self._connection.sql(
@@ -102,7 +91,7 @@ class Embedded:
         )
         return () if any(least is None or largest is None for least, largest, _ in groups) else cuts(groups)
 
-    def csv(self, paths: Sequence[Path], names: Sequence[str], delimiter: str, where: str | None = None) -> Table:
+    def csv(self, paths: Sequence[Path], names: Sequence[str], delimiter: str, where: str | None = None) -> SourceTable:
         """CSV files with these columns, all text, without missing values; `where` is an SQL condition on their rows."""
         # Names that differ in capitals only are one to DuckDB: it learns them only where a condition is about them.
         known = [f"c{k}" for k in range(len(names))] if where is None else list(names)
@@ -125,7 +114,7 @@ class Embedded:
         chosen = self._chosen(known, "temporaldp_row", numbered, where)
         return self._table(chosen, names, _place(paths, split))
 
-    def sequences(self, path: Path, delimiter: str | None) -> Table:
+    def sequences(self, path: Path, delimiter: str | None) -> SourceTable:
         """Text with one person's sequence of states per line, as a table in memory or spilled.
 
         Raises
@@ -150,13 +139,13 @@ class Embedded:
                 "this looks like a CSV table, not like sequences separated by blanks; use --set traces.layout=long or "
                 "--set traces.layout=wide, or --set traces.delimiter=, if each line is one person's sequence"
             )
-        row = f"(n << {LINE_BITS}) + c1 - 1 AS row"
+        row = "(n << 32) + c1 - 1 AS row"  # the number of its line, shifted, and its position
         cells = f"SELECT n AS c0, generate_subscripts(words, 1) AS c1, unnest(words) AS c2, {row} FROM {lines}"
         self.run(lambda: self._connection.execute(f"CREATE TABLE kept AS {cells}"))
         return self._table(
             self._connection.table("kept"),
             ("user", "time", "state"),
-            lambda row: f"sequence {row >> LINE_BITS}, value {row % (1 << LINE_BITS) + 1}",
+            lambda row: f"sequence {row >> 32}, value {row % (1 << 32) + 1}",
         )
 
     def _chosen(self, names: Sequence[str], row: str, files: str, where: str | None) -> Any:
@@ -170,7 +159,9 @@ class Embedded:
             return self.run(lambda: self._connection.sql(query))
         self._has_condition = True
         try:
-            ((problem, is_nested),) = self._connection.execute(CONDITION, [f"SELECT {where}"]).fetchall()
+            parsed = "(SELECT json_serialize_sql(?) AS t)"
+            said = f"SELECT t ->> '$.error_message', contains(t, '\"class\":\"SUBQUERY\"') FROM {parsed}"
+            ((problem, is_nested),) = self._connection.execute(said, [f"SELECT {where}"]).fetchall()
             if problem is None and not is_nested:
                 return self._connection.sql(f"{query} WHERE ({where})")
             problem = problem or "it has a subquery"
@@ -178,9 +169,11 @@ class Embedded:
             problem = str(error).splitlines()[0]
         raise InputError(f"expected where to be an SQL condition on the columns, such as zone <> 'depot': {problem}")
 
-    def _table(self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], place: Callable[[int], str]) -> Table:
+    def _table(
+        self, relation: duckdb.DuckDBPyRelation, names: Sequence[str], place: Callable[[int], str]
+    ) -> SourceTable:
         rows = Rows(relation, True, kind="file", place=place, run=self.run)
-        return Table(rows, tuple(names), rows.kinds)
+        return SourceTable(rows, tuple(names), rows.kinds)
 
     def run(self, query: Callable[[], Any]) -> Any:
         """Return the result of a query, which runs in another thread while this one handles signals and reports the progress.
@@ -286,3 +279,39 @@ def _quoted(word: str) -> str:
 
 def _identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def cuts(groups: Sequence[tuple[Any, Any, int]]) -> tuple[Any, ...]:
+    """Values that separate parts; none where the files are small, or their values are not in order.
+
+    For any cuts, every row is in one part, and all rows of a value are in the same one: cuts affect cost alone. Where each of
+    many files is ordered by itself, such as one per day, parts are larger, so that few row groups are in several of them.
+
+    Parameters
+    ----------
+    groups : sequence of (least, largest, cells)
+        Statistics of every row group.
+    """
+    total = sum(cells for _, _, cells in groups)
+    size = max(
+        LEAST_CELLS, total / 100
+    )  # every part is a query, which looks at what the files say of all their row groups
+    ordered = sorted(groups, key=lambda group: group[0])
+    while found := _edges(ordered, size):
+        parts_of = (bisect_right(found, high) - bisect_right(found, low) + 1 for low, high, _ in ordered)
+        read = sum(cells * n for n, (_, _, cells) in zip(parts_of, ordered, strict=True))
+        if read <= 1.5 * total:
+            return tuple(found)
+        size *= 2.0
+    return ()
+
+
+def _edges(ordered: Sequence[tuple[Any, Any, int]], size: float) -> list[Any]:
+    found: list[Any] = []
+    last, held = ordered[0][0] if ordered else None, 0
+    for least, _, cells in ordered:
+        if held >= size and least > last:
+            found.append(least)
+            last, held = least, 0
+        held += cells
+    return found

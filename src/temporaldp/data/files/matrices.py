@@ -1,4 +1,4 @@
-"""Transition matrices on disk: CSV with state names, or JSON."""
+"""Transition matrices on disk, as CSV with state names or JSON; and both directions of a correlation, as JSON."""
 
 import csv
 import io
@@ -8,13 +8,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from temporaldp.base.errors import InputError, MatrixError
-from temporaldp.core.correlation import TransitionMatrix
+from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.correlation.documents import correlation_from
 from temporaldp.data.files.atomic import brief, require_file, suffix_of, write_text
 from temporaldp.data.files.columns import save_columns, unguarded
-from temporaldp.data.tables.moments import NUMBER, moment
-
-SUFFIXES = (".csv", ".json")
+from temporaldp.data.tables.estimation import BOTH
+from temporaldp.data.tables.moments import NUMERIC, moment
 
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError, OverflowError, MemoryError, csv.Error)
 """Exceptions of parsers on files that are damaged or in another format."""
@@ -57,9 +56,8 @@ def save_matrix(matrix: TransitionMatrix, path: str | Path) -> None:
     OutputError
         The file cannot be written; an existing file is untouched.
     """
-    if suffix_of(path, SUFFIXES, "a matrix") == ".csv":
-        columns = dict(zip(matrix.states, matrix.dense().T.tolist(), strict=True))
-        save_columns({"": matrix.states, **columns}, path)
+    if suffix_of(path, (".csv", ".json"), "a matrix") == ".csv":
+        save_columns({"": matrix.states} | dict(zip(matrix.states, matrix.dense().T.tolist(), strict=True)), path)
     else:
         write_text(path, json.dumps(matrix.document()) + "\n")
 
@@ -74,7 +72,7 @@ def load_matrix(path: str | Path) -> TransitionMatrix:
     MatrixError, StateError
         The content is not a transition matrix, or its rows and columns are not named alike.
     """
-    is_table = suffix_of(path, SUFFIXES, "a matrix") == ".csv"
+    is_table = suffix_of(path, (".csv", ".json"), "a matrix") == ".csv"
     with parsed(path, "a transition matrix as save_matrix writes it") as text:
         return _of_cells(_cells(text)) if is_table else _of_json(text)
 
@@ -94,7 +92,7 @@ def parse_matrix(content: bytes) -> TransitionMatrix:
         if text.lstrip().startswith("{"):
             return _of_json(text)
         rows = _cells(text)
-        is_bare = rows and all(moment(cell).kind == NUMBER for cell in rows[0])
+        is_bare = rows and all(moment(cell).kind == NUMERIC for cell in rows[0])
         if is_bare and all(len(row) == len(rows) for row in rows):
             return TransitionMatrix([[_number(cell, str(k)) for cell in row] for k, row in enumerate(rows)])
         return _of_cells(rows)
@@ -131,3 +129,43 @@ def _of_json(text: str) -> TransitionMatrix:
     if not isinstance(matrix, TransitionMatrix):
         raise MatrixError("expected one matrix that is known exactly: load_correlation reads other correlations")
     return matrix
+
+
+def save_correlation(adversary: Adversary, path: str | Path) -> None:
+    """Write the correlations of an adversary, both directions and their origins, for `load_correlation`.
+
+    Parameters
+    ----------
+    adversary : Adversary
+    path : path ending in .json
+
+    Raises
+    ------
+    InputError
+        Another suffix, a correlation of a class of your own, or nothing to write.
+    OutputError
+        The file cannot be written; an existing file is untouched.
+    """
+    suffix_of(path, (".json",), "a correlation")
+    if not adversary.matrices:
+        raise InputError("expected an adversary with a correlation, got one without")
+    document = {direction: getattr(adversary, direction).document() for direction in BOTH}
+    write_text(path, json.dumps(document, allow_nan=False) + "\n")
+
+
+def load_correlation(path: str | Path) -> Adversary:
+    """Read a correlation that `save_correlation` wrote.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    MatrixError, StateError
+        The content is not a correlation.
+    """
+    suffix_of(path, (".json",), "a correlation")
+    with parsed(path, "a correlation as save_correlation writes it") as text:
+        match json.loads(text):
+            case {"backward": backward, "forward": forward}:
+                return Adversary(correlation_from(backward), correlation_from(forward))
+        raise MatrixError("expected an object of 'backward' and 'forward'")

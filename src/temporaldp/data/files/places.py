@@ -115,10 +115,10 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:
         import pyarrow as pa
         from pyarrow import parquet
 
-    from temporaldp.data.tables.relations import kind_of
+    from temporaldp.data.tables.relations import content_of
 
     try:
-        return tuple((column.name, kind_of(column.type)) for column in parquet.read_schema(str(path)))
+        return tuple((column.name, content_of(column.type)) for column in parquet.read_schema(str(path)))
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise TraceError(
             f"expected a Parquet table, but {path.name} cannot be read as one: {brief(error)}; if it was cut off, write it "
@@ -128,12 +128,12 @@ def parquet_columns(path: Path) -> tuple[tuple[str, str], ...]:
 
 def mixed_columns(paths: Sequence[Path], columns: Sequence[Sequence[tuple[str, str]]]) -> dict[str, str]:
     """Types, and the first file of each, of the columns whose type is not the same in all files."""
-    from temporaldp.data.tables.relations import NOTHING
+    from temporaldp.data.tables.relations import NO_ENTRIES
 
     first: dict[str, dict[str, str]] = {}
     for path, named in zip(paths, columns, strict=True):
         for name, kind in named:
-            if kind != NOTHING:
+            if kind != NO_ENTRIES:
                 first.setdefault(name.strip(), {}).setdefault(kind, f"{kind} in {path.name}")
     return {name: " and ".join(kinds.values()) for name, kinds in first.items() if len(kinds) > 1}
 

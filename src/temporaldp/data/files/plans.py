@@ -19,10 +19,7 @@ from temporaldp.core.planning import BudgetPlan, NoisePlan, Plan
 from temporaldp.data.files.atomic import write_text
 from temporaldp.data.files.matrices import parsed
 
-FORMAT = "temporaldp.plan/6"
-
-KINDS: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
-"""By the word in the file."""
+PLAN_FORMAT = "temporaldp.plan/6"
 
 
 def save_plan(plan: Plan, path: str | Path) -> None:
@@ -44,12 +41,16 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON values, with a digest that detects changes."""
     own = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "leakage"}
+    found = plan.leakage
     # Leakage of each step by itself; under a metric it differs from the budget.
-    promised = plan.leakage.epsilons if isinstance(plan.leakage, LeakageSeries) else [plan.leakage.epsilon]
+    promised = found.epsilons if isinstance(found, LeakageSeries) else [found.epsilon]
+    leakage = {"epsilons": promised, **_directions(found)}
+    if found.label != found.accounting.label:  # because the effort of the exact method ended, less is attained
+        leakage["attained"] = _directions(found.attained) if isinstance(found, LeakageSeries) else found.evidence
     content: dict[str, Any] = plain(
         {
-            "format": FORMAT,
-            "kind": next(kind for kind, made in KINDS.items() if isinstance(plan, made)),
+            "format": PLAN_FORMAT,
+            "kind": "noise" if isinstance(plan, NoisePlan) else "budgets",
             "horizon": plan.horizon,
             "accounting": plan.accounting,
             "delta": plan.delta,
@@ -57,7 +58,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "neighboring_relation": REPLACE_ONE,
             **own,
             "epsilons": plan.epsilons,
-            "leakage": {"epsilons": promised, **_directions(plan.leakage), **_attained(plan.leakage)},
+            "leakage": leakage,
         }
     )
     return content | {"digest": _digest(content)}
@@ -65,13 +66,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 def _directions(leakage: Any) -> dict[str, Any]:
     return {name: getattr(leakage, name) for name in DIRECTIONS}
-
-
-def _attained(leakage: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
-    """What is attained where it is less than the upper bound, because the effort of the exact method ended."""
-    if leakage.label == leakage.accounting.label:
-        return {}
-    return {"attained": _directions(leakage.attained) if isinstance(leakage, LeakageSeries) else leakage.evidence}
 
 
 def _digest(document: dict[str, Any]) -> str:
@@ -102,13 +96,14 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
     """
     with parsed(path, "a plan as `temporaldp plan` writes it", InputError) as text:
         document = json.loads(text)
-        if document["format"] != FORMAT:
-            raise InputError(f"expected format {FORMAT!r}, got {str(document['format'])[:40]!r}")
+        if document["format"] != PLAN_FORMAT:
+            raise InputError(f"expected format {PLAN_FORMAT!r}, got {str(document['format'])[:40]!r}")
         if document["digest"] != _digest(document):
             raise InputError(
                 "the plan was changed after it was made, so that its numbers are not valid any more: plan again"
             )
-        kind = KINDS[document["kind"]]
+        kinds: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
+        kind = kinds[document["kind"]]
         own = {
             name: document[name]
             if name in {"epsilons", "scales"}

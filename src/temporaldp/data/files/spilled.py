@@ -5,96 +5,60 @@ The folder of a process that was killed is removed by the next process that make
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import shutil
-import stat
 import tempfile
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TextIO
 
 from temporaldp.base.errors import OutputError
+from temporaldp.data.files.atomic import locking
 
-try:
-    import fcntl
-except ImportError:  # no such locks on Windows: there, files of a killed process stay until they are deleted by hand
-    fcntl = None  # type: ignore[assignment]
-
-LOCK = "in-use"
-
-_folders: dict[Path, TextIO | None] = {}
+_folders: dict[Path, ExitStack] = {}
+"""The folders of this process, and what holds the lock of a file in each."""
 
 
 def temporary_folder(inside: Path | None = None) -> Path:
     """A new folder, by default in the system's folder for temporary files; abandoned ones beside it are removed.
+
+    A file "in-use" in it is locked as long as the process lives; there is none where there are no locks.
 
     Raises
     ------
     OutputError
         The folder cannot be made.
     """
+    # Of several machines that share a file system, each may see its own locks only.
+    prefix = "temporaldp-" + re.sub(r"\W", "-", platform.node()) + "-"
     try:
-        folder = Path(tempfile.mkdtemp(prefix=_prefix(), dir=inside))
-        _folders[folder] = None
-        _folders[folder] = _lock(folder)
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
+        _folders[folder] = held = ExitStack()
+        mark = folder / "new"
+        mark.touch()
+        if held.enter_context(locking(mark)):
+            mark.rename(folder / "in-use")  # now that it is locked, lest the folder seem abandoned
+        else:
+            mark.unlink()
     except OSError as error:
         raise OutputError(
             f"cannot make a folder for temporary files: {error.strerror or error}; name another with TMPDIR"
         ) from error
-    _remove_abandoned(folder.parent)
+    for mark in folder.parent.glob(f"{prefix}*/in-use"):
+        with locking(mark) as is_abandoned:
+            if is_abandoned:
+                shutil.rmtree(mark.parent, ignore_errors=True)
     return folder
 
 
 def remove_folder(folder: Path) -> None:
     """Remove a folder with its contents."""
     shutil.rmtree(folder, ignore_errors=True)
-    if lock := _folders.pop(folder, None):
-        lock.close()
+    if held := _folders.pop(folder, None):
+        held.close()
 
 
 def remove_temporary_files() -> None:
     """Remove all temporary folders, for a process that ends without unwinding."""
     for folder in list(_folders):
         remove_folder(folder)
-
-
-def _prefix() -> str:
-    """Prefix of the folders of this machine: of several that share a file system, each may see its own locks only."""
-    return "temporaldp-" + re.sub(r"\W", "-", platform.node()) + "-"
-
-
-def _lock(folder: Path) -> TextIO | None:
-    """A file in the folder, locked as long as the process lives; None where there are no locks.
-
-    It gets its name when it is locked, lest it seem abandoned.
-    """
-    if fcntl is None:
-        return None
-    unnamed = folder / "new"
-    file = unnamed.open("w")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-    except OSError:
-        file.close()
-        unnamed.unlink()
-        return None
-    unnamed.rename(folder / LOCK)
-    return file
-
-
-def _remove_abandoned(place: Path) -> None:
-    if fcntl is None:
-        return
-    for mark in place.glob(f"{_prefix()}*/{LOCK}"):
-        with suppress(OSError):  # in use, of another user, or deleted in this moment
-            if not stat.S_ISREG(mark.lstat().st_mode):
-                continue
-            # Neither made nor waited for: it may be gone by now, and be something else.
-            found = os.open(mark, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(found, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(mark.parent, ignore_errors=True)
-            finally:
-                os.close(found)

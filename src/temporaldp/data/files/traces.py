@@ -6,10 +6,12 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from temporaldp.base.errors import InputError, StateError, TraceError
 from temporaldp.base.names import state_names
+from temporaldp.base.values import refuse
 from temporaldp.data.files.places import (
     csv_header,
     is_parquet,
@@ -21,7 +23,7 @@ from temporaldp.data.files.places import (
 )
 
 if TYPE_CHECKING:
-    from temporaldp.data.tables.relations import Table
+    from temporaldp.data.tables.relations import SourceTable
     from temporaldp.data.tables.trace_table import TraceTable
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
@@ -116,9 +118,30 @@ def read_traces(
         A state outside `states`.
     """
     domain = None if states is None else state_names(states)
-    if layout not in {"auto", "long", "wide", "sequences"}:
-        raise InputError(f"expected layout auto, long, wide or sequences, got {layout!r}")
-    _require_grid(every, fill, timezone, absent)
+    refuse(
+        (
+            layout not in {"auto", "long", "wide", "sequences"},
+            InputError(f"expected layout auto, long, wide or sequences, got {layout!r}"),
+        ),
+        (
+            every is None and (fill is not None or timezone is not None),
+            InputError("fill and timezone are about events on a grid: they need its step, such as every='1h'"),
+        ),
+        (
+            every is not None and fill not in {"last", "absent"},
+            InputError(
+                "with every, expected the state at a step without an event: fill='last' for the last one, fill='absent' for "
+                f"absent; got {fill!r}"
+            ),
+        ),
+        (
+            fill == "last" and absent is not None,
+            InputError(
+                f"expected no state of absence with fill='last', got absent={absent!r}: people keep the state of their last "
+                "event; leave absent out, or take fill='absent'"
+            ),
+        ),
+    )
     away = "absent" if absent is None and fill == "absent" else absent
     with named(source_name(source, where)):
         table, layout = any_table(source, layout, delimiter, memory, where)
@@ -126,13 +149,6 @@ def read_traces(
         if step is not None and made.step != step:
             raise TraceError(f"expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
     return made
-
-
-def _separator(delimiter: str | None) -> str | None:
-    separator = "\t" if delimiter == "\\t" else delimiter
-    if separator is not None and (len(separator) != 1 or not separator.isascii()):
-        raise InputError(f"expected a delimiter of one ASCII character (or \\t for a tab), got {delimiter!r}")
-    return separator
 
 
 def source_name(source: Any, where: str | None) -> str:
@@ -152,7 +168,7 @@ def named(source: str) -> Iterator[None]:
 
 
 def _laid_out(
-    table: Table,
+    table: SourceTable,
     layout: Layout,
     names: tuple[str, str, str, str | None],
     states: tuple[str, ...] | None,
@@ -163,52 +179,31 @@ def _laid_out(
 ) -> TraceTable:
     from temporaldp.data.tables.grid import on_grid
     from temporaldp.data.tables.layouts import is_long, long_traces, require_columns, wide_traces
-    from temporaldp.data.tables.succession import Between
     from temporaldp.data.tables.trace_table import TraceTable
 
     (user, time, state, by), (every, fill, zone) = names, grid
-    between = Between.UNKNOWN if absent is None else Between.ABSENT
-    how: dict[str, Any] = {"states": states, "between": between, "absent": absent}
     if layout == "sequences":
-        cells = long_traces(table, "user", "time", "state")
-        return TraceTable(cells, sort=True, in_order_of_rows=True, **how)
+        return TraceTable(long_traces(table, "user", "time", "state"), sort=True, states=states, absent=absent)
     require_columns(table, {})
     if layout == "long" or (layout == "auto" and is_long(table, time, state)):
         traces = long_traces(table, user, time, state, by)
         if every is None:
-            return TraceTable(traces, sort=sort, **how)
+            return TraceTable(traces, sort=sort, states=states, absent=absent)
         gridded, times = on_grid(traces, every, zone, sort=sort)
-        how["between"] = Between.LAST if fill == "last" else Between.ABSENT
-        return TraceTable(gridded, sort=True, times=times, **how)
+        return TraceTable(gridded, sort=True, times=times, states=states, absent=absent, held=fill == "last")
     if every is not None:
         raise TraceError(
             "every and fill are for events, one row each with a column for the time (layout long), but this table has a column "
             "for each step (layout wide): leave out traces.every and traces.fill, or history.every and history.fill"
         )
     cells, times = wide_traces(table, user, sort=sort, group=by)
-    how |= {"gaps": gaps or absent is not None, "wide": True, "in_order_of_rows": table.rows.has_order}
-    return TraceTable(cells, sort=True, times=times, **how)
-
-
-def _require_grid(every: str | None, fill: Fill | None, zone: str | None, absent: str | None) -> None:
-    """Raise `InputError` unless events have a grid and a state between them, or rows are states already."""
-    if every is None and (fill is not None or zone is not None):
-        raise InputError("fill and timezone are about events on a grid: they need its step, such as every='1h'")
-    if every is not None and fill not in {"last", "absent"}:
-        raise InputError(
-            "with every, expected the state at a step without an event: fill='last' for the last one, fill='absent' for "
-            f"absent; got {fill!r}"
-        )
-    if fill == "last" and absent is not None:
-        raise InputError(
-            f"expected no state of absence with fill='last', got absent={absent!r}: people keep the state of their last event; "
-            "leave absent out, or take fill='absent'"
-        )
+    skipped = gaps or absent is not None
+    return TraceTable(cells, sort=True, times=times, states=states, absent=absent, gaps=skipped, wide=True)
 
 
 def any_table(
     source: Any, layout: Layout, delimiter: str | None = None, memory: str = "1GiB", where: str | None = None
-) -> tuple[Table, Layout]:
+) -> tuple[SourceTable, Layout]:
     """A file, a pattern, a folder or a frame as one table with any columns; and its layout, known for text with sequences.
 
     Raises
@@ -218,7 +213,9 @@ def any_table(
     from temporaldp.data.files.embedded import Embedded
     from temporaldp.data.tables.relations import table_of
 
-    separator = _separator(delimiter)
+    separator = "\t" if delimiter == "\\t" else delimiter
+    if separator is not None and (len(separator) != 1 or not separator.isascii()):
+        raise InputError(f"expected a delimiter of one ASCII character (or \\t for a tab), got {delimiter!r}")
     paths = trace_files(source) if isinstance(source, str | os.PathLike) else ()
     are_tables = layout in {"long", "wide"} or (
         layout == "auto" and all(kind_of(one) or is_parquet(one) for one in paths)
@@ -243,3 +240,15 @@ def any_table(
     _, separator = csv_header(paths[0], separator)
     header = same_header(paths, [csv_header(path, separator)[0] for path in paths])
     return Embedded(memory).csv(paths, header, separator, where), layout
+
+
+def load_sample() -> TraceTable:
+    """Sleep stages of 151 people in 47 five-minute steps (HMC sleep staging database, CC BY 4.0; see NOTICE).
+
+    Examples
+    --------
+    >>> load_sample()
+    TraceTable(151 users, 47 times, 5 states: 'W', 'R', 'N1', 'N2' and 1 more)
+    """
+    with as_file(files("temporaldp.data.sample") / "sleep_5min.csv") as path:
+        return read_traces(path, states=("W", "R", "N1", "N2", "N3"))

@@ -1,8 +1,15 @@
 """Counts worth publishing: released counts and a public correlation put together, after the noise and at no privacy cost."""
 
-from temporaldp.data.smoothing.count_filter import CountEstimate, FilterState, StepRelease, advance, averaged, estimates
+from temporaldp.data.smoothing.count_filter import (
+    CountEstimate,
+    FilterState,
+    StepRelease,
+    advance,
+    averaged,
+    estimates,
+    smooth_steps,
+)
 from temporaldp.data.smoothing.public_correlation import PublicCorrelation, require_public
-from temporaldp.data.smoothing.smoother import SmoothedSteps, smooth_steps
 from temporaldp.data.smoothing.tradeoff import NoiseAtLevel, Tradeoff, TradeoffPoint, tradeoff
 
 __all__ = [
@@ -10,7 +17,6 @@ __all__ = [
     "FilterState",
     "NoiseAtLevel",
     "PublicCorrelation",
-    "SmoothedSteps",
     "StepRelease",
     "Tradeoff",
     "TradeoffPoint",

@@ -1,4 +1,6 @@
-"""Filtered counts of a step, from the releases up to it: what a continual release publishes beside the noisy counts.
+"""Counts of a step from the releases up to it (filtered), or from those of all steps (smoothed).
+
+Filtered counts are what a continual release publishes beside the noisy counts.
 
 The innovations show which multiple of the chain's covariance fits: every model keeps the density of the releases so far,
 and counts by it (a Bayesian average of the models, each as likely as the others at first). Where people move by the chain,
@@ -13,18 +15,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from temporaldp.base.progress import progressed
 from temporaldp.base.values import BoolArray, FloatArray, compared_by_value
 from temporaldp.data.smoothing.counts_model import (
     PRIOR,
     WIDENINGS,
     Belief,
+    LaterReleases,
     PredictionErrors,
     first_counts,
     next_counts,
+    observe,
 )
 from temporaldp.data.smoothing.intervals import intervals, with_total
 from temporaldp.data.smoothing.public_correlation import PublicCorrelation
-from temporaldp.data.smoothing.state_space import observe
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +92,9 @@ class FilterState:
 
     def only(self, kept: BoolArray) -> FilterState:
         """The state with some of the models."""
-        parts = self.belief.only(kept), self.errors.only(kept), self.widenings[kept], self.fit[kept]
-        return FilterState(*parts, self.total, self.n_steps)
+        belief = Belief(self.belief.mean[kept], self.belief.covariance[kept])
+        errors = PredictionErrors(self.errors.mean[kept], self.errors.variance[kept])
+        return FilterState(belief, errors, self.widenings[kept], self.fit[kept], self.total, self.n_steps)
 
 
 @compared_by_value
@@ -137,3 +142,44 @@ def estimates(mean: FloatArray, variance: FloatArray, steps: Sequence[StepReleas
     expected, lower, upper = intervals(mean, variance, totals, widened=widened)
     counts = np.stack([with_total(*each) for each in zip(expected, variance, totals[:, 0].tolist(), strict=True)])
     return CountEstimate(counts, np.minimum(lower, counts), np.maximum(upper, counts))
+
+
+def smooth_steps(steps: Sequence[StepRelease], correlation: PublicCorrelation) -> tuple[CountEstimate, float]:
+    """Smooth the counts of all steps, for the models that remain at the end.
+
+    Returns the counts, shape (T, n), and the variance of the moves of people relative to that of the chain: the harmonic mean
+    of the widenings, by the weights of the models.
+    """
+    states = _forward(steps, correlation)
+    last = states[-1]
+    later = LaterReleases(np.zeros(last.belief.mean.shape), np.zeros(last.belief.covariance.shape))
+    chained = np.isfinite(last.widenings).astype(np.float64)
+    shape = (len(steps), len(correlation.states))
+    mean, variance = np.empty(shape), np.empty(shape)
+    for t in range(len(steps) - 1, -1, -1):
+        step, filtered = steps[t], states[t].belief
+        mean[t], variance[t] = averaged(later.smoothed(filtered), last.weights)
+        if step.counts is not None:
+            later = later.with_release(filtered, step.counts, step.variance)
+        if t:
+            change = step.total / max(steps[t - 1].total, 1e-300)
+            later = later.one_step_before(correlation.matrix(t - 1).dense(), chained * change)
+        progressed("smoothing", 1.0 - 0.5 * t / len(steps))
+    with np.errstate(divide="ignore"):
+        movement = float(1.0 / (last.weights @ (1.0 / last.widenings)))
+    return estimates(mean, variance, steps), movement
+
+
+def _forward(steps: Sequence[StepRelease], correlation: PublicCorrelation) -> list[FilterState]:
+    """The filter's state after each step; models that fall far behind are left out, of the steps before too."""
+    states: list[FilterState] = []
+    state: FilterState | None = None
+    for t, step in enumerate(steps):
+        state = advance(state, step, correlation)
+        kept = state.kept
+        if not kept.all():
+            state = state.only(kept)
+            states = [one.only(kept) for one in states]
+        states.append(state)
+        progressed("smoothing", 0.5 * (t + 1) / len(steps))
+    return states

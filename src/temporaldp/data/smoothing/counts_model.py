@@ -1,4 +1,4 @@
-"""Model of counts of people who move by a public chain, under several sizes of error of the chain.
+"""State space of counts of people who move by a public chain, under several sizes of error of the chain, and their releases.
 
 Notation: K models, n states.
 
@@ -9,6 +9,9 @@ Notation: K models, n states.
 ``N``      the public total of a step
 ``w``      (K,) factor of each model on the chain's covariance; inf for a model without a chain
 ``b``      (K, n) running mean of the errors of predictions, release less mean, and ``B`` its variance if the chain is right
+``y``      (n,) the released counts: the counts plus independent noise of variance R each
+``F``      (K, n, n) covariance of ``y`` before it is seen: ``V + R I``, never singular where R > 0
+``u, U``   (K, n), (K, n, n) evidence of later releases: smoothed mean ``m + V u``, covariance ``V - V U V``
 =========  ==========================================================================================
 
 People who move independently by P have counts with mean ``c P`` and covariance ``diag(c P) - P' diag(c) P``, given the counts
@@ -16,6 +19,12 @@ c before (Theory, section 15). It is linear in c, so that its mean is taken at t
 and do not move by one chain: the models multiply this covariance, and the last one forgets the past altogether. Where people
 move otherwise at some times or in some states alone, as in a rush hour, predictions are off in one direction for several steps:
 the excess of ``b^2`` over ``B`` is added to the variance of the state's next count.
+
+The Kalman filter goes forward, the smoother back, for all models at once.
+The backward recursion is that of Bryson and Frazier (Durbin and Koopman, "Time Series Analysis by State Space Methods", 2012,
+section 4.4): it inverts F alone. The usual recursion of Rauch, Tung and Striebel inverts V, which is singular because the total
+is known. It starts from the filtered m and V of a step, for which ``F^-1 = (I - V / R) / R`` and, m0 being the mean before the
+release, ``F^-1 (y - m0) = (y - m) / R``: nothing more needs to be kept, and nothing large cancels.
 """
 
 from __future__ import annotations
@@ -25,15 +34,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temporaldp.base.values import BoolArray, FloatArray
+from temporaldp.base.values import FloatArray
 
 WIDENINGS = (1.0, 1.7, 3.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 2500.0, 10000.0, np.inf)
 """What the models multiply the chain's covariance with. With 2 between neighbours, intervals differ by no more than a fifth in
 width from those of the multiple between them."""
 
-POWER = 0.3
-
-PRIOR = np.array([min(wide, 40_000.0) ** -POWER for wide in WIDENINGS])
+PRIOR = np.array([min(wide, 40_000.0) ** -0.3 for wide in WIDENINGS])
 """How likely each is before anything is released, up to a factor. The power decides where releases say little: it was chosen so
 that intervals hold 93 to 97 % of the counts of the data sets in docs/measured/counts.md, as nearly as one number can."""
 
@@ -49,10 +56,6 @@ class Belief:
     mean: FloatArray
     covariance: FloatArray
 
-    def only(self, kept: BoolArray) -> Belief:
-        """Under some of the models."""
-        return Belief(self.mean[kept], self.covariance[kept])
-
 
 @dataclass(frozen=True, slots=True)
 class PredictionErrors:
@@ -63,10 +66,6 @@ class PredictionErrors:
 
     mean: FloatArray
     variance: FloatArray
-
-    def only(self, kept: BoolArray) -> PredictionErrors:
-        """Under some of the models."""
-        return PredictionErrors(self.mean[kept], self.variance[kept])
 
     def with_step(self, error: FloatArray, variance: FloatArray) -> PredictionErrors:
         """Errors after one more release, with this error, and this variance if the chain is right."""
@@ -125,7 +124,7 @@ def next_counts(now: Belief, P: FloatArray, widenings: FloatArray, total: float,
     covariance = P.T @ now.covariance @ P + np.where(np.isfinite(widenings), widenings, 0.0)[:, None, None] * own
     if total_after != total:
         mean, covariance = _with_total(mean, covariance, moved / max(total, 1e-300), total, total_after)
-    return _by_chain(mean, 0.5 * (covariance + covariance.transpose(0, 2, 1)), widenings, total_after)
+    return _by_chain(mean, _symmetric(covariance), widenings, total_after)
 
 
 def _by_chain(mean: FloatArray, covariance: FloatArray, widenings: FloatArray, total: float) -> Belief:
@@ -147,3 +146,53 @@ def _with_total(
     spread[:, range(n), range(n)] += shares
     changed = (total_after - total) if scale > 1.0 else scale * (1.0 - scale) * total
     return mean * scale, covariance * scale**2 + changed * spread
+
+
+def observe(
+    expected: Belief, released: FloatArray, variance: float
+) -> tuple[Belief, FloatArray, FloatArray, FloatArray]:
+    """A step given its release, with noise of this variance, under each model.
+
+    Returns the counts; the logarithm of the release's density, shape (K,); the error of the prediction of each released count,
+    and its variance by the model, shape (K, n) each.
+    """
+    n = released.size
+    F = expected.covariance + variance * np.eye(n)
+    inverse = np.asarray(np.linalg.inv(F), dtype=np.float64)
+    surprise = released - expected.mean
+    weighed = _times(inverse, surprise)
+    density = -0.5 * (np.einsum("ki,ki->k", surprise, weighed) + np.linalg.slogdet(F)[1] + n * np.log(2.0 * np.pi))
+    mean = expected.mean + _times(expected.covariance, weighed)
+    found = Belief(mean, _symmetric(variance * (inverse @ expected.covariance)))
+    return found, density, surprise, np.einsum("kii->ki", F)
+
+
+@dataclass(slots=True)
+class LaterReleases:
+    """Evidence of the releases after a step about its counts, in the backward recursion; zeros after the last step."""
+
+    u: FloatArray
+    U: FloatArray
+
+    def smoothed(self, filtered: Belief) -> Belief:
+        """The counts of the step, given all releases."""
+        V = filtered.covariance
+        return Belief(filtered.mean + _times(V, self.u), V - V @ self.U @ V)
+
+    def with_release(self, filtered: Belief, released: FloatArray, variance: float) -> LaterReleases:
+        """Add the step's own release."""
+        kept = np.eye(released.size) - filtered.covariance / variance  # R F^-1
+        u = (released - filtered.mean) / variance + _times(kept, self.u)
+        return LaterReleases(u, _symmetric(kept / variance + kept @ self.U @ kept))
+
+    def one_step_before(self, P: FloatArray, scale: FloatArray) -> LaterReleases:
+        """Evidence one step before; `scale`, shape (K,), is the change of the total, 0 for a model without a chain."""
+        return LaterReleases((self.u @ P.T) * scale[:, None], (P @ self.U @ P.T) * (scale**2)[:, None, None])
+
+
+def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
+    return np.asarray((matrices @ vectors[:, :, None])[:, :, 0])
+
+
+def _symmetric(matrices: FloatArray) -> FloatArray:
+    return 0.5 * (matrices + matrices.transpose(0, 2, 1))

@@ -12,9 +12,6 @@ COVERAGE = 0.95
 SMALLEST_DEVIATION = 1e-9
 """People. A count that is known better than this is known."""
 
-FARTHEST = 6.0
-"""Deviations. A mean that is further outside of 0 to the total is taken to be there: the noise alone does not explain it."""
-
 
 def intervals(
     mean: FloatArray, variance: FloatArray, total: FloatArray | float, *, widened: FloatArray | float = 1.0
@@ -25,25 +22,21 @@ def intervals(
     """
     deviation = np.maximum(np.sqrt(np.maximum(variance, 0.0)), SMALLEST_DEVIATION)
     lower, upper = _shortest(mean, deviation * widened, total)
-    return _mean_inside(mean, deviation, total), lower, upper
+    centre, low, high, _, _, mass = _ends(mean, deviation, total)
+    density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / np.sqrt(2.0 * np.pi)
+    return np.asarray(np.clip(centre + deviation * density / mass, 0.0, total)), lower, upper
 
 
 def _ends(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) -> tuple[FloatArray, ...]:
     """The mean, not too far outside; 0 and the total in deviations from it; the probabilities beyond them and between."""
     from scipy.special import ndtr
 
-    centre = np.clip(mean, -FARTHEST * deviation, total + FARTHEST * deviation)
+    # A mean that is further outside is taken to be there: the noise alone does not explain it.
+    centre = np.clip(mean, -6.0 * deviation, total + 6.0 * deviation)
     low, high = -centre / deviation, (total - centre) / deviation
     below, above = ndtr(low), ndtr(-high)
     # Probability of a normal number between 0 and the total, at least, against division by zero
     return centre, low, high, below, above, np.maximum(1.0 - below - above, 1e-12)
-
-
-def _mean_inside(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) -> FloatArray:
-    """The mean of a normal number that is cut off at 0 and at the total."""
-    centre, low, high, _, _, mass = _ends(mean, deviation, total)
-    density = (np.exp(-0.5 * low**2) - np.exp(-0.5 * high**2)) / np.sqrt(2.0 * np.pi)
-    return np.asarray(np.clip(centre + deviation * density / mass, 0.0, total))
 
 
 def _shortest(mean: FloatArray, deviation: FloatArray, total: FloatArray | float) -> tuple[FloatArray, FloatArray]:

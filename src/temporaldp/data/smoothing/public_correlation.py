@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.names import require_same_states
-from temporaldp.base.values import assign, compared_by_value, real_array
+from temporaldp.base.values import assign, compared_by_value, real_array, refuse
 from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.correlation.adversary import Known, exactly_known
 from temporaldp.core.correlation.protocol import Correlation
@@ -67,7 +67,11 @@ class PublicCorrelation:
         if not chain:
             raise InputError("expected a forward matrix, or one for each transition, got None")
         assign(self, forward=chain.mapped(lambda matrix: matrix.central()))
-        assign(self, source=_public(source, self.states), initial=_checked_initial(initial, len(self.states)))
+        known = _public(source, self.states)
+        began = None if initial is None else real_array(initial, "initial counts", shape=(len(self.states),), ge=0.0)
+        if began is not None and not began.any():
+            raise InputError("expected initial counts that are not all 0")
+        assign(self, source=known, initial=None if began is None else tuple(began.tolist()))
 
     @classmethod
     def from_history(
@@ -157,27 +161,24 @@ class PublicCorrelation:
         return f"PublicCorrelation({len(self.states)} states, {self.source.provenance})"
 
 
-def _checked_initial(initial: ArrayLike | None, n_states: int) -> tuple[float, ...] | None:
-    if initial is None:
-        return None
-    counts = real_array(initial, "initial counts", shape=(n_states,), ge=0.0)
-    if not counts.any():
-        raise InputError("expected initial counts that are not all 0")
-    return tuple(counts.tolist())
-
-
 def _public(source: str | Source, states: tuple[str, ...]) -> Source:
     found = Source(states, None, source) if isinstance(source, str) else source
     if not isinstance(found, Source):
         raise InputError(f"expected a source in words, or a Source, got {type(source).__name__}")
-    if found.warning and not found.learning_epsilon:
-        raise InputError(
-            "expected a correlation that is public or learned with differential privacy, got one that was learned from the "
-            "protected traces: counts "
-            f"smoothed by it would reveal information about them outside of the guarantee. Instead, {WHERE_FROM}"
-        )
-    if not (found.provenance or "").strip():
-        raise InputError(f"the origin of the correlation is not stated: give source=..., or {WHERE_FROM}")
+    refuse(
+        (
+            bool(found.warning) and not found.learning_epsilon,
+            InputError(
+                "expected a correlation that is public or learned with differential privacy, got one that was learned from "
+                "the protected traces: counts smoothed by it would reveal information about them outside of the guarantee. "
+                f"Instead, {WHERE_FROM}"
+            ),
+        ),
+        (
+            not (found.provenance or "").strip(),
+            InputError(f"the origin of the correlation is not stated: give source=..., or {WHERE_FROM}"),
+        ),
+    )
     return found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.base.display import draw
-from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.errors import BudgetError, InputError, MatrixError
 from temporaldp.base.progress import progressed
-from temporaldp.base.values import positive, whole_number
+from temporaldp.base.values import FloatArray, positive, refuse, whole_number
 from temporaldp.core.accounting import LeakageSeries, temporal_leakage
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.monotone_search import bisected
-from temporaldp.core.correlation import Adversaries
+from temporaldp.core.correlation import Adversaries, TransitionMatrix
 from temporaldp.core.planning.histogram_noise import (
     HISTOGRAM_SENSITIVITY,
     Noise,
@@ -28,22 +29,13 @@ from temporaldp.core.planning.histogram_noise import (
     histogram_profile,
     laplace_scales,
     mean_absolute_noise,
+    noise_variance,
 )
+from temporaldp.data.smoothing.count_filter import StepRelease, smooth_steps
 from temporaldp.data.smoothing.public_correlation import PublicCorrelation, require_public
-from temporaldp.data.smoothing.simulation import SimulatedCounts, simulated_counts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-ALPHAS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
-"""Default levels, in nats."""
-
-
-CLOSE = 4e-3
-"""Relative distance at which the search for a budget or a scale ends, on the side that satisfies the limit."""
-
-
-MOST_REPETITIONS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,32 +137,28 @@ class _Setting:
         if self.delta:
             window = self.leakage(scale, self.window).user_level
         levels = (float(found.epsilons.max()), found.worst, window, found.user_level)
-        return TradeoffPoint(scale, *levels, *self.errors(scale))
-
-    def errors(self, scale: float) -> tuple[float, float]:
-        """Errors of counts as released, and smoothed."""
-        return self.released_error(scale), self.smoothed_error(scale)
+        return TradeoffPoint(scale, *levels, self.released_error(scale), self.smoothed_error(scale))
 
     def point_at(self, alpha: float, budget: float) -> TradeoffPoint:
-        """The point with the least Laplace noise, to a precision of `CLOSE`, that satisfies alpha; searched from `budget`.
+        """The point with the least Laplace noise, to 0.4 % of the budget, that satisfies alpha; searched from `budget`.
 
         Leakage grows at least in proportion to the budget, so that no step passes the answer by much.
         """
-        target, before = math.log(alpha) - 0.5 * CLOSE, (0.0, 0.0)
+        half = 2e-3
+        target, before = math.log(alpha) - half, (0.0, 0.0)
         slope, at = 1.0, math.log(budget)
         # Attempts to find a budget close to an alpha; three or four are usual
         for attempt in range(20):
             scale = HISTOGRAM_SENSITIVITY / math.exp(at)
             series = self.leakage(scale, self.horizon)
             leaked = math.log(series.worst)
-            if abs(leaked - target) <= 0.5 * CLOSE:
+            if abs(leaked - target) <= half:
                 return self.point(scale, series)
             if attempt and at != before[0]:
                 slope = min(max((leaked - before[1]) / (at - before[0]), 1.0), 4.0)
             before, at = (at, leaked), at + (target - leaked) / slope
-        return self.point(
-            HISTOGRAM_SENSITIVITY * self.horizon / alpha
-        )  # alpha / T a step: what leaks is no more than the sum
+        # alpha / T a step: what leaks is no more than the sum
+        return self.point(HISTOGRAM_SENSITIVITY * self.horizon / alpha)
 
     def released_error(self, scale: float) -> float:
         """Error of counts as released."""
@@ -268,25 +256,47 @@ def tradeoff(
     # Default number of steps of a window of w-event privacy
     width = min(10, n_steps) if window is None else whole_number(window, "window", least=1)
     counts = n_steps * len(public.states)
-    # Counts that are simulated at least, in several populations if one has fewer; no more than `MOST_REPETITIONS`
-    repetitions = min(max(2_000 // counts, 1), MOST_REPETITIONS)
+    # 2,000 counts at least are simulated, in up to four populations if one has fewer.
+    repetitions = min(max(2_000 // counts, 1), 4)
     simulated = simulated_counts(public, n_people=people, horizon=n_steps, repetitions=repetitions, seed=seed)
     setting = _Setting(adversary, simulated, n_steps, min(width, n_steps), delta, kind)
     points = sorted(_points(setting, alphas, epsilons, scales), key=lambda point: point.alpha)
     windows, users = (() if delta else _at_level(setting, points, n) for n in (setting.window, n_steps))
-    within = _within(setting, largest_error)
-    return Tradeoff(tuple(points), windows, users, *within, people, n_steps, setting.window, delta, kind, largest_error)
+    most = None if largest_error is None else positive(largest_error, "largest_error")
+    within, within_released = (
+        None if most is None else setting.within(error, most)
+        for error in (setting.smoothed_error, setting.released_error)
+    )
+    return Tradeoff(
+        tuple(points),
+        windows,
+        users,
+        within,
+        within_released,
+        n_people=people,
+        horizon=n_steps,
+        window=setting.window,
+        delta=delta,
+        noise=kind,
+        largest_error=largest_error,
+    )
 
 
 def _points(
     setting: _Setting, alphas: Sequence[float] | None, epsilons: ArrayLike | None, scales: Sequence[float] | None
 ) -> list[TradeoffPoint]:
-    if sum(one is not None for one in (alphas, epsilons, scales)) > 1:
-        raise InputError("expected one of alphas, epsilons and scales, got several")
-    if setting.delta and (alphas is not None or epsilons is not None):
-        raise InputError("under approximate DP, give scales of noise: leakage and guarantees are computed for each")
+    refuse(
+        (
+            sum(one is not None for one in (alphas, epsilons, scales)) > 1,
+            InputError("expected one of alphas, epsilons and scales, got several"),
+        ),
+        (
+            setting.delta > 0.0 and (alphas is not None or epsilons is not None),
+            InputError("under approximate DP, give scales of noise: leakage and guarantees are computed for each"),
+        ),
+    )
     by_scale = epsilons is not None or scales is not None or setting.delta > 0.0
-    levels = sorted(positive(one, "alpha") for one in (ALPHAS if alphas is None else alphas))
+    levels = sorted(positive(one, "alpha") for one in ((0.1, 0.2, 0.5, 1.0, 2.0, 5.0) if alphas is None else alphas))
     asked, points = _scales(epsilons, scales) if by_scale else levels, list[TradeoffPoint]()
     for one in asked:
         share = points[-1].epsilon / points[-1].alpha if points else 1.0 / min(setting.horizon, 6)
@@ -306,11 +316,74 @@ def _scales(epsilons: ArrayLike | None, scales: Sequence[float] | None) -> list[
 def _at_level(setting: _Setting, points: Sequence[TradeoffPoint], n_steps: int) -> tuple[NoiseAtLevel, ...]:
     """Cost of the same levels for all states of so many steps together, whose epsilons add up."""
     scales = [HISTOGRAM_SENSITIVITY * n_steps / point.alpha for point in points]
-    return tuple(NoiseAtLevel(scale, *setting.errors(scale)) for scale in scales)
+    return tuple(NoiseAtLevel(scale, setting.released_error(scale), setting.smoothed_error(scale)) for scale in scales)
 
 
-def _within(setting: _Setting, largest: float | None) -> tuple[TradeoffPoint | None, TradeoffPoint | None]:
-    if largest is None:
-        return None, None
-    most = positive(largest, "largest_error")
-    return setting.within(setting.smoothed_error, most), setting.within(setting.released_error, most)
+@dataclass(frozen=True, slots=True)
+class SimulatedCounts:
+    """Counts of populations that move by the chain, and quantiles of their noise.
+
+    The same draws serve every scale of noise, so that errors rise with the scale.
+
+    Parameters
+    ----------
+    counts : array, shape (R, T, n)
+        Counts of R populations.
+    draws : array, shape (R, T, n)
+        Quantile of the noise of each count, between 0 and 1.
+    correlation : PublicCorrelation
+    """
+
+    counts: FloatArray
+    draws: FloatArray
+    correlation: PublicCorrelation
+
+    def smoothed_error(self, scale: float, noise: Noise) -> float:
+        """Mean absolute error of a smoothed count, in people, with noise of this scale."""
+        added = noise_at_quantiles(self.draws, scale, noise)
+        variance, total = noise_variance(scale, noise), float(self.counts[0, 0].sum())
+        smoothed = [
+            smooth_steps([StepRelease(y, variance, 1.0, total) for y in one], self.correlation)[0].counts
+            for one in self.counts + added
+        ]
+        return float(np.abs(np.array(smoothed) - self.counts).mean())
+
+
+def simulated_counts(
+    correlation: PublicCorrelation, *, n_people: int, horizon: int, repetitions: int, seed: int
+) -> SimulatedCounts:
+    """Simulate populations that begin with the chain's stationary shares, or with equal ones where it has none."""
+    generator = np.random.default_rng(seed)
+    n = len(correlation.states)
+    shares = _first_shares(correlation.matrix(0) if horizon > 1 else None, n)
+    counts = np.empty((repetitions, horizon, n))
+    for one in counts:
+        # More people change nothing that is shown
+        one[0] = generator.multinomial(min(n_people, 2_000_000_000), shares)
+        for t in range(1, horizon):
+            rows = correlation.matrix(t - 1).dense()
+            moves = [
+                generator.multinomial(int(c), row / row.sum()) for c, row in zip(one[t - 1], rows, strict=True) if c
+            ]
+            one[t] = np.sum(moves, axis=0)
+    return SimulatedCounts(counts, generator.uniform(1e-12, 1.0 - 1e-12, counts.shape), correlation)
+
+
+def _first_shares(chain: TransitionMatrix | None, n: int) -> FloatArray:
+    with suppress(MatrixError):  # several closed classes: where people are depends on where they began
+        if chain is not None:
+            found = chain.stationary_distribution()
+            return np.asarray(found / found.sum())
+    return np.full(n, 1.0 / n)
+
+
+def noise_at_quantiles(draws: FloatArray, scale: float, noise: Noise) -> FloatArray:
+    """Discrete noise at these quantiles; for simulation only: released noise is drawn by OpenDP."""
+    if noise == "gaussian":
+        from scipy.special import ndtri
+
+        return np.asarray(np.rint(ndtri(draws) * scale))
+    ratio = np.exp(-1.0 / scale)
+    outside = np.minimum(draws, 1.0 - draws)  # P(noise <= -k) = ratio^k / (1 + ratio)
+    size = np.maximum(np.floor(np.log(outside * (1.0 + ratio)) / np.log(ratio)), 0.0)
+    return np.asarray(np.where(draws < 0.5, -size, size))

@@ -1,12 +1,15 @@
 """Traces of people over time, and the correlations that they show."""
 
 from temporaldp.data.tables.counted import CountedTraces
-from temporaldp.data.tables.estimation import estimate_adversaries, estimate_adversary, estimate_transition_matrix
-from temporaldp.data.tables.joined import joint_trajectories, transition_trajectories
+from temporaldp.data.tables.estimation import (
+    estimate_adversaries,
+    estimate_adversary,
+    estimate_periodic,
+    estimate_transition_matrix,
+)
 from temporaldp.data.tables.longer_memory import estimate_dwell_times, estimate_words
-from temporaldp.data.tables.periodic_estimation import estimate_periodic
 from temporaldp.data.tables.traces import Traces
-from temporaldp.data.tables.trajectories import Trajectories
+from temporaldp.data.tables.trajectories import Trajectories, joint_trajectories, transition_trajectories
 
 __all__ = [
     "CountedTraces",

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import in_order, listed
 from temporaldp.base.values import IntArray, Kind
-from temporaldp.data.tables.times import Times
+from temporaldp.data.tables.moments import Times
 from temporaldp.data.tables.traces import Traces
 
 
@@ -68,9 +68,7 @@ class CountedTraces(Traces):
     @property
     def n_users(self) -> int:
         """Number of people: of those with transitions of their own, or the largest number at any time."""
-        if self._of_users is not None:
-            return len(self._of_users)
-        return int(self.histogram().sum(axis=1).max())
+        return int(self.histogram().sum(axis=1).max()) if self._of_users is None else len(self._of_users)
 
     @property
     def has_histogram(self) -> bool:
@@ -93,8 +91,7 @@ class CountedTraces(Traces):
     def ends(self) -> IntArray:
         """Number of people by which the counts of all later times are less than those of each time and later ones."""
         totals = self.histogram().sum(axis=1)
-        ends: IntArray = -np.diff(np.maximum.accumulate(totals[::-1])[::-1], append=0)
-        return ends
+        return np.asarray(-np.diff(np.maximum.accumulate(totals[::-1])[::-1], append=0))
 
     def rows_after(self, time: int, *, unusual: bool = False) -> list[str]:
         """Return the times after one, in words; none as `unusual`, because counts do not show who was there before."""

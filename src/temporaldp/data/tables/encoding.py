@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from temporaldp.base.errors import StateError, TraceError
 from temporaldp.base.names import appearance, in_order, listed, printable, require_unlike, state_names
-from temporaldp.base.values import BoolArray, IntArray, plural
+from temporaldp.base.values import BoolArray, IntArray, plural, refuse
+from temporaldp.data.tables.moments import Times, TimesOf, ordered_times
 from temporaldp.data.tables.relations import (
     FRACTIONS,
     TEXT,
@@ -28,21 +28,6 @@ from temporaldp.data.tables.relations import (
     text,
     values,
 )
-from temporaldp.data.tables.times import Times, TimesOf, ordered_times
-
-MOST_GROUPS = 5_000_000
-"""Different pairs of a time and a state: more are not states on a grid of times, and their table would not fit in memory."""
-
-LEAST_IDENTIFIERS = 1_000
-"""Different values of a column that may be identifiers: states of as many names that are not listed occur twice on average."""
-
-PEOPLE = f"""
-SELECT count(*) AS n,
-    count(*) FILTER (WHERE {is_missing("word")}) AS missing,
-    count(*) FILTER (WHERE word <> {stripped("word")}) AS blanks,
-    count(*) FILTER (WHERE {{control}}) AS control
-FROM (SELECT CAST(user AS STRING) AS word FROM rows GROUP BY user) AS people
-"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,27 +64,36 @@ class _Cells:
     """Number of rows of each time and state, and the first of them."""
 
     def __init__(self, traces: Rows) -> None:
+        most = 5_000_000  # a table of more pairs would not fit in memory
         found = traces.asked(
-            f"SELECT time, state, count(*) AS n, min(row) AS row FROM rows GROUP BY time, state LIMIT {MOST_GROUPS + 1}"
+            f"SELECT time, state, count(*) AS n, min(row) AS row FROM rows GROUP BY time, state LIMIT {most + 1}"
+        )
+        refuse(
+            (not len(found), TraceError(f"the {traces.kind} has a header but no rows")),
+            (
+                len(found) > most,
+                TraceError(
+                    f"column {traces.time!r} holds so many different times that they are not a common list of steps (more "
+                    f"than {most} pairs of a time and a state); put events on a grid with every='1h' (--set traces.every=1h)"
+                ),
+            ),
         )
         self.traces = traces
         self.times, self.time_of = distinct_entries(found.column("time"))
         self.states, self.state_of = distinct_entries(found.column("state"))
         self.n, self.row = integers(found, "n"), integers(found, "row")
 
-    def place(self, chosen: NDArray[np.bool_]) -> str:
+    def place(self, chosen: BoolArray) -> str:
         """Name of the first row of some cells."""
         return self.traces.place(int(self.row[chosen].min()))
 
-    def refuse(self, role: str, chosen: NDArray[np.bool_], advice: str, name: str | None = None) -> None:
+    def refuse(self, role: str, chosen: BoolArray, advice: str, name: str | None = None) -> None:
         """Raise `TraceError` that names the first row of some cells, in which a column has no value, if there is one."""
         if chosen.any():
             first = int(np.flatnonzero(chosen)[np.argmin(self.row[chosen])])
             entries, of = (self.times, self.time_of) if role == "time" else (self.states, self.state_of)
-            label = name or getattr(self.traces, role)
-            raise _no_value(
-                label, self.place(chosen), entries[int(of[first])].as_py(), int(self.n[chosen].sum()), advice
-            )
+            entry, n = entries[int(of[first])].as_py(), int(self.n[chosen].sum())
+            raise _no_value(name or getattr(self.traces, role), self.place(chosen), entry, n, advice)
 
 
 def encoded(
@@ -131,13 +125,6 @@ def encoded(
     """
     traces, n_users = _with_users(traces)
     cells = _Cells(traces)
-    if not len(cells.n):
-        raise TraceError(f"the {traces.kind} has a header but no rows")
-    if len(cells.n) > MOST_GROUPS:
-        raise TraceError(
-            f"column {traces.time!r} holds so many different times that they are not a common list of steps (more than "
-            f"{MOST_GROUPS} pairs of a time and a state); put events on a grid with every='1h' (--set traces.every=1h)"
-        )
     raw = values(cells.times)
     cells.refuse("time", missing(raw)[cells.time_of], "drop the row or fill it in")
     raw_states = values(cells.states)
@@ -189,7 +176,11 @@ def refuse_missing(traces: Rows, role: str) -> None:
 def _with_users(traces: Rows) -> tuple[Rows, int]:
     """People by names without blanks around them, and how many they are."""
     control = traces.holds_control(stripped("word"))
-    query = PEOPLE.format(control=control)
+    query = (
+        f"SELECT count(*) AS n, count(*) FILTER (WHERE {is_missing('word')}) AS missing, "
+        f"count(*) FILTER (WHERE word <> {stripped('word')}) AS blanks, count(*) FILTER (WHERE {control}) AS control "
+        "FROM (SELECT CAST(user AS STRING) AS word FROM rows GROUP BY user) AS people"
+    )
     people = traces.in_parts(lambda part: part.then(query))
     found = {name: int(integers(people, name).sum()) for name in people.column_names}
     if found["missing"]:
@@ -234,7 +225,7 @@ def _domain(
 def _refuse_identifiers(cells: _Cells, n_names: int, empty: BoolArray, holder: str) -> None:
     """Raise `TraceError` where most of many values occur once, as those of a column of identifiers."""
     n_rows = int(cells.n[~empty[cells.state_of]].sum())
-    if n_names >= LEAST_IDENTIFIERS and n_rows < 2 * n_names:
+    if n_names >= 1_000 and n_rows < 2 * n_names:  # so many states that nobody listed occur twice on average
         raise TraceError(
             f"{holder} has {n_names} different states in {n_rows} observations, as identifiers have: name the column of "
             "states with state=... (--set traces.state=NAME), or list all states with states=... (--set traces.states=A,B)"

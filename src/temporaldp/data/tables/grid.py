@@ -15,20 +15,14 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.errors import InputError, TraceError
+from temporaldp.base.values import refuse
 from temporaldp.data.tables.encoding import refuse_missing
-from temporaldp.data.tables.moments import time_zone
+from temporaldp.data.tables.moments import Times, TimesOf, comparable, in_utc, time_zone
 from temporaldp.data.tables.relations import CLOCK_TIMES, FRACTIONS, INSTANTS, WHOLE, Rows, integers, meanings, values
-from temporaldp.data.tables.succession import disorder
-from temporaldp.data.tables.times import Times, TimesOf, comparable, in_utc
+from temporaldp.data.tables.trace_table import disorder
 
 MICROSECONDS = {"s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86_400 * 10**6, "w": 7 * 86_400 * 10**6}
 DAY = MICROSECONDS["d"]
-
-MOST_STEPS = 2_000_000
-"""Steps of a grid: more are a mistake, such as seconds in place of hours."""
-
-MOST_SPELLINGS = 5_000_000
-"""Different times in text, which are read one by one."""
 
 
 def spacing(every: str) -> tuple[float, str | None]:
@@ -94,8 +88,7 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
         f"lead(time) OVER (PARTITION BY user ORDER BY {traces.order('moment', 'state')}) AS following FROM rows"
     )
     kept = f"SELECT {traces.identity}, time, state FROM rows WHERE following IS NULL OR following <> time"
-    linked = np.ones(len(steps) - 1, dtype=bool)
-    return followed.then(kept), lambda raw: Times(steps, raw.astype(np.intp), linked, step)
+    return followed.then(kept), lambda raw: Times(steps, raw.astype(np.intp), np.ones(len(steps) - 1, dtype=bool), step)
 
 
 def moments(traces: Rows) -> tuple[Rows, bool, bool]:
@@ -111,10 +104,16 @@ def moments(traces: Rows) -> tuple[Rows, bool, bool]:
 def _instants(traces: Rows, length: float, unit: str | None, zone: str | None) -> tuple[Rows, bool]:
     """A column `moment`: microseconds since 1970 in UTC (by the clock, if no zone is given), or numbers; is one known?"""
     made, has_zone, is_date = moments(traces)
-    if is_date and unit is None:
-        raise InputError(f"the times are dates: give the step with its unit, such as {length:g}min, got {length:g}")
-    if unit is not None and not is_date:
-        raise InputError(f"the times are numbers: give the step as a number in their unit, not in {unit}")
+    refuse(
+        (
+            is_date and unit is None,
+            InputError(f"the times are dates: give the step with its unit, such as {length:g}min, got {length:g}"),
+        ),
+        (
+            unit is not None and not is_date,
+            InputError(f"the times are numbers: give the step as a number in their unit, not in {unit}"),
+        ),
+    )
     if zone is not None and is_date and not has_zone:
         return _to_utc(made, zone), True
     return made, has_zone
@@ -125,14 +124,18 @@ def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
 
     Every different time is read once.
     """
-    found = traces.asked(f"SELECT time, min(row) AS row FROM rows GROUP BY time LIMIT {MOST_SPELLINGS + 1}")
-    if not len(found):
-        raise TraceError(f"the {traces.kind} has a header but no rows")
-    if len(found) > MOST_SPELLINGS:
-        raise TraceError(
-            f"column {traces.time!r} holds more than {MOST_SPELLINGS} different times as text; write them as "
-            "timestamps, in Parquet"
-        )
+    most = 5_000_000  # times in text are read one by one
+    found = traces.asked(f"SELECT time, min(row) AS row FROM rows GROUP BY time LIMIT {most + 1}")
+    refuse(
+        (not len(found), TraceError(f"the {traces.kind} has a header but no rows")),
+        (
+            len(found) > most,
+            TraceError(
+                f"column {traces.time!r} holds more than {most} different times as text; write them as "
+                "timestamps, in Parquet"
+            ),
+        ),
+    )
     entries = found.column("time").combine_chunks()
     raw, row = values(entries), integers(found, "row")
     read = comparable(raw, traces.time, lambda entry: traces.place(int(row[raw == entry].min())))
@@ -217,9 +220,9 @@ def _ceiling(moment: str, start: int, length: int) -> str:
 
 def _steps(first: int, last: int) -> range:
     """The numbers of the steps; `InputError` if there are too many."""
-    steps = range(first, last + 1)
-    if len(steps) > MOST_STEPS:
-        raise InputError(f"that would be {len(steps)} steps, more than {MOST_STEPS}; take longer ones")
+    steps, most = range(first, last + 1), 2_000_000  # more are a mistake, such as seconds in place of hours
+    if len(steps) > most:
+        raise InputError(f"that would be {len(steps)} steps, more than {most}; take longer ones")
     return steps
 
 

@@ -11,14 +11,11 @@ import numpy as np
 from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.names import listed, printable
 from temporaldp.data.tables.encoding import refuse_missing
-from temporaldp.data.tables.relations import FRACTIONS, KINDS, TEXT, WHOLE, Rows, Table
-from temporaldp.data.tables.times import Times, TimesOf, ordered_labels, unlike_the_others
-
-SAVED_INDEX = r"|Unnamed: \d+|__index_level_\d+__"
-"""Names that data frames give the column of row numbers when they are saved with it."""
+from temporaldp.data.tables.moments import Times, TimesOf, ordered_labels, unlike_the_others
+from temporaldp.data.tables.relations import CONTENTS, FRACTIONS, TEXT, WHOLE, Rows, SourceTable
 
 
-def is_long(table: Table, time: str, state: str) -> bool:
+def is_long(table: SourceTable, time: str, state: str) -> bool:
     """Whether a table is long, with columns of times and states; an error where only one of them is a column."""
     lacking = {role: name for role, name in (("time", time), ("state", state)) if name not in table.header}
     if len(lacking) == 1:
@@ -36,7 +33,7 @@ def _option(role: str) -> str:
     return f"{role}=... (--set traces.{role}=NAME)"
 
 
-def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = False) -> None:
+def require_columns(table: SourceTable, roles: dict[str, str], *, delimiter: bool = False) -> None:
     """Raise an error where columns are repeated, have two roles, are missing, or have names with control characters."""
     names = [printable(name, "name of column") for name in table.header]
     if len(set(roles.values())) < len(roles):
@@ -53,7 +50,7 @@ def require_columns(table: Table, roles: dict[str, str], *, delimiter: bool = Fa
         )
 
 
-def long_traces(table: Table, user: str, time: str, state: str, group: str | None = None) -> Rows:
+def long_traces(table: SourceTable, user: str, time: str, state: str, group: str | None = None) -> Rows:
     """The named columns of a long table: user, time, state, row, and belongs for the group.
 
     Raises
@@ -67,7 +64,7 @@ def long_traces(table: Table, user: str, time: str, state: str, group: str | Non
     return replace(rows, user=user, time=time, state=state, group=group, cuts=table.cuts(user, 1))
 
 
-def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None) -> tuple[Rows, TimesOf]:
+def wide_traces(table: SourceTable, user: str, *, sort: bool, group: str | None = None) -> tuple[Rows, TimesOf]:
     """The cells of a wide table; and the times, from its header.
 
     Raises
@@ -75,7 +72,8 @@ def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None
     TraceError
         There is no step, the columns are in no order, or a person has two rows.
     """
-    if saved := [name for name in table.header if re.fullmatch(SAVED_INDEX, name)]:
+    # Names that data frames give the column of row numbers when they are saved with it.
+    if saved := [name for name in table.header if re.fullmatch(r"|Unnamed: \d+|__index_level_\d+__", name)]:
         raise TraceError(
             f"column {listed(saved)} looks like the row index of a data frame, not like a step; "
             "save without it (index=False) or drop the column"
@@ -102,7 +100,7 @@ def wide_traces(table: Table, user: str, *, sort: bool, group: str | None = None
     )
 
 
-def _header_times(table: Table, steps: Sequence[str], *, sort: bool) -> Times:
+def _header_times(table: SourceTable, steps: Sequence[str], *, sort: bool) -> Times:
     """The header's names in order of time."""
     times = ordered_labels(steps)
     if sort and times is None:
@@ -137,20 +135,20 @@ def _refuse_two_rows(rows: Rows) -> None:
         )
 
 
-def _whose(table: Table, user: str, group: str | None) -> list[str]:
+def _whose(table: SourceTable, user: str, group: str | None) -> list[str]:
     """The columns user, row, and belongs where there are groups."""
     groups = [] if group is None else [f"{name_sql(table, group)} AS belongs"]
     return [f"{name_sql(table, user)} AS user", "row", *groups]
 
 
-def time_sql(table: Table, name: str) -> str:
+def time_sql(table: SourceTable, name: str) -> str:
     """SQL of a column of times: as it is, decimals as fractions, categories as text."""
     column, kind = _readable(table, name)
     as_what = {TEXT: "STRING", "decimal numbers": "DOUBLE"}
     return f"CAST({column} AS {as_what[kind]})" if kind in as_what else column
 
 
-def name_sql(table: Table, name: str, *, as_text: bool = False) -> str:
+def name_sql(table: SourceTable, name: str, *, as_text: bool = False) -> str:
     """SQL of a column of names: whole numbers and truth values as they are, others as text, 1.0 as 1."""
     column, kind = _readable(table, name)
     as_string = f"CAST({column} AS STRING)"
@@ -161,7 +159,7 @@ def name_sql(table: Table, name: str, *, as_text: bool = False) -> str:
     return column if (kind.startswith(WHOLE) or kind == "truth values") and not as_text else as_string
 
 
-def _readable(table: Table, name: str) -> tuple[str, str]:
+def _readable(table: SourceTable, name: str) -> tuple[str, str]:
     """A column and what it holds. Lists, records and bytes are refused, with an example."""
     if name in table.unreadable:
         raise TraceError(
@@ -169,7 +167,7 @@ def _readable(table: Table, name: str) -> tuple[str, str]:
         )
     column = f"c{table.header.index(name)}"
     kind = table.kinds[column]
-    if kind not in {words for _, words in KINDS}:
+    if kind not in {words for _, words in CONTENTS}:
         first = table.rows.asked(f"SELECT {column} FROM rows ORDER BY row LIMIT 1").column(column).to_pylist()
         shown = f", such as {str(first[0])[:40]}" if first else ""
         raise TraceError(f"column {name!r} holds values of type {kind}{shown}; expected text, numbers or times")

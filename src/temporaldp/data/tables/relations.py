@@ -36,10 +36,10 @@ BLANKS = "".join(
 )
 """Characters that `str.strip` removes."""
 
-NOTHING, WHOLE, FRACTIONS, TEXT = "nothing", "whole numbers", "numbers with fractions", "text"
+NO_ENTRIES, WHOLE, FRACTIONS, TEXT = "nothing", "whole numbers", "numbers with fractions", "text"
 CLOCK_TIMES, INSTANTS = "times without a zone", "times with a zone"
-KINDS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
-    (types.is_null, NOTHING),
+CONTENTS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
+    (types.is_null, NO_ENTRIES),
     (types.is_uint64, "whole numbers of 64 bits without sign"),
     (types.is_integer, WHOLE),
     (types.is_decimal, "decimal numbers"),
@@ -98,8 +98,8 @@ class Rows:
 
     def then(self, query: str, **beside: Arrow) -> Self:
         """The rows of a query about these."""
-        text = query.replace("FROM rows", f"FROM ({self.text}) AS rows")
-        return replace(self, text=text, beside={**self.beside, **beside})
+        nested = query.replace("FROM rows", f"FROM ({self.text}) AS rows")
+        return replace(self, text=nested, beside={**self.beside, **beside})
 
     def asked(self, query: str) -> Arrow:
         """The result of a query about these rows, as an Arrow table in memory."""
@@ -114,13 +114,13 @@ class Rows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy in another process has its rows in memory: neither the connection nor the file goes with it."""
-        table = self.asked("SELECT * FROM rows")
-        return _in_memory, (table, self.has_order, self.kind, self.user, self.time, self.state, self.group)
+        names = self.kind, self.user, self.time, self.state, self.group
+        return _in_memory, (self.asked("SELECT * FROM rows"), self.has_order, *names)
 
     @property
     def kinds(self) -> dict[str, str]:
         """Types of the columns, in words."""
-        return {column.name: kind_of(column.type) for column in self.asked("SELECT * FROM rows LIMIT 0").schema}
+        return {column.name: content_of(column.type) for column in self.asked("SELECT * FROM rows LIMIT 0").schema}
 
     @property
     def parts(self) -> tuple[Self, ...]:
@@ -205,7 +205,7 @@ class SparkRows(Rows):
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SourceTable:
     """Rows with the columns c0, c1, ..., of which `header` gives the names, and row.
 
     Names of columns are arbitrary, and may differ in capitals only, which some engines do not distinguish.
@@ -222,7 +222,7 @@ class Table:
     many cells is a row."""
 
 
-def table_of(table: Any) -> Table:
+def table_of(table: Any) -> SourceTable:
     """Any frame as a table. All but DuckDB's relations and Spark's DataFrames are handed to DuckDB, as Arrow tables.
 
     Rows have an order in what is handed over.
@@ -255,7 +255,7 @@ def table_of(table: Any) -> Table:
         eager = named.collect() if isinstance(named, nw.LazyFrame) else named
         handed, unreadable = _arrow(eager, header)
         rows = Rows(duckdb.connect().from_arrow(handed), True, place=lambda row: f"data row {row + 1}", run=_reported)
-    return Table(rows, header, rows.kinds, unreadable)
+    return SourceTable(rows, header, rows.kinds, unreadable)
 
 
 def _reported(query: Callable[[], Any]) -> Any:
@@ -311,7 +311,7 @@ def distinct_entries(column: Arrow) -> tuple[Arrow, NDArray[Any]]:
 def values(column: Arrow) -> Column:
     """An Arrow array as a NumPy array; missing entries are None, NaN or NaT, times with a zone are in UTC."""
     # Arrow's to_numpy() loads pandas where that is installed, which takes longer than all the rest of reading a small file.
-    kind = kind_of(column.type)
+    kind = content_of(column.type)
     if kind in {CLOCK_TIMES, INSTANTS}:
         moments = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64()).to_pylist()
         return np.array([np.iinfo(np.int64).min if one is None else one for one in moments], "int64").view("M8[us]")
@@ -350,10 +350,10 @@ def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
     return pa.table([entries, *made], [name, *columns])
 
 
-def kind_of(arrow: Arrow) -> str:
+def content_of(arrow: Arrow) -> str:
     """Description of an Arrow type; types that are read alike have the same description."""
     entry = arrow.value_type if types.is_dictionary(arrow) else arrow
-    return next((words for is_kind, words in KINDS if is_kind(entry)), str(entry))
+    return next((words for is_kind, words in CONTENTS if is_kind(entry)), str(entry))
 
 
 def stripped(text: str) -> str:

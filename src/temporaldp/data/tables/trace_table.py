@@ -1,30 +1,170 @@
-"""Traces in a table of any size: only two small tables of counts are in memory, unless all states are requested."""
+"""Traces in a table of any size: only two small tables of counts are in memory, unless all states are requested.
+
+Transitions are counted by one window over each person's rows, and a small table of sums: where the rows can be read in parts,
+each is queried alone, and the sums are added. A transition is counted where a row and the one before it are one step apart.
+`Between` determines the state of a person between two rows that are further apart: none, the last state, or absent.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from enum import Enum
 from functools import cached_property
 from itertools import chain, pairwise
 from typing import Any, Final
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputError, StateError, TraceError
-from temporaldp.base.names import in_order, listed, place_in_order
-from temporaldp.base.values import IntArray, locked
+from temporaldp.base.names import listed, place_in_order
+from temporaldp.base.values import IntArray, locked, plural
 from temporaldp.data.tables.counted import CountsByName
-from temporaldp.data.tables.encoding import encoded
-from temporaldp.data.tables.relations import Rows, integers, text, values
-from temporaldp.data.tables.succession import Between, Counting, ordered, sums_of, whole_succession
-from temporaldp.data.tables.times import TimesOf
+from temporaldp.data.tables.encoding import Encoded, encoded
+from temporaldp.data.tables.moments import TimesOf
+from temporaldp.data.tables.relations import Arrow, Rows, distinct_entries, integers, text, values
 from temporaldp.data.tables.traces import Traces
 from temporaldp.data.tables.trajectories import ABSENT
 
-MOST_PLACES = 1_000
-"""Rows whose places are looked up for a message."""
+
+class Between(Enum):
+    """State of a person at a time without a row; the values are the sums from which transitions are computed, in SQL."""
+
+    UNKNOWN = "count(*) FILTER (WHERE t = t_before + 1) AS near"
+    LAST = "count(*) AS n, CAST(sum(t) AS BIGINT) AS moments"
+    ABSENT = (
+        "count(*) AS n, count(*) FILTER (WHERE t = t_before + 1) AS near, CAST(sum(came) AS BIGINT) AS came, "
+        "CAST(sum(stays) AS BIGINT) AS stayed"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """Conversion of sums to transitions.
+
+    Parameters
+    ----------
+    between : Between
+    n_states : int
+        Including the state of absence, the last.
+    n_times, n_links : int
+        Number of times, and of times one step after the previous one.
+    """
+
+    between: Between
+    n_states: int
+    n_times: int
+    n_links: int
+
+    def sums(self, pairs: Rows, whose: str = "0", more: str = "") -> Rows:
+        """Sums for every pair of a state and the previous one, by the column `whose`; `more` are further sums, in SQL."""
+        return pairs.then(
+            f"SELECT {whose} AS whose, s_before, s, {self.between.value}{more} FROM rows GROUP BY 1, 2, 3"
+        )
+
+    def cells(self, sums: Arrow) -> tuple[IntArray, NDArray[np.intp]]:
+        """Return transitions (from, to, count), shape (3, m), and the row of `sums` of each; repeated entries add up."""
+        found = {name: integers(sums, name) for name in sums.column_names if name != "whose"}
+        before, after = found["s_before"], found["s"]
+        if self.between is Between.UNKNOWN:
+            parts = [(before, after, found["near"])]
+        elif self.between is Between.LAST:
+            # Every state is kept to the end, less what was kept from the next row on.
+            n, moments = found["n"], found["moments"]
+            kept, ended = n * (self.n_times - 1) - moments, moments - n * self.n_times
+            parts = [(before, after, n), (after, after, kept), (before, before, ended)]
+        else:
+            # A person is present or absent at both ends of every link.
+            near, came, stayed = found["near"], found["came"], found["stayed"]
+            away = np.full_like(after, self.n_states - 1)
+            links = np.where(before < 0, found["n"] * self.n_links, 0)
+            parts = [
+                (before, after, near),
+                (before, away, -near),
+                (away, after, came - near),
+                (after, away, stayed),
+                (away, away, links - came - stayed + near),
+            ]
+        stacked = np.concatenate([np.stack(part) for part in parts], axis=1)
+        counted = (stacked[2] != 0) & (stacked[:2] >= 0).all(axis=0)
+        return stacked[:, counted], np.tile(np.arange(len(after)), len(parts))[counted]
+
+    def by_name(self, sums: Arrow) -> CountsByName:
+        """Transitions of each person or group, by names without surrounding blanks."""
+        entries, entry_of = distinct_entries(sums.column("whose"))
+        names, name_of = np.unique(text(values(entries)), return_inverse=True)
+        cells, row = self.cells(sums)
+        return CountsByName(names, name_of[entry_of[row]], cells, self.n_states)
+
+
+def ordered(rows: Rows, order: str | None = None) -> Rows:
+    """Return every row with the time, state (-1 if there is none) and row number of the person's previous row.
+
+    By default a person's rows are in order of time.
+    """
+    by = order or rows.order("t", "s")
+    return rows.then(
+        f"SELECT {rows.identity}, t, s, came, stays, lag(t) OVER w AS t_before, lag(s, 1, -1) OVER w AS s_before, "
+        f"lag(row) OVER w AS row_before FROM rows WINDOW w AS (PARTITION BY user ORDER BY {by})"
+    )
+
+
+def whole_succession(found: Encoded, counting: Counting, *, by_time: bool) -> scipy.sparse.csr_array:
+    """Return the transitions of all users together, shape (n_states, n_states).
+
+    Raises
+    ------
+    TraceError
+        Times out of order, unless people are ordered `by_time`; two states at one time.
+    """
+    rows = found.rows
+    order = None if by_time else "row"
+    checks = ", count(*) FILTER (WHERE t < t_before) AS falls, count(*) FILTER (WHERE t = t_before) AS repeats"
+    sums = rows.in_parts(lambda part: counting.sums(ordered(part, order), more=checks))
+    falls, repeats = (int(integers(sums, name).sum()) for name in ("falls", "repeats"))
+    if falls and not by_time:
+        first = _first(rows, "row", "t < t_before")
+        raise disorder(rows, first, found.label(first["t"]), found.label(first["t_before"]))
+    if repeats:
+        raise _repetition(found, repeats)
+    (before, after, n), _ = counting.cells(sums)
+    return scipy.sparse.csr_array((n, (before, after)), shape=(counting.n_states, counting.n_states))
+
+
+def disorder(rows: Rows, first: dict[str, Any], late: str, early: str) -> TraceError:
+    """Error of a row whose time is before that of the previous row of the same person."""
+    return TraceError(
+        f"times are not in order: user {first['name'].strip()!r} has {late!r} ({rows.place(first['row'])}) after {early!r} "
+        f"({rows.place(first['row_before'])}); if that column is the time, sort with sort=True (--set traces.sort=true)"
+    )
+
+
+def _repetition(found: Encoded, n: int) -> TraceError:
+    """The refusal of two states of a person at one time, of `n` that there are."""
+    rows = found.rows
+    first = _first(rows, rows.order("t", "s"), "t = t_before")
+    where = f"{found.states[first['s_before']]!r}, {found.states[first['s']]!r}"
+    if rows.has_order:
+        where = f"{_joined(rows.place(first['row_before']), rows.place(first['row']))}: {where}"
+    return TraceError(
+        f"user {first['name'].strip()!r} has two states at time {found.label(first['t'])!r} ({where}); "
+        f"{plural(n, 'such repetition')}; keep one row per user and time"
+    )
+
+
+def _joined(one: str, two: str) -> str:
+    """``data rows 1 and 2`` where both are of one file."""
+    (first, *file), (second, *other) = (word.removeprefix("data row ").split(" of ") for word in (one, two))
+    return " of ".join([f"data rows {first} and {second}", *file]) if file == other else f"{one} and {two}"
+
+
+def _first(rows: Rows, order: str, wrong: str) -> dict[str, Any]:
+    """First wrong row of the first person, people in order of their names."""
+    query = f"SELECT *, CAST(user AS STRING) AS name FROM rows WHERE {wrong} ORDER BY name, {order} LIMIT 1"
+    of_parts = rows.in_parts(lambda part: ordered(part, order).then(query)).to_pylist()
+    return min(of_parts, key=lambda row: row["name"])
 
 
 class TraceTable(Traces):
@@ -46,13 +186,11 @@ class TraceTable(Traces):
     gaps : bool
         Whether rows without a state are skipped.
     wide : bool
-        Whether every time is a column of its own in the table, for messages.
-    between : Between
-        The state of a user at a time without a row.
+        Whether every time is a column of its own in the table: people are then in order of their rows, else of their names.
+    held : bool
+        Whether people keep a state until their next row.
     absent : str, optional
         Name of a state of absence, which is added as the last one.
-    in_order_of_rows : bool
-        Whether people are in order of appearance, as in a wide table, instead of that of their names.
 
     Attributes
     ----------
@@ -83,16 +221,16 @@ class TraceTable(Traces):
         times: TimesOf | None = None,
         gaps: bool = False,
         wide: bool = False,
-        between: Between = Between.UNKNOWN,
+        held: bool = False,
         absent: str | None = None,
-        in_order_of_rows: bool = False,
     ) -> None:
         named = None if states is None else tuple(name for name in states if name != absent)
         found = encoded(traces, named, times=times, gaps=gaps, wide=wide)
         self.states = found.states if absent is None else (*found.states, absent)
         self._times = found.times
+        between = Between.LAST if held else Between.UNKNOWN if absent is None else Between.ABSENT
         self.counting: Final = Counting(between, self.n_states, self.n_times, int(self.consecutive.sum()))
-        self._found, self._absent, self._in_order_of_rows, self._is_wide = found, absent, in_order_of_rows, wide
+        self._found, self._absent, self._is_wide = found, absent, wide
         self._transitions = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
         if absent in found.states:
             raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")
@@ -101,7 +239,7 @@ class TraceTable(Traces):
 
     def __getstate__(self) -> dict[str, Any]:
         """All but what is read on request."""
-        return {name: value for name, value in vars(self).items() if name not in {"users", "groups", "_people"}}
+        return {name: value for name, value in vars(self).items() if name not in {"users", "_people"}}
 
     @property
     def holder(self) -> str:
@@ -131,36 +269,26 @@ class TraceTable(Traces):
         """Yield the position of each user among all users, and the name."""
         people = part.asked("SELECT user, min(row) AS row FROM rows GROUP BY user")
         names = text(values(people.column("user")))
-        order = integers(people, "row").tolist() if self._in_order_of_rows else map(place_in_order, names)
-        return zip(order, names, strict=True)
-
-    @cached_property
-    def groups(self) -> dict[str, int]:
-        """Number of people in each group, by its name.
-
-        Raises
-        ------
-        InputError
-            The traces were read without groups.
-        """
-        self._require_groups()
-        query = "SELECT belongs, count(DISTINCT user) AS n FROM rows GROUP BY belongs"
-        found = self._found.rows.in_parts(lambda part: part.then(query))
-        sizes: Counter[str] = Counter()
-        for name, n in zip(text(values(found.column("belongs"))), integers(found, "n").tolist(), strict=True):
-            sizes[name] += n
-        return {name: sizes[name] for name in in_order(sizes)}
+        is_in_order = self._is_wide and part.has_order
+        return zip(integers(people, "row").tolist() if is_in_order else map(place_in_order, names), names, strict=True)
 
     def histogram(self) -> IntArray:
         """True counts, shape (n_times, n_states): number of people in each state at each time. Exact, hence private."""
         counts = np.zeros((self.n_times, self.n_states), dtype=np.int64)
-        if self.counting.between is Between.LAST:
-            return self._held_histogram(counts)
-        times, states, rows = self._found.cells
-        np.add.at(counts, (times, states), rows)
-        if self._absent is not None:
-            counts[:, -1] = self.n_users - counts.sum(axis=1)
-        return counts
+        if self.counting.between is not Between.LAST:
+            times, states, n = self._found.cells
+            np.add.at(counts, (times, states), n)
+            if self._absent is not None:
+                counts[:, -1] = self.n_users - counts.sum(axis=1)
+            return counts
+        # People keep a state until the next one: a cumulative sum of the states that begin and end at each time.
+        rows, query = self._found.rows, "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"
+        changes = rows.in_parts(lambda part: ordered(part).then(query))
+        t, before, after, n = (integers(changes, name) for name in ("t", "s_before", "s", "n"))
+        np.add.at(counts, (t, after), n)
+        known = before >= 0
+        np.add.at(counts, (t[known], before[known]), -n[known])
+        return np.cumsum(counts, axis=0)
 
     def transition_counts(self, user: str | None = None) -> IntArray:
         """Transitions N[i, j] from i at t to j at t + 1, shape (n_states, n_states); of all users, or of one. Private."""
@@ -191,11 +319,11 @@ class TraceTable(Traces):
     def rows_after(self, time: int, *, unusual: bool = False) -> list[str]:
         """Return the places of the first rows after a time, as `Traces.rows_after`."""
         rows, last = self._found.rows, int(self._found.positions[time]) if time >= 0 else -1
-        pairs, chosen = ordered(rows, rows.order("t", "s")), f"t > {last}"
+        pairs, chosen = ordered(rows), f"t > {last}"
         if unusual:
             usual = pairs.asked(f"SELECT max(t - t_before) AS n FROM rows WHERE t <= {last}").to_pylist()[0]["n"]
             chosen += f" AND t - coalesce(t_before, {last}) > {usual or 1}"
-        found = pairs.asked(f"SELECT row FROM rows WHERE {chosen} ORDER BY row LIMIT {MOST_PLACES}")
+        found = pairs.asked(f"SELECT row FROM rows WHERE {chosen} ORDER BY row LIMIT 1000")  # looked up for a message
         return list(dict.fromkeys(map(rows.place, integers(found, "row").tolist())))
 
     def user_sums(self) -> Rows:
@@ -210,7 +338,10 @@ class TraceTable(Traces):
         InputError
             The traces were read without groups.
         """
-        self._require_groups()
+        if self._found.rows.group is None:
+            raise InputError(
+                "these traces were read without groups; name the column with them: read_traces(..., by='region')"
+            )
         yield from self._by("belongs", self._found.rows).items()
 
     @property
@@ -242,9 +373,8 @@ class TraceTable(Traces):
     @property
     def n_rows(self) -> IntArray:
         """Number of people with a row at each time, shape (n_times,)."""
-        counts = np.zeros(self.n_times, dtype=np.int64)
-        np.add.at(counts, self._found.cells[0], self._found.cells[2])
-        return counts
+        times, _, n = self._found.cells
+        return np.bincount(times, weights=n, minlength=self.n_times).astype(np.int64)
 
     def states_at(self, times: Sequence[int]) -> dict[tuple[str, int], str]:
         """The state of every person with a row at one of these times, by name and position among `times`; in memory."""
@@ -258,27 +388,11 @@ class TraceTable(Traces):
         return {(name, place[at]): self.states[state] for name, at, state in cells}
 
     def _sums(self, column: str, rows: Rows) -> Rows:
-        return sums_of(ordered(rows, rows.order("t", "s")), self.counting.between.value, column)
+        return self.counting.sums(ordered(rows), column)
 
     def _by(self, column: str, rows: Rows) -> CountsByName:
         """Transitions by person or group, of all parts of some rows."""
         return self.counting.by_name(rows.in_parts(lambda part: self._sums(column, part)))
-
-    def _held_histogram(self, counts: IntArray) -> IntArray:
-        """Histogram if people keep a state until the next one: cumulative sum of the states that begin and end at each time."""
-        rows, query = self._found.rows, "SELECT t, s_before, s, count(*) AS n FROM rows GROUP BY t, s_before, s"
-        changes = rows.in_parts(lambda part: ordered(part, rows.order("t", "s")).then(query))
-        t, before, after, n = (integers(changes, name) for name in ("t", "s_before", "s", "n"))
-        np.add.at(counts, (t, after), n)
-        known = before >= 0
-        np.add.at(counts, (t[known], before[known]), -n[known])
-        return np.cumsum(counts, axis=0)
-
-    def _require_groups(self) -> None:
-        if self._found.rows.group is None:
-            raise InputError(
-                "these traces were read without groups; name the column with them: read_traces(..., by='region')"
-            )
 
     def _refuse_two_groups(self) -> None:
         rows = self._found.rows

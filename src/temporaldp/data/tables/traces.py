@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +13,12 @@ from numpy.typing import NDArray
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import listed
 from temporaldp.base.values import IntArray
-from temporaldp.data.tables.times import Times
+from temporaldp.data.tables.moments import Times, moment
 
-REACHED = 0.01
+if TYPE_CHECKING:
+    from temporaldp.data.tables.trace_table import TraceTable
+
+LEAST_REACHED = 0.01
 """Share of the people who must have reached the last step of a release: fewer may be rows with wrong dates."""
 
 
@@ -54,6 +58,11 @@ class Traces(ABC):
     @abstractmethod
     def users(self) -> tuple[str, ...]:
         """The names of all people."""
+
+    @property
+    def has_histogram(self) -> bool:
+        """Whether the number of people in each state at each time is known."""
+        return True
 
     @property
     def n_users(self) -> int:
@@ -162,3 +171,78 @@ def as_traces(source: Any) -> Traces:
     from temporaldp.data.tables.trace_table import TraceTable
 
     return TraceTable(long_traces(table_of(source), "user", "time", "state"))
+
+
+def scarcity(traces: Traces) -> str | None:
+    """Return the warning where too few transitions were observed; None where there are enough, or times are unknown.
+
+    If all people are observed, each step between consecutive times has one transition per person.
+    """
+    if not traces.has_histogram:
+        return None
+    observed, n_users, n_steps = int(traces.transition_counts().sum()), traces.n_users, int(traces.consecutive.sum())
+    share = observed / max(n_users * n_steps, 1)
+    # With fewer, the times are not a common grid. Page views of different lengths have 0.2, nights of sleep 0.7, and events
+    # whose minutes are taken for steps 0.003 (docs/how-to/scale.md).
+    if share >= 0.05:
+        return None
+    return (
+        f"these traces show few transitions for their steps: {observed}, where {n_users} people over {n_steps} steps would "
+        f"have {n_users * n_steps} ({100.0 * share:.2g} %). Events are not states: the estimate reflects the prior, not how "
+        "people move, and is not evidence of low leakage. Put the events on a grid (--set traces.every=1h --set "
+        "traces.fill=last), or take longer steps"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedPeople:
+    """People of a history who are protected.
+
+    People of one name are taken for one person.
+
+    Parameters
+    ----------
+    n_people : int
+        People of the history.
+    n_known : int
+        Of these, people whose name the protected traces hold.
+    n_observed : int
+        Of these, people whose protected states the history holds: the same states at the same times. 0 where most people of one
+        name have different states at one time: these times are counted from different beginnings, or the people are others.
+    """
+
+    n_people: int
+    n_known: int
+    n_observed: int
+
+    @property
+    def sentence(self) -> str:
+        """Who is protected, and whether at the same times."""
+        if not self.n_known:
+            return f"none of its {self.n_people} people is protected"
+        if not self.n_observed:
+            return (
+                f"{_share(self.n_known, self.n_people)} are protected, at other times: their states in the history are not "
+                "protected, and the budgets depend on them"
+            )
+        return f"{_share(self.n_observed, self.n_people)} are protected, with the same states at the same times"
+
+
+def shared_people(history: TraceTable, protected: TraceTable) -> SharedPeople:
+    """Compare the people of a history, and their states at common times, with those of protected traces."""
+    known = history.names & protected.names
+    past, now = ({moment(label): k for k, label in enumerate(traces.times)} for traces in (history, protected))
+    common = sorted((past[at], now[at]) for at in past.keys() & now.keys()) if known else []
+    n_rows = history.n_rows[[one for one, _ in common]].sum() + protected.n_rows[[other for _, other in common]].sum()
+    common = common[:: 1 + n_rows // 2_000_000]  # more rows are not compared, but those at some of these times
+    states, others = history.states_at([one for one, _ in common]), protected.states_at([other for _, other in common])
+    same: dict[str, bool] = {}
+    for cell in states.keys() & others.keys():
+        user = cell[0]
+        same[user] = same.get(user, True) and states[cell] == others[cell]
+    is_same_data = 2 * sum(same.values()) > len(same)
+    return SharedPeople(history.n_users, len(known), len(same) if is_same_data else 0)
+
+
+def _share(n: int, of: int) -> str:
+    return f"all of its {of} people" if n == of else f"{n} of its {of} people"

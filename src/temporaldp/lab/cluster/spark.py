@@ -24,7 +24,7 @@ from temporaldp.lab.studies.distribution import leakage_distribution
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from temporaldp.data.tables.succession import Counting
+    from temporaldp.data.tables.trace_table import Counting
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from temporaldp.core.accounting import temporal_leakage
 from temporaldp.core.correlation import Adversaries
 from temporaldp.core.correlation.lifted_chain import LiftedChain
 from temporaldp.data.tables import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
-from temporaldp.data.tables.periodic_estimation import estimate_periodic
+from temporaldp.data.tables.estimation import estimate_periodic
 from temporaldp.data.tables.traces import Traces, codes_of
 from temporaldp.lab.studies.lifted_leakage import lifted_leakage
 from temporaldp.lab.studies.refinements import Refinement, Weaknesses, refinements, weaknesses

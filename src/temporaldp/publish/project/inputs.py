@@ -20,10 +20,9 @@ from temporaldp.core.planning import Source
 from temporaldp.core.planning.clock import Clock
 from temporaldp.data.files import load_correlation, load_matrix, read_counts, read_traces
 from temporaldp.data.tables import CountedTraces, Traces, estimate_adversaries, estimate_periodic
-from temporaldp.data.tables.clock_phases import phase_at
-from temporaldp.data.tables.coverage import scarcity
 from temporaldp.data.tables.estimation import BEGINS_ALIKE, Direction
-from temporaldp.data.tables.shared_people import SharedPeople, shared_people
+from temporaldp.data.tables.moments import phase_at
+from temporaldp.data.tables.traces import SharedPeople, scarcity, shared_people
 from temporaldp.lab.studies import LeakageUncertainty, leakage_uncertainty
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ from temporaldp.publish.project.settings import Settings, TableSettings
 
 if TYPE_CHECKING:
     from temporaldp.data.files.traces import Layout
-    from temporaldp.data.tables.relations import Rows, Table
+    from temporaldp.data.tables.relations import Rows, SourceTable
 
 ROLES = {
     "user": (
@@ -173,7 +173,7 @@ def look(path: Path, every: str | None = None) -> Looked:
     return _looked_wide(path, table, user, steps)
 
 
-def _opened(path: Path) -> tuple[Table, Layout]:
+def _opened(path: Path) -> tuple[SourceTable, Layout]:
     """The table and its layout, as far as it is known; text that is no sequences may be a table whatever its name is."""
     try:
         return any_table(path, "auto")
@@ -181,7 +181,7 @@ def _opened(path: Path) -> tuple[Table, Layout]:
         return any_table(path, "long")[0], "auto"
 
 
-def _roles(table: Table) -> tuple[dict[str, str], list[str]]:
+def _roles(table: SourceTable) -> tuple[dict[str, str], list[str]]:
     """The columns of user, time and state: by dates and by usual names, each column once; and questions about others."""
     columns = [f"CAST(c{k} AS STRING) AS c{k}" for k in range(len(table.header))]
     first = table.rows.asked(f"SELECT {', '.join(columns)} FROM rows ORDER BY row LIMIT 1").to_pylist()
@@ -223,7 +223,7 @@ def _tried(path: Path, looked: Looked) -> Looked:
     return looked
 
 
-def _looked_wide(path: Path, table: Table, user: str, steps: Sequence[str]) -> Looked:
+def _looked_wide(path: Path, table: SourceTable, user: str, steps: Sequence[str]) -> Looked:
     column = f"c{table.header.index(user)}"
     (size,) = table.rows.asked(f"SELECT count(*) AS n, count(DISTINCT {column}) AS people FROM rows").to_pylist()
     if size["n"] > size["people"] and not _are_numbered(steps):
@@ -241,7 +241,7 @@ def _looked_wide(path: Path, table: Table, user: str, steps: Sequence[str]) -> L
     return looked
 
 
-def _looked_long(path: Path, table: Table, looked: Looked, every: str | None) -> Looked:
+def _looked_long(path: Path, table: SourceTable, looked: Looked, every: str | None) -> Looked:
     roles = {role: looked.settings[role] for role in ROLES if role in looked.settings}
     if "user" in roles:
         with suppress(InputError):  # what cannot be read is asked about below

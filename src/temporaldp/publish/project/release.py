@@ -21,8 +21,7 @@ from temporaldp.data.files import load_plan
 from temporaldp.data.files.atomic import require_writable
 from temporaldp.data.smoothing import PublicCorrelation
 from temporaldp.data.tables import Traces
-from temporaldp.data.tables.clock_phases import phase_at
-from temporaldp.data.tables.moments import label_of
+from temporaldp.data.tables.moments import label_of, phase_at
 from temporaldp.publish.project.inputs import Inputs, gather, read_data
 from temporaldp.publish.project.recipe import recipe_of
 from temporaldp.publish.release import ContinualRelease, Ledger, SharedRelease

@@ -17,7 +17,7 @@ from temporaldp.base.errors import InputError
 from temporaldp.core.accounting.exact.method import Exact
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.accounting.protocol import Accounting
-from temporaldp.data.tables.traces import REACHED
+from temporaldp.data.tables.traces import LEAST_REACHED
 
 
 def _number(value: Any) -> Any:
@@ -264,7 +264,7 @@ class ReleaseSettings(Section):
         None, description="Warn once this share of the steps, or of alpha, is used, such as 0.8."
     )
     reached: Annotated[float, BeforeValidator(_number), Field(ge=0.0, lt=1.0)] = Field(
-        REACHED,
+        LEAST_REACHED,
         description="Share of people who must have reached the last step: rows with wrong dates stop the run. 0: accept all.",
     )
     log: Annotated[Path, Written((".jsonl", ".log"))] | None = Field(

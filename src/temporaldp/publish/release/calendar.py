@@ -10,7 +10,7 @@ from typing import cast
 from temporaldp.base.errors import InputError, LateDataError
 from temporaldp.data.tables.moments import (
     JITTER,
-    NUMBER,
+    NUMERIC,
     Moment,
     in_words,
     labels_between,
@@ -62,7 +62,7 @@ class Calendar:
         known = None if found == len(self._ledger) else self._ledger[found].time
         if known is None or moment(known) != now:
             return None
-        if now.kind == NUMBER and known.strip() != label.strip() and _value(now) != _value(now).to_integral_value():
+        if now.kind == NUMERIC and known.strip() != label.strip() and _value(now) != _value(now).to_integral_value():
             raise InputError(f"time {label!r} equals {known!r} as a number; write it the same way, or number the steps")
         return found
 

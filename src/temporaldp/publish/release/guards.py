@@ -17,7 +17,7 @@ from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning import BudgetPlan, Plan, replan
 from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.core.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
-from temporaldp.data.tables.clock_phases import require_phase
+from temporaldp.data.tables.moments import require_phase
 from temporaldp.publish.release.adopting import begun, is_new, take_in
 from temporaldp.publish.release.calendar import Calendar
 from temporaldp.publish.release.chain import LedgerRow

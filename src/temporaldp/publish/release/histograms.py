@@ -18,9 +18,8 @@ from temporaldp.data.counts.consistent import consistent_counts
 from temporaldp.data.counts.histogram import histogram_mechanism
 from temporaldp.data.counts.released import ReleasedHistograms
 from temporaldp.data.counts.smoothed import SmoothedHistograms
-from temporaldp.data.tables.clock_phases import require_phase
-from temporaldp.data.tables.moments import is_near, moment
-from temporaldp.data.tables.traces import REACHED, Traces, as_traces
+from temporaldp.data.tables.moments import is_near, moment, require_phase
+from temporaldp.data.tables.traces import LEAST_REACHED, Traces, as_traces
 from temporaldp.publish.release.filtering import stored, stored_estimate
 from temporaldp.publish.release.guards import Guard
 from temporaldp.publish.release.snapshots import release_snapshots
@@ -41,7 +40,7 @@ def release_histograms(
     *,
     consistent: bool = False,
     start: int = 0,
-    reached: float = REACHED,
+    reached: float = LEAST_REACHED,
 ) -> ReleasedHistograms:
     """Publish the number of people in each state at each step that has a budget, under a plan or by a continual release.
 

@@ -20,7 +20,7 @@ from temporaldp.base.values import positive
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram
-from temporaldp.data.counts.shared_budget import ROUNDED
+from temporaldp.data.counts.shared_budget import LEFT_OVER
 from temporaldp.data.tables.moments import label_of, spelled
 from temporaldp.publish.release.adopting import unspent_accountant
 from temporaldp.publish.release.chain import LedgerRow
@@ -150,7 +150,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
         known = {printable(name, "table"): positive(one, f"share of {name!r}") for name, one in shares.items()}
         if table not in known:
             raise InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}")
-        if math.fsum(known.values()) > 1.0 + ROUNDED:
+        if math.fsum(known.values()) > 1.0 + LEFT_OVER:
             raise InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}")
         require_budget_mechanism(mechanism, accountant.accounting.distances)
         if states is not None and set(states) != set(known):
@@ -158,7 +158,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
         named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         charge = SharedCharge(tuple(sorted(known.items())), named)
         super().__init__(charge, ledger=ledger, accountant=accountant, step=step, begin_anew=begin_anew)
-        self.table, self.share, self.states = table, known[table] * (1.0 - 2.0 * ROUNDED), dict(named).get(table)
+        self.table, self.share, self.states = table, known[table] * (1.0 - 2.0 * LEFT_OVER), dict(named).get(table)
         self._table_mechanism, self._described = mechanism, described(mechanism)
         self._published: dict[int, dict[str, Any]] = {}
         self._n_seen = 0
