@@ -13,9 +13,6 @@ from temporaldp.base.errors import InputError, RequestRefusedError, ServiceError
 from temporaldp.base.extras import needing
 from temporaldp.publish.release.closing import Closing
 
-ADDRESS = r"https?://(\[[0-9a-fA-F:.]+\]|[^\s/:?#@\[\]]+)(:[0-9]{1,5})?/*"
-"""Scheme, host and port."""
-
 
 class Client(Closing):
     """Client of one server, which threads may share.
@@ -42,7 +39,7 @@ class Client(Closing):
             import httpx
             import tenacity
 
-        if not re.fullmatch(ADDRESS, address):
+        if not re.fullmatch(r"https?://(\[[0-9a-fA-F:.]+\]|[^\s/:?#@\[\]]+)(:[0-9]{1,5})?/*", address):
             raise InputError(f"expected an address like http://127.0.0.1:8477, got {address!r}")
         if not re.fullmatch("[!-~]+", token):
             raise InputError("expected a token of `temporaldp token create`, without blanks or line breaks")
