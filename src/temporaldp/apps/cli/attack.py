@@ -44,12 +44,11 @@ def attack(
         raise InputError("expected TRACES, the true data that were released")
     with working("reading data"):
         inputs = gather(settings)
-    counts = load_released(place)
     users = {one.name: one for one in inputs.adversaries if one.name is not None}
     with working("attacking"):
         found = attack_release(
             inputs.trajectories,
-            counts,
+            load_released(place),
             users if len(inputs.adversaries) > 1 else inputs.adversaries[0],
             repeats=settings.study.repeats,
             seed=settings.study.seed,

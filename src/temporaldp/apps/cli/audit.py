@@ -20,7 +20,7 @@ from temporaldp import (
 )
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import say, warn
-from temporaldp.apps.cli.render import answer, facts, require_places, steps_table, working
+from temporaldp.apps.cli.render import answer, at_most, facts, require_places, steps_table, working
 from temporaldp.base.display import number
 from temporaldp.base.values import refuse
 from temporaldp.core.accounting import ExactLeakage, LeakageCurves
@@ -95,9 +95,8 @@ def audit(
     require_places(figure=figure, reads=settings.inputs)
     with working("reading data"):
         inputs = gather(settings)
-    n_steps = inputs.n_steps(privacy.horizon)
     with working("accounting"):
-        found = audit_of(inputs, release, n_steps, method, name_users=True)
+        found = audit_of(inputs, release, inputs.n_steps(privacy.horizon), method, name_users=True)
         found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.leakage))
     missing = hole_sentence(inputs.trajectories) if privacy.horizon is None else None
     warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories), missing)
@@ -112,10 +111,9 @@ def audit(
         warn("whether the leakage is within alpha is unknown: too few transitions were observed")
         raise typer.Exit(3)
     if privacy.alpha is not None and found.leakage.worst > privacy.alpha:
-        paper = f" by {PAPER_BOUND}" if isinstance(found.leakage.accounting, PaperBound) else ""
-        by = at_delta(found.leakage.delta) or paper
-        at_most = "" if found.leakage.label == found.leakage.accounting.label else "at most "
-        warn(f"the leakage{by} is {at_most}{nats(found.leakage.worst)}, above alpha = {privacy.alpha:g}")
+        series = found.leakage
+        by = at_delta(series.delta) or (f" by {PAPER_BOUND}" if isinstance(series.accounting, PaperBound) else "")
+        warn(f"the leakage{by} is {at_most(series)}{nats(series.worst)}, above alpha = {privacy.alpha:g}")
         raise typer.Exit(3)
 
 
@@ -136,8 +134,7 @@ def _document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
     """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
     series, paper, whole, uncertainty = found.leakage, None, None, None
     if found.paper is not None:
-        limits = _directions(found.paper_supremum)
-        paper = _directions(found.paper, worst_leakage=found.paper.worst, supremum=limits)
+        paper = _directions(found.paper, worst_leakage=found.paper.worst, supremum=_directions(found.paper_supremum))
     if found.supremum is not None:
         known = found.supremum.evidence
         attained = _directions(known if isinstance(known, ExactLimits) else None)
@@ -219,8 +216,7 @@ def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) 
     """Leakage of chains that stay with a given probability and otherwise move uniformly, over the range."""
     chances = np.linspace(*stays, 13)
     known = [TransitionMatrix(np.where(np.eye(n_states), p, (1.0 - p) / (n_states - 1))) for p in chances]
-    users = {f"{k}": Adversary(matrix, matrix) for k, matrix in enumerate(known)}
-    series = temporal_leakage(users, guarantee.epsilons)
+    series = temporal_leakage({f"{k}": Adversary(one, one) for k, one in enumerate(known)}, guarantee.epsilons)
     return range_figure(chances.tolist(), [one.worst for one in series.members], guarantee.worst)
 
 
@@ -271,5 +267,4 @@ def _largest(inputs: Inputs, series: LeakageSeries, epsilon: float) -> str:
     """The leakage as a multiple of epsilon; where too little was observed, only the number under the prior."""
     if inputs.scarcity is not None:
         return f"not determined by so few transitions (under the prior, {series.written()})"
-    at_most = "" if series.label == series.accounting.label else "at most "
-    return f"{series.written()}, {at_most}{number(series.worst / epsilon, up=True)} times epsilon"
+    return f"{series.written()}, {at_most(series)}{number(series.worst / epsilon, up=True)} times epsilon"

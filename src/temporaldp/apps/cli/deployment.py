@@ -128,9 +128,8 @@ def deployment(
     if record.is_dir():
         _folder(record, asked, as_json)
         return
-    loaded = Deployment.load(record)
     with working("accounting"):
-        card = loaded.card(asked)
+        card = Deployment.load(record).card(asked)
     with working("drawing", writes=True):
         for place in places:
             if place.suffix.lower() == ".html":
@@ -149,12 +148,16 @@ def _show(card: DeploymentCard, places: list[Path]) -> None:
     console.print(heading(card), style="bold", markup=False)
     _sentences("Limits", explained(card, "limits"))
     _sentences("Result" if found is None else "Leakage over time", explained(card, "answers"))
-    title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
     rows = [
         {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
         for p, leakage in zip(card.stays, card.over_time, strict=True)
     ]
-    listing(rows, title, boxed=True, bold=None if found is None else card.stays.index(found.at))
+    listing(
+        rows,
+        f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same",
+        boxed=True,
+        bold=None if found is None else card.stays.index(found.at),
+    )
     _sentences("Assumptions", explained(card, "assumptions"))
     _sentences("Suggested message to the publisher", explained(card, "to_publisher"))
     for place in places:
@@ -183,8 +186,13 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
     if not lines:
         raise InputError(f"{folder}: expected records, but none could be used; {unread[0][0]}: {unread[0][1]}")
     if as_json:
-        named = [{"file": name, "reason": reason} for name, reason in unread]
-        say_json({"records": [line.row() for line in lines], "not_used": named, "unit": "nats"})
+        say_json(
+            {
+                "records": [line.row() for line in lines],
+                "not_used": [{"file": name, "reason": reason} for name, reason in unread],
+                "unit": "nats",
+            }
+        )
         return
     points = sorted({p for line in lines for p in line.stays})
     title = f"Leakage about one step (nats): {INFINITE_HORIZON}, by the probability that the state stays the same"

@@ -60,9 +60,12 @@ def diagnose(
 
 def _show(found: Diagnosis) -> None:
     """Print the leakage of each model, the tests, and the verdict."""
-    title = f"Largest leakage of any step (nats), {found.epsilon:g} per step"
-    models = [{"model": one.model, "leakage": _leakage(one)} for one in found.models]
-    listing(models, title, left=("model",), boxed=True)
+    listing(
+        [{"model": one.model, "leakage": _leakage(one)} for one in found.models],
+        f"Largest leakage of any step (nats), {found.epsilon:g} per step",
+        left=("model",),
+        boxed=True,
+    )
     tests = [
         {
             "finer model": one.name,

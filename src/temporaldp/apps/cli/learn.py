@@ -110,8 +110,12 @@ def learn(
         ("spent", f"{number(origin.epsilon, up=True)} nats, for all states of a person together"),
         ("how", origin.sentence),
     ]
-    show = partial(facts, "Correlation learned with differential privacy", rows)
-    answer(as_json, document=lambda: document, show=show, correlation=asked.output)
+    answer(
+        as_json,
+        document=lambda: document,
+        show=partial(facts, "Correlation learned with differential privacy", rows),
+        correlation=asked.output,
+    )
 
 
 def _learned_already(output: Path, ledger: Ledger | None = None) -> OutputError | LedgerError | None:

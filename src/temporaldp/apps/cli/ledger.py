@@ -92,10 +92,17 @@ def verify(
         else:
             ledger.verify(head=head)
         if as_json:
-            covered_by_head = "alpha", "accounting", "delta", "noise", "plan"
-            terms = {key: ledger.configuration[key] for key in covered_by_head if key in ledger.configuration}
-            state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}
-            say_json({"ledger": ledger.place, **state, **terms})
+            covered_by_head = {"alpha", "accounting", "delta", "noise", "plan"}
+            say_json(
+                {
+                    "ledger": ledger.place,
+                    "steps": len(ledger),
+                    "head": ledger.head,
+                    "intact": True,
+                    "authentic": ledger.is_authentic,
+                    **{key: value for key, value in ledger.configuration.items() if key in covered_by_head},
+                }
+            )
             return
         found = "" if head is None else f", and contains {head}"
         console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
@@ -160,8 +167,9 @@ def adopt(
                 "correlation over another length of time does not apply"
             )
         with working("what the level allows now"):
-            adopted = None if plan is None else load_plan(plan)
-            event = adopt_correlation(ledger, found.everyone, both=both, by=adopted_by, plan=adopted)
+            event = adopt_correlation(
+                ledger, found.everyone, both=both, by=adopted_by, plan=None if plan is None else load_plan(plan)
+            )
             note_recipe(ledger, recipe_of("temporaldp ledger adopt LEDGER", settings, found.provenance))
         if as_json:
             say_json({"ledger": ledger.place, "from_step": event.step, "by": event.by, "at": event.at, **event.details})
@@ -206,10 +214,7 @@ def _document(ledger: Ledger) -> dict[str, Any]:
     }
     return {
         "ledger": ledger.place,
-        **ledger.configuration,
-        "unit": "nats",
-        "head": ledger.head,
-        "events": said_of(ledger)["events"],
+        **said_of(ledger),
         **({"table_steps": spent} if spent else {}),
         "steps": [
             {
@@ -227,13 +232,7 @@ def _document(ledger: Ledger) -> dict[str, Any]:
 def _show(ledger: Ledger, *, every_row: bool) -> None:
     """Print the terms, and every step or the last ten."""
     known, tables, spent = ledger.configuration, tables_of(ledger), ledger.epsilons[ledger.epsilons > 0.0]
-    of = ", of all tables together" if tables else ""
     leaked = ledger[-1].leakage if len(ledger) else None
-    adopted = [
-        f"another correlation{' beside the previous one' if event.details.get('both') else ''}, from step {event.step + 1} on, "
-        f"by {event.by}, {event.at}"
-        for event in ledger.adoptions
-    ]
     rows = [
         ("place", ledger.place),
         ("steps", _span(ledger)),
@@ -244,10 +243,20 @@ def _show(ledger: Ledger, *, every_row: bool) -> None:
         ("states", (" | " if known.get("tables") else ", ").join(known["states"] or ())),
         ("one step", str(known["step"] or "")),
         *((f"table {one.name}", _table_words(one)) for one in tables),
-        *(("adopted", sentence) for sentence in adopted),
+        *(
+            (
+                "adopted",
+                f"another correlation{' beside the previous one' if event.details.get('both') else ''}, from step "
+                f"{event.step + 1} on, by {event.by}, {event.at}",
+            )
+            for event in ledger.adoptions
+        ),
         *_decided(ledger),
         ("spent per step", span(spent, up=True) if spent.size else ""),
-        ("largest leakage so far", "" if leaked is None else nats(leaked) + of),
+        (
+            "largest leakage so far",
+            "" if leaked is None else nats(leaked) + (", of all tables together" if tables else ""),
+        ),
         ("head", ledger.head),
     ]
     facts("Ledger", rows)
@@ -331,9 +340,8 @@ def _enforced_by(known: dict[str, Any]) -> str:
         return ""  # one spend; no state leaks through time
     parts = []
     if known["correlations"] is not None:
-        users = len(known["correlations"]["users"])
         what = "an odometer of all epochs" if "renewal" in known else "an accountant"
-        parts.append(f"{what} ({plural(users, 'correlation')})")
+        parts.append(f"{what} ({plural(len(known['correlations']['users']), 'correlation')})")
     if known["plan"] is not None:
         parts.append(f"a plan (digest {known['plan'][:12]}){', renewed' if 'renewal' in known else ''}")
     if known["horizon"] is not None:

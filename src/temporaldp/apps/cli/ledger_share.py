@@ -13,6 +13,7 @@ from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, warn
 from temporaldp.apps.cli.render import facts, say_json, working
 from temporaldp.base.errors import OutputError
+from temporaldp.base.values import refuse
 from temporaldp.core.correlation import independent_adversary
 from temporaldp.data.tables import Traces, joint_trajectories
 from temporaldp.publish.project.inputs import estimated_from, read
@@ -129,21 +130,33 @@ def share(
 def _histories(tables: list[str]) -> dict[str, str]:
     """History of each table, from NAME=HISTORY."""
     found = {name.strip(): history.strip() for name, _, history in (one.partition("=") for one in tables)}
-    if not all(name and history for name, history in found.items()):
-        raise InputError(f"expected --table NAME=HISTORY, got {', '.join(tables)}")
-    if len(found) < max(len(tables), 2):
-        raise InputError(f"expected two tables or more with names of their own, got {', '.join(tables) or 'none'}")
+    refuse(
+        (
+            not all(name and history for name, history in found.items()),
+            InputError(f"expected --table NAME=HISTORY, got {', '.join(tables)}"),
+        ),
+        (
+            len(found) < max(len(tables), 2),
+            InputError(f"expected two tables or more with names of their own, got {', '.join(tables) or 'none'}"),
+        ),
+    )
     return found
 
 
 def _shares(given: dict[str, float] | None, names: list[str]) -> dict[str, float]:
     """Share of each table, in the order of the tables."""
     shares = dict.fromkeys(names, 1.0 / len(names)) if given is None else given
-    if set(shares) != set(names):
-        raise InputError(f"expected --shares for {', '.join(names)}, got some for {', '.join(shares)}")
     total = sum(shares.values())
-    if total > 1.0 + 1e-9:  # shares as they are typed
-        raise InputError(f"expected --shares of at most 1 together, got {total:g}: lower one of them")
+    refuse(
+        (
+            set(shares) != set(names),
+            InputError(f"expected --shares for {', '.join(names)}, got some for {', '.join(shares)}"),
+        ),
+        (
+            total > 1.0 + 1e-9,  # as they are typed
+            InputError(f"expected --shares of at most 1 together, got {total:g}: lower one of them"),
+        ),
+    )
     return {name: shares[name] / max(total, 1.0) for name in names}
 
 

@@ -87,12 +87,11 @@ class LedgerRun:
     def rows(self) -> list[tuple[str, str | None]]:
         """The ledger after the run, as rows of a table."""
         stream, renewal = self.stream, renewal_of(self.stream.ledger)
-        leaked = None if stream.leakage is None else nats(stream.leakage) + of_tables(stream)
         return [
             ("table", stream.table),
             ("ledger", f"{stream.ledger.place}: {steps(self.n_before)} before, {steps(len(stream))} now"),
             ("renewed", None if renewal is None else renewed_line(renewal)),
-            ("largest leakage so far", leaked),
+            ("largest leakage so far", None if stream.leakage is None else nats(stream.leakage) + of_tables(stream)),
             ("head", f"{stream.ledger.head[:16]} (note it for `temporaldp ledger verify --head`)"),
         ]
 

@@ -23,8 +23,8 @@ def given(context: typer.Context) -> Project:
     """Return the project of a command: its file, `--set` and the other options, of which the later ones win."""
     from temporaldp.publish.project.document import read_settings
 
-    assignments = context.params["assignments"] or []
-    return Project(read_settings(context.params["project"], assignments, context.meta.get(__name__)))
+    options, assignments = context.meta.get(__name__), context.params["assignments"] or []
+    return Project(read_settings(context.params["project"], assignments, options))
 
 
 def sets(key: str) -> Callable[..., Any]:
@@ -40,9 +40,8 @@ def sets(key: str) -> Callable[..., Any]:
 
 def option(*names: str, help: str, metavar: str | None = None, key: str | None = None) -> typer.models.OptionInfo:
     """Return an option without a default in its help: the project file may have another one, as the key that it sets."""
-    callback = None if key is None else sets(key)
     made: typer.models.OptionInfo = typer.Option(
-        *names, help=help, metavar=metavar, show_default=False, callback=callback
+        *names, help=help, metavar=metavar, show_default=False, callback=None if key is None else sets(key)
     )
     return made
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -23,9 +23,6 @@ from temporaldp.data.files.plans import plan_document
 from temporaldp.publish.project.inputs import Inputs, absences
 from temporaldp.publish.report.figures import comparison_figure
 from temporaldp.publish.report.sentences import NO_EFFORT, NOISE_FIXED, NoiseBesideCounts, ended, steps
-
-if TYPE_CHECKING:
-    pass
 
 
 def plan(
@@ -94,8 +91,9 @@ def plan(
         n_people = inputs.trajectories.n_users
     if n_people is not None and inputs.states is not None:
         beside = NoiseBesideCounts(made.mean_absolute_noise, n_people, len(inputs.states))
-    crowded = None if beside is None else beside.warning
-    warn(inputs.scarcity, made.source.warning, absences(inputs.trajectories), crowded)
+    warn(
+        inputs.scarcity, made.source.warning, absences(inputs.trajectories), None if beside is None else beside.warning
+    )
     if output is not None:
         save_plan(made, output)
     answer(

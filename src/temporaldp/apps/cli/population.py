@@ -11,7 +11,7 @@ import typer
 from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import warn
-from temporaldp.apps.cli.render import answer, facts, require_places, working
+from temporaldp.apps.cli.render import answer, at_most, facts, require_places, working
 from temporaldp.base.display import number
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning import plan_for_share
@@ -70,10 +70,13 @@ def population(
         data = read_data(settings.traces, correlation=True)
     groups, method = settings.traces.by is not None, privacy.accounting
     people = partial(estimate_adversaries, data, prior=prior, per_user=not groups, per_group=groups)
-    sizes = getattr(data, "groups", None) if groups else None
     with working("leakage of every person"):
         found = leakage_distribution(
-            people(), epsilon=privacy.epsilon, horizon=privacy.horizon, people=sizes, accounting=method
+            people(),
+            epsilon=privacy.epsilon,
+            horizon=privacy.horizon,
+            people=getattr(data, "groups", None) if groups else None,
+            accounting=method,
         )
     warn(scarcity(data), None if isinstance(data, CountedTraces) else absences(data))
     planned: Planned = {}, []
@@ -134,18 +137,15 @@ def _document(found: LeakageDistribution, level: float | None, planned: dict[str
 
 def _show(found: LeakageDistribution, level: float | None, whose: str, planned: list[tuple[str, str]]) -> None:
     """Print the distribution, and the rows about what is planned."""
-    kind = found.label if found.accounting.is_exact else PAPER_BOUND
     effort, attained = found.accounting.effort, found.leakage if found.attained is None else found.attained
     largest = zip(found.names[:5], attained.tolist(), found.leakage.tolist(), strict=False)
-    worst = [f"{name} ({between(low, high, effort)})" for name, low, high in largest]
-    at_most = "" if found.label == found.accounting.label else "at most "
-    above = "" if level is None else f"{at_most}{number(100.0 * found.share_above(level))} % of people"
+    above = "" if level is None else f"{at_most(found)}{number(100.0 * found.share_above(level))} % of people"
     horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
     rows = [
         ("epsilon of each step", number(found.epsilon, up=True)),
-        ("leakage", kind),
+        ("leakage", found.label if found.accounting.is_exact else PAPER_BOUND),
         *((f"{100.0 * share:g} % of people leak at most", between(*found.sides(share), effort)) for share in SHARES),
-        ("largest leakage", ", ".join(worst)),
+        ("largest leakage", ", ".join(f"{name} ({between(low, high, effort)})" for name, low, high in largest)),
         (f"above {level or 0.0:g}", above),
         *planned,
     ]

@@ -160,7 +160,6 @@ def _show(
     if smoothing is None and (run is None or run.is_first):
         warn(beside.warning, impossible_counts(released, setup.data.n_users))
     if as_json:
-        in_all = source.in_all(released.alpha, released.delta)[0]
         say_json(
             {
                 "output": output,
@@ -178,7 +177,11 @@ def _show(
                 "l1_sensitivity": 2,
                 "unit": "nats",
                 "noise_beside_counts": beside.share,
-                **({"alpha_in_all": in_all} if source.learning_epsilon else {}),
+                **(
+                    {"alpha_in_all": source.in_all(released.alpha, released.delta)[0]}
+                    if source.learning_epsilon
+                    else {}
+                ),
                 **({} if smoothing is None else smoothing.document),
             }
         )
@@ -215,12 +218,20 @@ def _show_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bo
     charged = 0 if stream.table is None else sum(stream.published(time) is None for time in known)
     new = len(found) - charged
     if as_json:
-        listed = [
-            {"time": f.time, "parameter": f.parameter, "epsilon": f.epsilon, "worst_leakage": f.leakage} for f in found
-        ]
-        table = {} if stream.table is None else {"table": stream.table, "charged_already": charged}
-        terms = {"ledger_steps": len(stream), "alpha": guard.alpha, "worst_leakage": leakage, "steps": listed}
-        say_json({"dry_run": True, "new_steps": new, **table, **terms})
+        say_json(
+            {
+                "dry_run": True,
+                "new_steps": new,
+                **({} if stream.table is None else {"table": stream.table, "charged_already": charged}),
+                "ledger_steps": len(stream),
+                "alpha": guard.alpha,
+                "worst_leakage": leakage,
+                "steps": [
+                    {"time": f.time, "parameter": f.parameter, "epsilon": f.epsilon, "worst_leakage": f.leakage}
+                    for f in found
+                ],
+            }
+        )
         return
     all_epochs = f" within each epoch, {number(guard.promise, up=True)} nats with all of them"
     by_others = f"{steps(charged)}, by another table's job: they leak no more"

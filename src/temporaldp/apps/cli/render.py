@@ -29,6 +29,8 @@ from temporaldp.publish.report.style import figure_suffix, save_figure
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from temporaldp.lab.studies import LeakageDistribution
+
 ROWS_ON_SCREEN = 12
 
 
@@ -161,6 +163,11 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
         shown.join()
         if errors.is_terminal:
             watch.bar.stop()
+
+
+def at_most(found: LeakageSeries | LeakageDistribution) -> str:
+    """Qualification of a number that exceeds what its accounting method attains, as where an effort ended a search."""
+    return "" if found.label == found.accounting.label else "at most "
 
 
 def learning_fact(source: Source, alpha: float, delta: float) -> tuple[str, str]:

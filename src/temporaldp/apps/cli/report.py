@@ -84,12 +84,15 @@ def report(
     internal = "the page is marked as internal: " + " ".join(evidence.internal) if evidence.internal else None
     warn(scarce, *evidence.warnings, absent, internal)
     if as_json:
-        about = {
-            "worst_leakage": evidence.leakage.worst,
-            "alpha": evidence.alpha,
-            "is_satisfied": evidence.is_satisfied,
-        }
-        say_json({"report": target, **about, "is_internal": bool(evidence.internal)})
+        say_json(
+            {
+                "report": target,
+                "worst_leakage": evidence.leakage.worst,
+                "alpha": evidence.alpha,
+                "is_satisfied": evidence.is_satisfied,
+                "is_internal": bool(evidence.internal),
+            }
+        )
     else:
         say_written(report=target)
     if evidence.is_satisfied is False:

@@ -125,8 +125,7 @@ def _show(found: Tradeoff, public: PublicCorrelation) -> None:
     ]
     listing(at_alpha, f"Errors of smoothed counts where alpha bounds the {event} level or the user level", boxed=True)
     say(*_conclusions(found))
-    middle = found.points[len(found.points) // 2]
-    warn(NoiseBesideCounts(middle.error, found.n_people, n_states).warning)
+    warn(NoiseBesideCounts(found.points[len(found.points) // 2].error, found.n_people, n_states).warning)
     console.print(f"Simulated from the correlation alone. {public.source.provenance}", style="dim", markup=False)
 
 

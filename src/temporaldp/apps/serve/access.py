@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +11,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBasic, HTTPBearer
 
 from temporaldp.apps.serve.bodies import BoundedRoute
 from temporaldp.apps.serve.failures import CLOSE_CONNECTION
-from temporaldp.apps.serve.served_release import ServedRelease
-from temporaldp.apps.serve.service import Result, Service
+from temporaldp.apps.serve.service import Service
 from temporaldp.apps.serve.tokens import Role, TokenRefusedError
 
 if TYPE_CHECKING:
@@ -57,14 +55,6 @@ class Asking:
     def owned(self, key: str) -> str:
         """Return a key with the name of the token, so that keys of different tokens differ."""
         return f"{self.token.token} {key}"
-
-    async def of(self, release: str, act: Callable[[ServedRelease], Result]) -> Result:
-        """Return the result of a step of a release, or of what is read from memory; 404 if there is no such release."""
-        return await self.service.run(lambda: act(self.service.find(release)), self.service.quick)
-
-    async def ask(self, release: str, act: Callable[[ServedRelease], Result]) -> Result:
-        """Return the answer to a question about a release that takes long; 404 if there is no such release."""
-        return await self.service.ask(release, lambda: act(self.service.find(release)))
 
     def require(self, role: Role, release: str | None) -> None:
         """Answer 403 if the token does not allow this; None stands for all releases."""

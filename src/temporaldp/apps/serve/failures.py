@@ -67,8 +67,8 @@ class BusyError(HTTPException):
 
 def answer(status: int, title: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
     """Return a problem document."""
-    document = {"status": status, "title": title, "detail": detail, **more}
-    return Response(json.dumps(document), status, headers, media_type=PROBLEM)
+    document = json.dumps({"status": status, "title": title, "detail": detail, **more})
+    return Response(document, status, headers, media_type=PROBLEM)
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:

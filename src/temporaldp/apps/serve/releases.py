@@ -71,7 +71,7 @@ async def read(
     ] = False,
 ) -> ReleaseState:
     """Return the definition of a release, the sum of the budgets spent, and the largest budget of the next step, in nats."""
-    return await caller.ask(release, lambda found: found.state(leakage=leakage))
+    return await caller.service.ask(release, lambda found: found.state(leakage=leakage))
 
 
 @router.get("/{release}/steps")
@@ -82,7 +82,7 @@ async def steps(
     limit: AtMost = 100,
 ) -> TakenSteps:
     """Return the steps of a release, with their outputs."""
-    return await caller.of(release, lambda found: found.steps(start, limit))
+    return await caller.service.of(release, lambda found: found.steps(start, limit))
 
 
 @router.get("/{release}/verify")
@@ -94,13 +94,13 @@ async def verify(
     ] = None,
 ) -> Intact:
     """Read every step again and check the chain of hashes from its start; 409 if it is broken."""
-    return await caller.ask(release, lambda found: found.verify(head))
+    return await caller.service.ask(release, lambda found: found.verify(head))
 
 
 @router.post("/{release}/check")
 async def check(caller: Reader, release: Identifier, question: BudgetQuestion) -> AdmittedBudget:
     """Return the noise of a budget if the next step may spend it; 409 otherwise, with the remaining budget."""
-    return await caller.ask(release, lambda found: found.check(question))
+    return await caller.service.ask(release, lambda found: found.check(question))
 
 
 @router.post("/{release}/spend")
@@ -148,7 +148,7 @@ async def _take(
     with steps_taken.labels(kind=kind, became="refused").count_exceptions(
         (LeakageBudgetError, SpentError, LateDataError)
     ):
-        step, again = await caller.of(release, lambda found: found.take_step(taken))
+        step, again = await caller.service.of(release, lambda found: found.take_step(taken))
     steps_taken.labels(kind=kind, became="repeated" if again else "taken").inc()
     if again:
         response.headers["Idempotent-Replayed"] = "true"

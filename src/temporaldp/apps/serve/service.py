@@ -99,13 +99,17 @@ class Service:
         self.checks = CapacityLimiter(4)  # of tokens, which anybody may send
         self._turns: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
 
-    async def ask(self, release: str, act: Callable[[], Result]) -> Result:
-        """Return the answer to a question about a release, of which one at a time is answered; errors as for `run`."""
+    async def of(self, release: str, act: Callable[[ServedRelease], Result]) -> Result:
+        """Return the result of a step of a release, or of what is read from memory; errors as for `find` and `run`."""
+        return await self.run(lambda: act(self.find(release)), self.quick)
+
+    async def ask(self, release: str, act: Callable[[ServedRelease], Result]) -> Result:
+        """Return the answer to a question about a release that takes long, of which one at a time is answered."""
         turn = self._turns.setdefault(release, CapacityLimiter(1))
         if turn.statistics().tasks_waiting >= 32:
             raise BusyError
         async with turn:
-            return await self.run(act, self.questions)
+            return await self.run(lambda: act(self.find(release)), self.questions)
 
     async def run(self, act: Callable[[], Result], limiter: CapacityLimiter) -> Result:
         """Return the result of an operation, in a thread that outlives a disconnected client. `BusyError` if too many wait."""

@@ -40,8 +40,12 @@ def filled(template: str, **values: Any) -> str:
 
 @cache
 def front() -> str:
-    """The page as served, without inline scripts and styles, so that no inline code need be allowed."""
-    return _page(inline=None)
+    """The page as served, with links to its files, so that no inline code need be allowed.
+
+    The sample's correlation is a block of JSON, which no browser runs and no policy forbids. Its matrices are stored, as to
+    estimate them takes longer than all other work before the first page.
+    """
+    return filled("page.html.j2", inline=None, sample=json.loads(text("sample.json")))
 
 
 @cache
@@ -53,15 +57,7 @@ def alone() -> str:
         "base-uri 'none'; form-action 'none'"
     )
     icon = base64.b64encode(text("icon.svg").encode("utf-8")).decode("ascii")
-    return _page(inline={"style": style, "script": script, "policy": policy, "icon": icon})
-
-
-def _page(inline: dict[str, str] | None) -> str:
-    """The page with links to its files or with their content, and a block of JSON, which no browser runs and no policy forbids.
-
-    The JSON is the sample's correlation. Its matrices are stored, as to estimate them takes longer than all other work before
-    the first page.
-    """
+    inline = {"style": style, "script": script, "policy": policy, "icon": icon}
     return filled("page.html.j2", inline=inline, sample=json.loads(text("sample.json")))
 
 

@@ -51,8 +51,7 @@ async def correlation(request: Request, kind: Literal["traces", "matrix"]) -> Re
 
 def _answered(answer: Any) -> Response:
     """The response with an answer as JSON, which has no infinity: null stands for it."""
-    text = TypeAdapter(Any).dump_json(answer, fallback=np.ndarray.tolist)
-    return Response(text, media_type="application/json")
+    return Response(TypeAdapter(Any).dump_json(answer, fallback=np.ndarray.tolist), media_type="application/json")
 
 
 def _computed(kind: Any) -> Callable[..., Any]:
