@@ -253,10 +253,14 @@ def test_nothing_is_called_utils_and_no_file_is_long():
 
 
 <<<<<<< HEAD
+<<<<<<< HEAD
 LIMITS = {"core": 8_180, "base + data": 3_200, "lab": 1_170, "publish": 4_275, "apps": 2_165, "in all": 18_960}
 =======
 LIMITS = {"core": 8_250, "base + data": 2_999, "lab": 1_170, "publish": 4_275, "apps": 2_165, "in all": 18_752}
 >>>>>>> 15c787b26001d481aafaa269a40f3a7df7be5ec5
+=======
+LIMITS = {"core": 8_250, "base + data": 3_200, "lab": 1_170, "publish": 4_275, "apps": 2_032, "in all": 18_800}
+>>>>>>> 4b909063d8130deacb8cd0219fe03530daa742ae
 """The most statements of each wing."""
 
 

@@ -174,7 +174,7 @@ def missing(name: str, folder: Path, *, strictly: bool) -> None:
     try:
         SMOKES[name](folder)
     except tdp.errors.MissingExtraError as error:
-        assert f"temporaldp[{error.extra}]" in str(error), error
+        assert f".[{error.extra}]" in str(error), error
         assert error.extra in {name, "tables", "ledger", "report", "release"}, error
     else:
         assert not strictly, f"{name} works without its extra"
@@ -191,7 +191,7 @@ def main(installed: list[str]) -> None:
     if "cli" not in installed:
         done = subprocess.run([sys.executable, "-m", "temporaldp"], capture_output=True, text=True, check=False)
         assert done.returncode == 2, done
-        assert "temporaldp[cli]" in done.stderr or "rich" in sys.modules, done.stderr
+        assert ".[cli]" in done.stderr or "rich" in sys.modules, done.stderr
     print(f"temporaldp {tdp.__version__} with {', '.join(installed) or 'nothing more'}: works")
 
 

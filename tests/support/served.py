@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 
 import uvicorn
 
-from temporaldp.apps.serve.application import create_app
-from temporaldp.apps.serve.server import SETTINGS
+from temporaldp.apps.serve.server import UVICORN_OPTIONS, create_app
 
 
 class Answer(NamedTuple):
@@ -68,7 +67,7 @@ class Asking:
 def served(store: str | None = None, **options: Any) -> Iterator[Asking]:
     """A server that answers, on a port that was free."""
     app = create_app(store, **options)
-    server, listener = uvicorn.Server(uvicorn.Config(app, **SETTINGS)), socket.create_server(("127.0.0.1", 0))
+    server, listener = uvicorn.Server(uvicorn.Config(app, **UVICORN_OPTIONS)), socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
     thread.start()
     deadline = time.monotonic() + 30

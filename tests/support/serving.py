@@ -18,9 +18,8 @@ from pathlib import Path
 
 from temporaldp import DiscreteLaplaceHistogram, LedgerError
 from temporaldp.apps.serve import served_release
-from temporaldp.apps.serve.application import create_app
 from temporaldp.apps.serve.definition import Definition, proved
-from temporaldp.apps.serve.server import serve
+from temporaldp.apps.serve.server import create_app, serve
 from temporaldp.apps.serve.service import load_for_first_step
 from temporaldp.publish.release.tables import tables
 

@@ -121,7 +121,7 @@ def lines_of(capsys):
 
 
 def test_a_pipe_gets_the_estimate_and_a_line_at_times(capsys, monkeypatch):
-    monkeypatch.setattr(render, "BETWEEN_LINES", 0.05)
+    monkeypatch.setattr(render.Watch, "between_lines", 0.05)
     with render.working("accounting"), estimated("leakage of every step", lambda: 40.0):
         progressed("leakage of every step", 0.25)
         time.sleep(0.5)

@@ -18,7 +18,7 @@ from command import temporaldp
 from places import REPOSITORY
 from serve_places import place_of, token_for
 from served import served
-from temporaldp.apps.serve.application import create_app
+from temporaldp.apps.serve.server import create_app
 
 DOCUMENT = (REPOSITORY / "docs" / "how-to" / "service.md").read_text()
 EXAMPLES = REPOSITORY / "examples" / "service"

@@ -337,7 +337,7 @@ def test_a_computation_that_takes_too_long_is_ended_and_the_next_one_answered():
 
 
 def test_long_request_yields_to_others(monkeypatch):
-    monkeypatch.setattr("temporaldp.apps.serve.page.worker.LONGEST_BEFORE_OTHERS", 0.5)
+    monkeypatch.setattr(Worker, "seconds_before_others", 0.5)
 
     async def asked():
         worker = Worker()
@@ -439,7 +439,7 @@ def test_requests_beyond_the_queue_are_refused_at_once(ask, monkeypatch):
     found = asyncio.run(asked())
     assert found[:8] == [None] * 8
     assert {type(one).__name__ for one in found[8:]} == {"BusyError"}
-    monkeypatch.setattr("temporaldp.apps.serve.page.worker.MOST_WAITING", 0)
+    monkeypatch.setattr(Worker, "most_waiting", 0)
     refused = ask.post("/v1/view/leakage", KNOWN | {"epsilon": 0.2})
     assert (refused.status, refused.headers["retry-after"]) == (429, "1")
 

@@ -11,8 +11,7 @@ import typer
 from temporaldp import load_released
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import say, warn
-from temporaldp.apps.cli.render import working
-from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.apps.cli.render import answer, require_places, working
 from temporaldp.base.errors import InputError
 from temporaldp.lab.studies import ReleaseAttack, attack_release
 from temporaldp.publish.project.inputs import Inputs, gather
@@ -21,11 +20,12 @@ from temporaldp.publish.report.attack_figure import attack_figure
 
 def attack(
     context: typer.Context,
-    traces_path: o.TracesArgument = None,
-    report_released: Annotated[
-        Path | None, o.option("--released", help="The release to attack (.parquet or .csv).", metavar="FILE")
+    traces: o.TracesArgument = None,
+    released: Annotated[
+        Path | None,
+        o.option("--released", key="report.released", help="The release to attack (.parquet or .csv).", metavar="FILE"),
     ] = None,
-    history_path: o.HistoryOption = None,
+    history: o.HistoryOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
@@ -44,12 +44,11 @@ def attack(
         raise InputError("expected TRACES, the true data that were released")
     with working("reading data"):
         inputs = gather(settings)
-    counts = load_released(place)
     users = {one.name: one for one in inputs.adversaries if one.name is not None}
     with working("attacking"):
         found = attack_release(
             inputs.trajectories,
-            counts,
+            load_released(place),
             users if len(inputs.adversaries) > 1 else inputs.adversaries[0],
             repeats=settings.study.repeats,
             seed=settings.study.seed,

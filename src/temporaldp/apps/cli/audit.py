@@ -12,27 +12,23 @@ import typer
 
 from temporaldp import (
     Adversary,
-    DiscreteGaussianNoise,
-    DiscreteLaplaceNoise,
     InputError,
     LeakageSeries,
-    LeakageSupremum,
     PrivacyGuarantee,
     TransitionMatrix,
     temporal_leakage,
 )
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import say, warn
-from temporaldp.apps.cli.render import facts, steps_table, working
-from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.apps.cli.render import answer, at_most, facts, require_places, steps_table, working
 from temporaldp.base.display import number
-from temporaldp.core.accounting import Attained, ExactLeakage, LeakageCurves
+from temporaldp.base.values import refuse
+from temporaldp.core.accounting import ExactLeakage, LeakageCurves
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.exact.method import ExactLimits
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.core.planning.histogram_noise import histogram_profile
-from temporaldp.lab.studies import LeakageUncertainty
 from temporaldp.publish.project.evidence import audit_of
 from temporaldp.publish.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.publish.report import Evidence, explanation
@@ -56,26 +52,24 @@ if TYPE_CHECKING:
 
     from temporaldp.publish.project.settings import PrivacySettings
 
-RANGE_POINTS = 13
-"""Probabilities of staying in the figure of a range."""
-
 
 def audit(
     context: typer.Context,
-    traces_path: o.TracesArgument = None,
-    history_path: o.HistoryOption = None,
-    privacy_epsilon: o.EpsilonOption = None,
-    privacy_delta: o.DeltaOption = None,
-    privacy_noise: o.NoiseOption = None,
-    privacy_scale: Annotated[
-        float | None, o.option("--scale", help="Scale of the noise, in counts.", metavar="S")
+    traces: o.TracesArgument = None,
+    history: o.HistoryOption = None,
+    epsilon: o.EpsilonOption = None,
+    delta: o.DeltaOption = None,
+    noise: o.NoiseOption = None,
+    scale: Annotated[
+        float | None, o.option("--scale", key="privacy.scale", help="Scale of the noise, in counts.", metavar="S")
     ] = None,
-    privacy_horizon: o.HorizonOption = None,
-    privacy_alpha: Annotated[
-        float | None, o.option("--alpha", help="Exit with code 3 if any step leaks more, in nats.", metavar="A")
+    horizon: o.HorizonOption = None,
+    alpha: Annotated[
+        float | None,
+        o.option("--alpha", key="privacy.alpha", help="Exit with code 3 if any step leaks more, in nats.", metavar="A"),
     ] = None,
-    privacy_bound: o.BoundOption = None,
-    privacy_effort: o.EffortOption = None,
+    bound: o.BoundOption = None,
+    effort: o.EffortOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
@@ -87,29 +81,29 @@ def audit(
     """
     settings = o.given(context).settings
     privacy = settings.privacy
-    promise = _promise(privacy)
+    release = _mechanism(privacy)
     method: Accounting[Any, Any] = privacy.accounting
-    release: Any = promise
     if privacy.delta is not None:
-        if privacy.effort is not None:
-            raise InputError(NO_EFFORT)
-        if privacy.bound == "paper":
-            raise InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta")
+        refuse(
+            (privacy.effort is not None, InputError(NO_EFFORT)),
+            (
+                privacy.bound == "paper",
+                InputError("--bound paper is an accounting method for delta = 0: leave it out, or --delta"),
+            ),
+        )
         method = ApproximateDP(privacy.delta)
-        release = PrivacyGuarantee(promise) if isinstance(promise, float) else promise
     require_places(figure=figure, reads=settings.inputs)
     with working("reading data"):
         inputs = gather(settings)
-    n_steps = inputs.n_steps(privacy.horizon)
     with working("accounting"):
-        found = audit_of(inputs, release, n_steps, method, name_users=True)
+        found = audit_of(inputs, release, inputs.n_steps(privacy.horizon), method, name_users=True)
         found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.leakage))
     missing = hole_sentence(inputs.trajectories) if privacy.horizon is None else None
     warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories), missing)
     answer(
         as_json,
-        document=partial(audit_document, inputs, found),
-        show=partial(show_audit, inputs, found),
+        document=partial(_document, inputs, found),
+        show=partial(_show, inputs, found),
         draw=partial(_figure, inputs, found),
         figure=figure,
     )
@@ -117,19 +111,18 @@ def audit(
         warn("whether the leakage is within alpha is unknown: too few transitions were observed")
         raise typer.Exit(3)
     if privacy.alpha is not None and found.leakage.worst > privacy.alpha:
-        paper = f" by {PAPER_BOUND}" if isinstance(found.leakage.accounting, PaperBound) else ""
-        by = at_delta(found.leakage.delta) or paper
-        at_most = "" if found.leakage.label == found.leakage.accounting.label else "at most "
-        warn(f"the leakage{by} is {at_most}{nats(found.leakage.worst)}, above alpha = {privacy.alpha:g}")
+        series = found.leakage
+        by = at_delta(series.delta) or (f" by {PAPER_BOUND}" if isinstance(series.accounting, PaperBound) else "")
+        warn(f"the leakage{by} is {at_most(series)}{nats(series.worst)}, above alpha = {privacy.alpha:g}")
         raise typer.Exit(3)
 
 
-def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | DiscreteLaplaceNoise:
+def _mechanism(privacy: PrivacySettings) -> Any:
     """Mechanism of each step: an epsilon, or noise of a scale. A scale requires its noise and a delta."""
     if privacy.scale is None:
         if privacy.epsilon is None:
             raise InputError("expected --epsilon E (of every step), or --noise M --scale S --delta D")
-        return privacy.epsilon
+        return privacy.epsilon if privacy.delta is None else PrivacyGuarantee(privacy.epsilon)
     if privacy.epsilon is not None:
         raise InputError("expected one of --epsilon E and --noise M --scale S: a scale determines the epsilon")
     if privacy.noise is None or privacy.delta is None:
@@ -137,28 +130,37 @@ def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | Discre
     return histogram_profile(privacy.noise, privacy.scale)
 
 
-def audit_document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
+def _document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
     """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
-    series, paper, gap = found.leakage, None, _gap(found.leakage)
+    series, paper, whole, uncertainty = found.leakage, None, None, None
     if found.paper is not None:
-        limits = None if found.paper_supremum is None else _directions(found.paper_supremum)
-        paper = _directions(found.paper) | {"worst_leakage": found.paper.worst, "supremum": limits}
-    whole = None
+        paper = _directions(found.paper, worst_leakage=found.paper.worst, supremum=_directions(found.paper_supremum))
     if found.supremum is not None:
         known = found.supremum.evidence
-        attained = _directions(known) if isinstance(known, ExactLimits) else None
-        whole = _directions(found.supremum) | {"certified": found.supremum.certified, "attained": attained}
+        attained = _directions(known if isinstance(known, ExactLimits) else None)
+        whole = _directions(found.supremum, certified=found.supremum.certified, attained=attained)
+    if found.uncertainty is not None:
+        one = found.uncertainty
+        uncertainty = {
+            "confidence": one.confidence,
+            "assumes_stationary": one.is_stationary,
+            "estimate": one.estimate,
+            "posterior_quantile": one.posterior.quantile(one.confidence),
+            "people_quantile": None if one.people is None else one.people.quantile(one.confidence),
+            "attained": one.attained,
+            "guaranteed": one.guaranteed,
+        }
     return {
         "epsilon": float(series.epsilons[0]),
         "delta": series.delta,
-        "gap": gap,
+        "gap": _gap(series),
         "states": inputs.states,
         "times": found.times,
         "accounting": series.accounting,
         "effort": None if math.isinf(series.accounting.effort) else series.accounting.effort,
         "is_exact": series.is_exact,
-        **_directions(series),
-        "attained": None if series.attained is None else _directions(series.attained),
+        **{name: getattr(series, name) for name in DIRECTIONS},
+        "attained": _directions(series.attained),
         "worst_time": series.worst_time,
         "worst_leakage": series.worst,
         "worst_user": series.worst_user,
@@ -166,7 +168,7 @@ def audit_document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
         "supremum": whole,
         "witness": _witness(series),
         "paper": paper,
-        "uncertainty": None if found.uncertainty is None else _uncertainty(found.uncertainty),
+        "uncertainty": uncertainty,
         "learning_epsilon": inputs.provenance.epsilon,
         "user_level": series.user_level,
         "unit": "nats",
@@ -179,22 +181,9 @@ def audit_document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
     }
 
 
-def _directions(leakage: LeakageSeries | Attained | LeakageSupremum | ExactLimits) -> dict[str, Any]:
-    return {name: getattr(leakage, name) for name in DIRECTIONS}
-
-
-def _uncertainty(found: LeakageUncertainty) -> dict[str, Any]:
-    """The estimate, quantiles and bounds."""
-    people = None if found.people is None else found.people.quantile(found.confidence)
-    return {
-        "confidence": found.confidence,
-        "assumes_stationary": found.is_stationary,
-        "estimate": found.estimate,
-        "posterior_quantile": found.posterior.quantile(found.confidence),
-        "people_quantile": people,
-        "attained": found.attained,
-        "guaranteed": found.guaranteed,
-    }
+def _directions(leakage: object, **more: Any) -> dict[str, Any] | None:
+    """Backward, forward and temporal leakage, and more about them; None for None."""
+    return None if leakage is None else {name: getattr(leakage, name) for name in DIRECTIONS} | more
 
 
 def _witness(series: LeakageSeries) -> dict[str, Any] | None:
@@ -225,11 +214,9 @@ def _figure(inputs: Inputs, evidence: Evidence) -> Figure:
 
 def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) -> Figure:
     """Leakage of chains that stay with a given probability and otherwise move uniformly, over the range."""
-    chances = np.linspace(*stays, RANGE_POINTS)
-    apart = (1.0 - np.eye(n_states)) / (n_states - 1)
-    known = [TransitionMatrix(p * np.eye(n_states) + (1.0 - p) * apart) for p in chances]
-    users = {f"{k}": Adversary(matrix, matrix) for k, matrix in enumerate(known)}
-    series = temporal_leakage(users, guarantee.epsilons)
+    chances = np.linspace(*stays, 13)
+    known = [TransitionMatrix(np.where(np.eye(n_states), p, (1.0 - p) / (n_states - 1))) for p in chances]
+    series = temporal_leakage({f"{k}": Adversary(one, one) for k, one in enumerate(known)}, guarantee.epsilons)
     return range_figure(chances.tolist(), [one.worst for one in series.members], guarantee.worst)
 
 
@@ -241,12 +228,10 @@ def _gap(series: LeakageSeries) -> float | None:
     return float(curves.gaps()[series.worst_time])
 
 
-def show_audit(inputs: Inputs, evidence: Evidence) -> None:
+def _show(inputs: Inputs, evidence: Evidence) -> None:
     """Print the audit as tables."""
     series, limits, times = evidence.leakage, evidence.supremum, evidence.times
-    whole = "none: the correlation is known for these steps only"
-    if limits is not None:
-        whole = ", ".join(f"{name} {supremum(limits, name)}" for name in DIRECTIONS)
+    whole = "" if limits is None else ", ".join(f"{name} {supremum(limits, name)}" for name in DIRECTIONS)
     gap, learnt = _gap(series), inputs.provenance.epsilon
     epsilon, at, step = float(series.epsilons[0]), at_delta(series.delta), evidence.explained_step
     rows = [
@@ -257,7 +242,7 @@ def show_audit(inputs: Inputs, evidence: Evidence) -> None:
         (f"largest leakage ({series.label})", _largest(inputs, series, epsilon)),
         ("at", f"step {step + 1} of {len(times)}, time {times[step]}"),
         ("about", series.worst_user),
-        (INFINITE_HORIZON, whole),
+        (INFINITE_HORIZON, whole or "none: the correlation is known for these steps only"),
         (f"by {PAPER_BOUND}", explanation.paper(evidence)),
         ("discretisation error, at most", "" if gap is None else number(gap, up=True)),
         (
@@ -282,5 +267,4 @@ def _largest(inputs: Inputs, series: LeakageSeries, epsilon: float) -> str:
     """The leakage as a multiple of epsilon; where too little was observed, only the number under the prior."""
     if inputs.scarcity is not None:
         return f"not determined by so few transitions (under the prior, {series.written()})"
-    at_most = "" if series.label == series.accounting.label else "at most "
-    return f"{series.written()}, {at_most}{number(series.worst / epsilon, up=True)} times epsilon"
+    return f"{series.written()}, {at_most(series)}{number(series.worst / epsilon, up=True)} times epsilon"

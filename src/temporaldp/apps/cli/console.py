@@ -19,7 +19,8 @@ class Harmless(Console):
 
     def render_str(self, text: str, **options: Any) -> Text:
         """Return text with its styles."""
-        return super().render_str(UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], text), **options)
+        harmless = re.sub(rf"(?![\t\n]){CONTROL}", lambda found: ascii(found[0])[1:-1], text)
+        return super().render_str(harmless, **options)
 
 
 class Terminal(Harmless):
@@ -39,8 +40,6 @@ def drop_output() -> None:
 
 console = Terminal(highlight=False, emoji=False)
 errors = Harmless(stderr=True, highlight=False, emoji=False)
-
-UNPRINTABLE = re.compile(rf"(?![\t\n]){CONTROL}")
 
 
 def warn(*sentences: str | None) -> None:

@@ -16,11 +16,6 @@ from temporaldp.base.errors import OutputError
 from temporaldp.data.files.atomic import write_text
 from temporaldp.data.files.columns import save_columns
 
-PUBLIC = 75
-"""People of the sample whose data are taken to be public; the others are protected."""
-
-STAGES = "wake", "REM", "N1 light", "N2", "N3 deep"
-
 PROJECT = """\
 # 76 people of the bundled sample in five stages of sleep, every five minutes
 [traces]
@@ -70,8 +65,8 @@ def demo(
         raise OutputError(f"cannot make folder {output}: {error.strerror}; choose another with -o") from error
     (output / "released.parquet").unlink(missing_ok=True)  # of an earlier demonstration: no release replaces another
     sample = load_sample()
-    stages = np.array(STAGES)[sample.codes]
-    for name, people in (("history.csv", slice(PUBLIC)), ("protected.csv", slice(PUBLIC, None))):
+    stages = np.array(["wake", "REM", "N1 light", "N2", "N3 deep"])[sample.codes]
+    for name, people in (("history.csv", slice(75)), ("protected.csv", slice(75, None))):
         steps = {str(step + 1): column.tolist() for step, column in enumerate(stages[people].T)}
         save_columns({"user": sample.users[people]} | steps, output / name)
     write_text(output / "temporaldp.toml", PROJECT)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,9 +11,9 @@ import typer
 from temporaldp import Adversary, InputError, load_correlation, load_matrix
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, warn
-from temporaldp.apps.cli.render import facts, listing, say_text, working
-from temporaldp.apps.cli.written import answer, require_places, say_written
+from temporaldp.apps.cli.render import answer, facts, listing, require_places, say_json, say_text, say_written, working
 from temporaldp.base.errors import MissingFileError
+from temporaldp.base.values import refuse
 from temporaldp.data.files.atomic import suffix_of, write_text
 from temporaldp.publish.deployment import Deployment, DeploymentCard
 from temporaldp.publish.deployment.card import overview_of
@@ -37,42 +36,59 @@ def deployment(
             show_default=False,
         ),
     ],
-    deployment_states: Annotated[
+    states: Annotated[
         str | None,
-        o.option("--states", help="The secret: states of a step (default: present,absent).", metavar="A,B"),
+        o.option(
+            "--states",
+            key="deployment.states",
+            help="The secret: states of a step (default: present,absent).",
+            metavar="A,B",
+        ),
     ] = None,
-    deployment_stays: Annotated[
+    stays: Annotated[
         str | None,
         o.option(
             "--stays",
+            key="deployment.stays",
             help="Probability that the state stays the same from step to step (default: 0.5:0.99).",
             metavar="FROM:TO",
         ),
     ] = None,
-    deployment_correlation: Annotated[
+    correlation: Annotated[
         Path | None,
         o.option(
             "--correlation",
+            key="deployment.correlation",
             help="In place of --stays: forward matrix, or correlation of both directions.",
             metavar="FILE",
         ),
     ] = None,
-    deployment_horizon: Annotated[
-        int | None, o.option("--horizon", help="Number of steps (default: one year).", metavar="T")
+    horizon: Annotated[
+        int | None,
+        o.option("--horizon", key="deployment.horizon", help="Number of steps (default: one year).", metavar="T"),
     ] = None,
-    deployment_unit: Annotated[
+    unit: Annotated[
         str | None,
         o.option(
             "--unit",
+            key="deployment.unit",
             help="How a change of state counts in units of the guarantee.",
             metavar="replace-one|add-or-remove|...",
         ),
     ] = None,
-    deployment_tables: Annotated[
+    tables: Annotated[
         str | None,
-        o.option("--tables", help="Tables that the state enters; their epsilons add up.", metavar="NAME=E,..."),
+        o.option(
+            "--tables",
+            key="deployment.tables",
+            help="Tables that the state enters; their epsilons add up.",
+            metavar="NAME=E,...",
+        ),
     ] = None,
-    deployment_delta: o.DeltaOption = None,
+    delta: Annotated[
+        float | None,
+        o.option("--delta", key="deployment.delta", help="Account in (epsilon, delta)-DP_T.", metavar="D"),
+    ] = None,
     output: Annotated[
         list[Path] | None,
         o.option("--output", "-o", help="Write the card (.png, .svg or .html; repeatable).", metavar="FILE"),
@@ -94,51 +110,54 @@ def deployment(
     for place in places:
         suffix_of(place, (".png", ".svg", ".html"), "--output")
     require_places(*places, reads=(record if record.is_file() else None, given.correlation))
-    if given.stays is not None and given.correlation is not None:
-        raise InputError("expected either --stays or --correlation, got both")
-    if emit and as_json:
-        raise InputError("expected either --emit (YAML) or --json, got both")
+    refuse(
+        (
+            given.stays is not None and given.correlation is not None,
+            InputError("expected either --stays or --correlation, got both"),
+        ),
+        (emit and as_json, InputError("expected either --emit (YAML) or --json, got both")),
+        (
+            record.is_dir() and (emit or bool(places)),
+            InputError(f"--emit and --output are about one record, but {record} is a folder: give one file"),
+        ),
+    )
     terms = given.model_dump(exclude_unset=True, exclude={"correlation"})
     if given.correlation is not None:
         terms |= {"correlation": _known(given.correlation), "correlation_name": given.correlation.name}
     asked = Question(**terms)
     if record.is_dir():
-        if emit or places:
-            raise InputError(f"--emit and --output are about one record, but {record} is a folder: give one file")
         _folder(record, asked, as_json)
         return
-    loaded = Deployment.load(record)
     with working("accounting"):
-        card = loaded.card(asked)
+        card = Deployment.load(record).card(asked)
     with working("drawing", writes=True):
-        _write(card, places)
+        for place in places:
+            if place.suffix.lower() == ".html":
+                write_text(place, render_card(card))
+            else:
+                save_figure(card_figure(card), place)
     if emit:
         say_text(registry_yaml(card))
         return
-    answer(as_json, document=card.to_dict, show=partial(show_card, card, places))
+    answer(as_json, document=card.to_dict, show=partial(_show, card, places))
 
 
-def _write(card: DeploymentCard, places: list[Path]) -> None:
-    """Write the card as pages and figures, by the endings of the files."""
-    for place in places:
-        if place.suffix.lower() == ".html":
-            write_text(place, render_card(card))
-        else:
-            save_figure(card_figure(card), place)
-
-
-def show_card(card: DeploymentCard, places: Iterable[Path] = ()) -> None:
+def _show(card: DeploymentCard, places: list[Path]) -> None:
     """Print the card, limits first, and the files that it was written to."""
     found = card.leakage
     console.print(heading(card), style="bold", markup=False)
     _sentences("Limits", explained(card, "limits"))
     _sentences("Result" if found is None else "Leakage over time", explained(card, "answers"))
-    title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
     rows = [
         {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
         for p, leakage in zip(card.stays, card.over_time, strict=True)
     ]
-    listing(rows, title, boxed=True, bold=None if found is None else card.stays.index(found.at))
+    listing(
+        rows,
+        f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same",
+        boxed=True,
+        bold=None if found is None else card.stays.index(found.at),
+    )
     _sentences("Assumptions", explained(card, "assumptions"))
     _sentences("Suggested message to the publisher", explained(card, "to_publisher"))
     for place in places:
@@ -166,18 +185,26 @@ def _folder(folder: Path, asked: Question, as_json: bool) -> None:
                 unread.append((path.name, str(error).removeprefix(f"{path}: ").removeprefix(f"{path.name}: ")))
     if not lines:
         raise InputError(f"{folder}: expected records, but none could be used; {unread[0][0]}: {unread[0][1]}")
-    named = [{"file": name, "reason": reason} for name, reason in unread]
-    records = {"records": [line.row() for line in lines], "not_used": named, "unit": "nats"}
-    answer(as_json, document=lambda: records, show=partial(_show_folder, lines, unread))
-
-
-def _show_folder(lines: list[DeploymentCard], unread: list[tuple[str, str]]) -> None:
+    if as_json:
+        say_json(
+            {
+                "records": [line.row() for line in lines],
+                "not_used": [{"file": name, "reason": reason} for name, reason in unread],
+                "unit": "nats",
+            }
+        )
+        return
     points = sorted({p for line in lines for p in line.stays})
     title = f"Leakage about one step (nats): {INFINITE_HORIZON}, by the probability that the state stays the same"
-    rows = []
-    for line in lines:
-        leaks = {f"{p:g}": upper(line.suprema[p].limit.temporal) if p in line.suprema else "-" for p in points}
-        rows.append({"record": _file(line), "promise": line.promise.sentence, **leaks, "": line.remark})
+    rows = [
+        {
+            "record": _file(line),
+            "promise": line.promise.sentence,
+            **{f"{p:g}": upper(line.suprema[p].limit.temporal) if p in line.suprema else "-" for p in points},
+            "": line.remark,
+        }
+        for line in lines
+    ]
     listing(rows, title, left=("record", "promise", ""))
     listed = [(_file(line), line.misfit.sentence) for line in lines if line.misfit is not None] + unread
     if listed:

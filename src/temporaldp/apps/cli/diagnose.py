@@ -11,8 +11,7 @@ import typer
 
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import say
-from temporaldp.apps.cli.render import listing, working
-from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.apps.cli.render import answer, listing, require_places, working
 from temporaldp.base.display import number
 from temporaldp.lab.studies import Diagnosis
 from temporaldp.lab.studies import diagnose as diagnosed
@@ -20,18 +19,16 @@ from temporaldp.lab.studies.diagnosis import ModelLeakage
 from temporaldp.publish.project.inputs import read_data
 from temporaldp.publish.report.uncertainty import diagnosis_figure
 
-EPSILON = 0.1
-"""Epsilon of every step by default, in nats."""
-
 
 def diagnose(
     context: typer.Context,
-    traces_path: o.TracesArgument = None,
-    privacy_epsilon: o.EpsilonOption = None,
-    correlation_period: Annotated[
-        int | None, o.option("--period", help="Steps after which the clock repeats.", metavar="P")
+    traces: o.TracesArgument = None,
+    epsilon: o.EpsilonOption = None,
+    period: Annotated[
+        int | None,
+        o.option("--period", key="correlation.period", help="Steps after which the clock repeats.", metavar="P"),
     ] = None,
-    privacy_horizon: o.HorizonOption = None,
+    horizon: o.HorizonOption = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
@@ -48,7 +45,7 @@ def diagnose(
     with working("diagnosing"):
         found = diagnosed(
             data,
-            epsilon=settings.privacy.epsilon or EPSILON,
+            epsilon=settings.privacy.epsilon or 0.1,
             period=settings.correlation.period,
             horizon=settings.privacy.horizon,
         )
@@ -63,9 +60,12 @@ def diagnose(
 
 def _show(found: Diagnosis) -> None:
     """Print the leakage of each model, the tests, and the verdict."""
-    title = f"Largest leakage of any step (nats), {found.epsilon:g} per step"
-    models = [{"model": one.model, "leakage": _leakage(one)} for one in found.models]
-    listing(models, title, left=("model",), boxed=True)
+    listing(
+        [{"model": one.model, "leakage": _leakage(one)} for one in found.models],
+        f"Largest leakage of any step (nats), {found.epsilon:g} per step",
+        left=("model",),
+        boxed=True,
+    )
     tests = [
         {
             "finer model": one.name,

@@ -9,8 +9,7 @@ import typer
 
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, warn
-from temporaldp.apps.cli.render import working
-from temporaldp.apps.cli.written import require_places
+from temporaldp.apps.cli.render import require_places, working
 from temporaldp.data.files.atomic import write_text
 
 

@@ -13,9 +13,6 @@ from threading import Thread
 from types import FrameType
 from typing import NoReturn
 
-GRACE = 0.6
-"""Seconds in which an interrupted computation may unwind by itself."""
-
 
 class Interrupted(SystemExit):
     """The command was interrupted; `message` reports its progress."""
@@ -54,7 +51,7 @@ def _interrupt(number: int, _: FrameType | None) -> None:
 def _end(reader: socket.socket) -> None:
     while True:
         number = reader.recv(1)[0]
-        time.sleep(GRACE)
+        time.sleep(0.6)  # in which an interrupted computation may unwind by itself
         if _computing:
             leave(_computing[-1](), 128 + number)
 

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from temporaldp import InputError, IntervalMatrix, learn_correlation, save_correlation
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import warn
-from temporaldp.apps.cli.render import facts, working
-from temporaldp.apps.cli.written import answer
+from temporaldp.apps.cli.render import answer, facts, working
 from temporaldp.base.display import number
 from temporaldp.base.errors import LedgerError, OutputError
-from temporaldp.core.correlation import Origin
 from temporaldp.data.files.atomic import require_writable
 from temporaldp.publish.project.inputs import read_data
 from temporaldp.publish.release import Ledger
@@ -27,16 +25,25 @@ from temporaldp.publish.release.store import Store
 
 def learn(
     context: typer.Context,
-    traces_path: o.TracesArgument = None,
-    learn_epsilon: Annotated[
-        float | None, o.option("--epsilon", help="Epsilon for all states of a user together, in nats.", metavar="E")
+    traces: o.TracesArgument = None,
+    epsilon: Annotated[
+        float | None,
+        o.option(
+            "--epsilon", key="learn.epsilon", help="Epsilon for all states of a user together, in nats.", metavar="E"
+        ),
     ] = None,
-    learn_output: Annotated[
-        Path | None, o.option("--output", "-o", help="Where to write the correlation (.json).", metavar="FILE")
-    ] = None,
-    learn_ledger: Annotated[
+    output: Annotated[
         Path | None,
-        o.option("--ledger", help="Ledger of this spend; a stored result is never drawn again.", metavar="FILE"),
+        o.option("--output", "-o", key="learn.output", help="Where to write the correlation (.json).", metavar="FILE"),
+    ] = None,
+    ledger: Annotated[
+        Path | None,
+        o.option(
+            "--ledger",
+            key="learn.ledger",
+            help="Ledger of this spend; a stored result is never drawn again.",
+            metavar="FILE",
+        ),
     ] = None,
     begin_anew: o.BeginAnewOption = False,
     as_json: o.JsonOption = False,
@@ -55,11 +62,11 @@ def learn(
             "expected --epsilon E (what is spent) and --output FILE (.json, where the correlation is written)"
         )
     require_writable(asked.output, reads=(*settings.inputs, asked.ledger))
-    ledger = None
+    store = None
     if asked.ledger is None:
-        require_decision(_lacking(asked.output), begin_anew=begin_anew)
+        require_decision(_learned_already(asked.output), begin_anew=begin_anew)
     else:
-        ledger = Store(connect(asked.ledger), output=asked.output, lacking=partial(_lacking, asked.output))
+        store = Store(connect(asked.ledger), output=asked.output, lacking=partial(_learned_already, asked.output))
     with working("reading traces"):
         data = read_data(settings.traces)
     with working("learning the correlation", writes=True):
@@ -68,8 +75,8 @@ def learn(
             epsilon=asked.epsilon,
             contributed=asked.contributed or CONTRIBUTED,
             confidence=asked.confidence,
-            ledger=ledger,
-            begin_anew=begin_anew and ledger is not None,
+            ledger=store,
+            begin_anew=begin_anew and store is not None,
         )
         save_correlation(adversary, asked.output)
     if settings.traces.states is None:
@@ -78,12 +85,12 @@ def learn(
             "(--set traces.states=A,B,C)"
         )
     backward, forward = adversary.backward, adversary.forward
-    assert isinstance(backward, IntervalMatrix)
-    assert isinstance(forward, IntervalMatrix)
-    widths = {
-        side: [float((matrix.upper - matrix.lower).min()), float((matrix.upper - matrix.lower).max())]
-        for side, matrix in (("backward", backward), ("forward", forward))
-    }
+    assert isinstance(backward, IntervalMatrix) and isinstance(forward, IntervalMatrix)
+    origin, apart = (
+        backward.origin,
+        {"backward": backward.upper - backward.lower, "forward": forward.upper - forward.lower},
+    )
+    widths = {side: [float(each.min()), float(each.max())] for side, each in apart.items()}
     warn(adversary.contradiction)
     if min(narrowest for narrowest, _ in widths.values()) > 0.5:
         warn(
@@ -91,15 +98,27 @@ def learn(
             "--epsilon, or more transitions of each (--set learn.contributed=L) narrow them; learning again "
             "spends again"
         )
+    document = {
+        "correlation": asked.output,
+        "epsilon": origin.epsilon,
+        "widths": widths,
+        "how": origin.sentence,
+        "warning": origin.warning,
+    }
+    rows = [
+        *((side, f"intervals {number(low)} to {number(high)} wide") for side, (low, high) in widths.items()),
+        ("spent", f"{number(origin.epsilon, up=True)} nats, for all states of a person together"),
+        ("how", origin.sentence),
+    ]
     answer(
         as_json,
-        document=partial(_document, backward.origin, widths, asked.output),
-        show=partial(_show, backward.origin, widths),
+        document=lambda: document,
+        show=partial(facts, "Correlation learned with differential privacy", rows),
         correlation=asked.output,
     )
 
 
-def _lacking(output: Path, ledger: Ledger | None = None) -> OutputError | LedgerError | None:
+def _learned_already(output: Path, ledger: Ledger | None = None) -> OutputError | LedgerError | None:
     """Why a correlation that exists is not learned again: its ledger is not given, or lost."""
     if not output.exists() or (ledger is not None and len(ledger)):
         return None
@@ -108,20 +127,3 @@ def _lacking(output: Path, ledger: Ledger | None = None) -> OutputError | Ledger
         "up. Use its ledger (--ledger FILE), or another output. If the correlation was learned before and the ledger is lost, "
         "only an owner may decide that: --begin-anew"
     )
-
-
-def _document(origin: Origin, widths: dict[str, list[float]], output: Path) -> dict[str, Any]:
-    return {
-        "correlation": output,
-        "epsilon": origin.epsilon,
-        "widths": widths,
-        "how": origin.sentence,
-        "warning": origin.warning,
-    }
-
-
-def _show(origin: Origin, widths: dict[str, list[float]]) -> None:
-    """Print the learned correlation: the widths of its intervals, and what it cost."""
-    spans = [(side, f"intervals {number(low)} to {number(high)} wide") for side, (low, high) in widths.items()]
-    spent = f"{number(origin.epsilon, up=True)} nats, for all states of a person together"
-    facts("Correlation learned with differential privacy", [*spans, ("spent", spent), ("how", origin.sentence)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +14,7 @@ from temporaldp import InputError, Ledger, load_plan
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, warn
 from temporaldp.apps.cli.ledger_share import share
-from temporaldp.apps.cli.render import facts, listing, say_json, working
-from temporaldp.apps.cli.written import require_places
+from temporaldp.apps.cli.render import answer, facts, listing, require_places, say_json, working
 from temporaldp.base.display import number
 from temporaldp.base.values import REPLACE_PERSON, plural
 from temporaldp.core.accounting.methods import accounting_from
@@ -22,7 +22,6 @@ from temporaldp.publish.project.inputs import gather
 from temporaldp.publish.project.recipe import note_recipe, recipe_of
 from temporaldp.publish.project.release import without_traces
 from temporaldp.publish.release import adopt_correlation, export_ledger
-from temporaldp.publish.release.chain import LedgerRow
 from temporaldp.publish.release.database import file_of
 from temporaldp.publish.release.export import export_suffix, said_of
 from temporaldp.publish.release.high_water import BEGIN
@@ -50,11 +49,6 @@ app = typer.Typer(
 
 app.command("share")(share)
 
-LAST_ROWS = 10
-
-TERMS = ("alpha", "accounting", "delta", "noise", "plan")
-"""Terms of the release that `verify` prints; the head covers them."""
-
 
 @app.command("show")
 def show(
@@ -66,18 +60,7 @@ def show(
 ) -> None:
     """Print the terms of a release, its spent budget and its leakage, but no published counts."""
     with Ledger(o.place_of(place, project), release) as ledger:
-        if as_json:
-            say_json(_document(ledger))
-            return
-        facts("Ledger", _facts(ledger))
-        if len(ledger):
-            called = "scale" if "noise" in ledger.configuration else "budget"
-            _show_steps(ledger[:] if every_row else ledger[-LAST_ROWS:], called)
-            if ledger.configuration["correlations"] is None:
-                console.print(
-                    "The release follows a plan: the ledger has no accountant and does not store the leakage of each step.",
-                    style="dim",
-                )
+        answer(as_json, document=partial(_document, ledger), show=partial(_show, ledger, every_row=every_row))
 
 
 @app.command("verify")
@@ -109,9 +92,17 @@ def verify(
         else:
             ledger.verify(head=head)
         if as_json:
-            terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
-            state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}
-            say_json({"ledger": ledger.place, **state, **terms})
+            covered_by_head = {"alpha", "accounting", "delta", "noise", "plan"}
+            say_json(
+                {
+                    "ledger": ledger.place,
+                    "steps": len(ledger),
+                    "head": ledger.head,
+                    "intact": True,
+                    "authentic": ledger.is_authentic,
+                    **{key: value for key, value in ledger.configuration.items() if key in covered_by_head},
+                }
+            )
             return
         found = "" if head is None else f", and contains {head}"
         console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
@@ -143,8 +134,8 @@ def export(
 @app.command("adopt")
 def adopt(
     context: typer.Context,
-    release_ledger: o.LedgerArgument = None,
-    history_path: o.HistoryOption = None,
+    place: o.LedgerArgument = None,
+    history: o.HistoryOption = None,
     plan: Annotated[
         Path | None, o.option("--plan", help="For a renewed level: a plan with the new correlation.", metavar="FILE")
     ] = None,
@@ -176,34 +167,27 @@ def adopt(
                 "correlation over another length of time does not apply"
             )
         with working("what the level allows now"):
-            adopted = None if plan is None else load_plan(plan)
-            event = adopt_correlation(ledger, found.everyone, both=both, by=adopted_by, plan=adopted)
+            event = adopt_correlation(
+                ledger, found.everyone, both=both, by=adopted_by, plan=None if plan is None else load_plan(plan)
+            )
             note_recipe(ledger, recipe_of("temporaldp ledger adopt LEDGER", settings, found.provenance))
         if as_json:
             say_json({"ledger": ledger.place, "from_step": event.step, "by": event.by, "at": event.at, **event.details})
             return
-        renewal = renewal_of(ledger)
-        facts(
-            "Adopted",
-            [
-                ("from step", f"{event.step + 1} on" + (", the larger leakage of both correlations" if both else "")),
-                ("by", f"{event.by}, {event.at}"),
-                *([sustainable(event.details["reserve"])] if renewal is None else _renewed_from_now_on(event.details)),
-                ("head", ledger.head),
-            ],
-        )
-        if renewal is None and event.details["reserve"] == 0.0:
-            warn(NOT_SUSTAINABLE)
-        what = "this correlation" if renewal is None else "this correlation and this plan"
-        console.print(f"Later releases need {what}.", style="dim")
-
-
-def _renewed_from_now_on(adopted: dict[str, Any]) -> list[tuple[str, str]]:
-    share = 100.0 * adopted["share"]
-    return [
-        ("this epoch spends", f"{number(share, down=True)} % of the planned budgets of its other steps"),
-        ("all epochs together", f"at most {nats(adopted['promise'])} about any step"),
-    ]
+        rows = [
+            ("from step", f"{event.step + 1} on" + (", the larger leakage of both correlations" if both else "")),
+            ("by", f"{event.by}, {event.at}"),
+        ]
+        is_renewed = renewal_of(ledger) is not None
+        if is_renewed:
+            share = number(100.0 * event.details["share"], down=True)
+            rows.append(("this epoch spends", f"{share} % of the planned budgets of its other steps"))
+            rows.append(("all epochs together", f"at most {nats(event.details['promise'])} about any step"))
+        else:
+            rows.append(sustainable(event.details["reserve"]))
+            warn(NOT_SUSTAINABLE if event.details["reserve"] == 0.0 else None)
+        facts("Adopted", [*rows, ("head", ledger.head)])
+        console.print(f"Later releases need this correlation{' and this plan' if is_renewed else ''}.", style="dim")
 
 
 @app.command("backup")
@@ -230,10 +214,7 @@ def _document(ledger: Ledger) -> dict[str, Any]:
     }
     return {
         "ledger": ledger.place,
-        **ledger.configuration,
-        "unit": "nats",
-        "head": ledger.head,
-        "events": said_of(ledger)["events"],
+        **said_of(ledger),
         **({"table_steps": spent} if spent else {}),
         "steps": [
             {
@@ -248,16 +229,11 @@ def _document(ledger: Ledger) -> dict[str, Any]:
     }
 
 
-def _facts(ledger: Ledger) -> list[tuple[str, str]]:
+def _show(ledger: Ledger, *, every_row: bool) -> None:
+    """Print the terms, and every step or the last ten."""
     known, tables, spent = ledger.configuration, tables_of(ledger), ledger.epsilons[ledger.epsilons > 0.0]
-    of = ", of all tables together" if tables else ""
     leaked = ledger[-1].leakage if len(ledger) else None
-    adopted = [
-        f"another correlation{' beside the previous one' if event.details.get('both') else ''}, from step {event.step + 1} on, "
-        f"by {event.by}, {event.at}"
-        for event in ledger.adoptions
-    ]
-    return [
+    rows = [
         ("place", ledger.place),
         ("steps", _span(ledger)),
         *_terms(ledger),
@@ -267,12 +243,40 @@ def _facts(ledger: Ledger) -> list[tuple[str, str]]:
         ("states", (" | " if known.get("tables") else ", ").join(known["states"] or ())),
         ("one step", str(known["step"] or "")),
         *((f"table {one.name}", _table_words(one)) for one in tables),
-        *(("adopted", sentence) for sentence in adopted),
+        *(
+            (
+                "adopted",
+                f"another correlation{' beside the previous one' if event.details.get('both') else ''}, from step "
+                f"{event.step + 1} on, by {event.by}, {event.at}",
+            )
+            for event in ledger.adoptions
+        ),
         *_decided(ledger),
         ("spent per step", span(spent, up=True) if spent.size else ""),
-        ("largest leakage so far", "" if leaked is None else nats(leaked) + of),
+        (
+            "largest leakage so far",
+            "" if leaked is None else nats(leaked) + (", of all tables together" if tables else ""),
+        ),
         ("head", ledger.head),
     ]
+    facts("Ledger", rows)
+    listing(
+        [
+            {
+                "step": str(row.step + 1),
+                "time": row.time,
+                "scale" if "noise" in known else "budget": number(row.parameter) if row.output is not None else "",
+                "epsilon": number(row.epsilon, up=True) if row.output is not None else "not published",
+                "largest leakage": "" if row.leakage is None else number(row.leakage, up=True),
+            }
+            for row in (ledger[:] if every_row else ledger[-10:])
+        ]
+    )
+    if len(ledger) and known["correlations"] is None:
+        console.print(
+            "The release follows a plan: the ledger has no accountant and does not store the leakage of each step.",
+            style="dim",
+        )
 
 
 def _decided(ledger: Ledger) -> list[tuple[str, str]]:
@@ -309,11 +313,8 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     """The guarantee of the release and, at a delta, the noise so far; without a value where something does not apply."""
     known = ledger.configuration
     if known["neighboring_relation"] == REPLACE_PERSON:
-        cost = number(known["alpha"], up=True)
-        return [
-            ("guarantee", f"{cost}-differential privacy for all states of a person together"),
-            ("of", "a correlation"),
-        ]
+        spent = f"{number(known['alpha'], up=True)}-differential privacy for all states of a person together"
+        return [("guarantee", spent), ("of", "a correlation")]
     renewal, is_pure = renewal_of(ledger), "noise" not in known
     level = known["alpha"] if renewal is None else renewal.promise
     scales = np.array([] if is_pure else [row.parameter for row in ledger[:] if row.output is not None])
@@ -330,8 +331,8 @@ def _span(ledger: Ledger) -> str:
     if not len(ledger):
         return "none yet"
     published = sum(row.output is not None for row in ledger[:])
-    text = f"{len(ledger)}, from {ledger[0].time} to {ledger[-1].time}"
-    return text if published == len(ledger) else f"{text}; {published} of them published"
+    of_them = "" if published == len(ledger) else f"; {published} of them published"
+    return f"{len(ledger)}, from {ledger[0].time} to {ledger[-1].time}{of_them}"
 
 
 def _enforced_by(known: dict[str, Any]) -> str:
@@ -339,33 +340,16 @@ def _enforced_by(known: dict[str, Any]) -> str:
         return ""  # one spend; no state leaks through time
     parts = []
     if known["correlations"] is not None:
-        users = len(known["correlations"]["users"])
         what = "an odometer of all epochs" if "renewal" in known else "an accountant"
-        parts.append(f"{what} ({plural(users, 'correlation')})")
+        parts.append(f"{what} ({plural(len(known['correlations']['users']), 'correlation')})")
     if known["plan"] is not None:
         parts.append(f"a plan (digest {known['plan'][:12]}){', renewed' if 'renewal' in known else ''}")
     if known["horizon"] is not None:
         parts.append(f"for {steps(known['horizon'])}")
     elif known["correlations"] is not None and "renewal" not in known:
         kept = known["reserve"]
-        parts.append(
-            "a sustainable budget is reserved"
-            if kept is None
-            else f"{number(kept, down=True)} nats per step are reserved over an infinite horizon"
+        reserved = (
+            "" if kept is None else f"{number(kept, down=True)} nats per step are reserved over an infinite horizon"
         )
+        parts.append(reserved or "a sustainable budget is reserved")
     return ", ".join(parts)
-
-
-def _show_steps(rows: list[LedgerRow], called: str) -> None:
-    listing(
-        [
-            {
-                "step": str(row.step + 1),
-                "time": row.time,
-                called: number(row.parameter) if row.output is not None else "",
-                "epsilon": number(row.epsilon, up=True) if row.output is not None else "not published",
-                "largest leakage": "" if row.leakage is None else number(row.leakage, up=True),
-            }
-            for row in rows
-        ]
-    )

@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from temporaldp import Adversary, DiscreteLaplaceHistogram, InputError, TemporalAccountant, estimate_adversaries
+from temporaldp import DiscreteLaplaceHistogram, InputError, TemporalAccountant, estimate_adversaries
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, warn
 from temporaldp.apps.cli.render import facts, say_json, working
 from temporaldp.base.errors import OutputError
+from temporaldp.base.values import refuse
 from temporaldp.core.correlation import independent_adversary
 from temporaldp.data.tables import Traces, joint_trajectories
 from temporaldp.publish.project.inputs import estimated_from, read
@@ -22,22 +23,22 @@ from temporaldp.publish.release import SharedRelease
 from temporaldp.publish.release.ledger import Ledger, configuration_at
 from temporaldp.publish.report.sentences import NOT_SUSTAINABLE, guarantee_line, sustainable
 
-ROUNDED = 1e-9
-"""By which shares may add up to more than 1 as they are typed."""
-
 
 def share(
     context: typer.Context,
-    release_ledger: o.LedgerArgument = None,
-    privacy_alpha: o.AlphaOption = None,
+    ledger: o.LedgerArgument = None,
+    alpha: o.AlphaOption = None,
     tables: Annotated[
         list[str] | None,
         o.option("--table", help="A table, and past traces of it; once for each table.", metavar="NAME=HISTORY"),
     ] = None,
-    release_shares: Annotated[
+    shares: Annotated[
         str | None,
         o.option(
-            "--shares", help="Share of a step's budget for each table (default: equal).", metavar="NAME=SHARE,..."
+            "--shares",
+            key="release.shares",
+            help="Share of a step's budget for each table (default: equal).",
+            metavar="NAME=SHARE,...",
         ),
     ] = None,
     independent: Annotated[
@@ -63,18 +64,27 @@ def share(
         raise InputError("expected --alpha A, the level for all tables together, in nats")
     histories = _histories(tables or [])
     parts = _shares(settings.release.shares, list(histories))
-    _require_new(place)
+    if configuration_at(place) is not None:
+        with Ledger(place) as known:
+            if len(known):
+                raise OutputError(
+                    f"the ledger has {len(known)} steps already: an account begins with a ledger of its own. What that one "
+                    "spent about the same people is not counted in it, and both add up"
+                )
     past = {name: read(settings.traces.model_copy(update={"path": Path(path)})) for name, path in histories.items()}
     step = _one_step(past)
-    known = _known(list(past.values()), prior, independent=independent)
+    with working("learning correlations"):
+        if independent:
+            everyone = independent_adversary(*(next(estimate_adversaries(one, prior=prior)) for one in past.values()))
+        else:
+            everyone = next(estimate_adversaries(joint_trajectories(*past.values()), prior=prior))
     with working("what every step can spend"):
-        accountant = TemporalAccountant(known, alpha=level)
+        accountant = TemporalAccountant(everyone, alpha=level)
         kept = accountant.reserve
     first, states = next(iter(past)), {name: one.states for name, one in past.items()}
-    mechanism = DiscreteLaplaceHistogram(len(states[first]))
     with SharedRelease(
         first,
-        mechanism,
+        DiscreteLaplaceHistogram(len(states[first])),
         shares=parts,
         ledger=place,
         accountant=accountant,
@@ -89,8 +99,7 @@ def share(
         with made.ledger.writing() as writer:
             writer.begin_anew()
         head, where = made.ledger.head, made.ledger.place
-    if kept == 0.0:
-        warn(NOT_SUSTAINABLE)
+    warn(NOT_SUSTAINABLE if kept == 0.0 else None)
     if as_json:
         say_json(
             {"ledger": where, "alpha": level, "reserve": kept, "shares": parts, "states": states, "step": step, "head": head,
@@ -100,7 +109,7 @@ def share(
     how = (
         "assumed to be independent of one another"
         if independent
-        else f"estimated jointly, from the people in all histories; {len(known.states or ())} combinations occur there, and "
+        else f"estimated jointly, from the people in all histories; {len(everyone.states or ())} combinations occur there, and "
         "all others are assumed to be impossible"
     )
     rows = [
@@ -121,21 +130,33 @@ def share(
 def _histories(tables: list[str]) -> dict[str, str]:
     """History of each table, from NAME=HISTORY."""
     found = {name.strip(): history.strip() for name, _, history in (one.partition("=") for one in tables)}
-    if not all(name and history for name, history in found.items()):
-        raise InputError(f"expected --table NAME=HISTORY, got {', '.join(tables)}")
-    if len(found) < max(len(tables), 2):
-        raise InputError(f"expected two tables or more with names of their own, got {', '.join(tables) or 'none'}")
+    refuse(
+        (
+            not all(name and history for name, history in found.items()),
+            InputError(f"expected --table NAME=HISTORY, got {', '.join(tables)}"),
+        ),
+        (
+            len(found) < max(len(tables), 2),
+            InputError(f"expected two tables or more with names of their own, got {', '.join(tables) or 'none'}"),
+        ),
+    )
     return found
 
 
 def _shares(given: dict[str, float] | None, names: list[str]) -> dict[str, float]:
     """Share of each table, in the order of the tables."""
     shares = dict.fromkeys(names, 1.0 / len(names)) if given is None else given
-    if set(shares) != set(names):
-        raise InputError(f"expected --shares for {', '.join(names)}, got some for {', '.join(shares)}")
     total = sum(shares.values())
-    if total > 1.0 + ROUNDED:
-        raise InputError(f"expected --shares of at most 1 together, got {total:g}: lower one of them")
+    refuse(
+        (
+            set(shares) != set(names),
+            InputError(f"expected --shares for {', '.join(names)}, got some for {', '.join(shares)}"),
+        ),
+        (
+            total > 1.0 + 1e-9,  # as they are typed
+            InputError(f"expected --shares of at most 1 together, got {total:g}: lower one of them"),
+        ),
+    )
     return {name: shares[name] / max(total, 1.0) for name in names}
 
 
@@ -143,29 +164,8 @@ def _one_step(past: Mapping[str, Traces]) -> str | None:
     """Length of one step in all histories."""
     lengths = {name: one.step for name, one in past.items() if one.step is not None}
     if len(set(lengths.values())) > 1:
-        lengths_found = ", ".join(f"{name} {length}" for name, length in lengths.items())
         raise InputError(
-            f"one step must be as long in all histories, as all tables are charged together; got {lengths_found}"
+            "one step must be as long in all histories, as all tables are charged together; got "
+            f"{', '.join(f'{name} {length}' for name, length in lengths.items())}"
         )
     return next(iter(lengths.values()), None)
-
-
-def _known(past: list[Traces], prior: float, *, independent: bool) -> Adversary:
-    """Return the adversary of the joint state of a person."""
-    with working("learning correlations"):
-        if independent:
-            return independent_adversary(*(next(estimate_adversaries(one, prior=prior)) for one in past))
-        return next(estimate_adversaries(joint_trajectories(*past), prior=prior))
-
-
-def _require_new(place: str) -> None:
-    """Refuse a place where a ledger has steps: an account records all spends from its first step on."""
-    if configuration_at(place) is None:
-        return
-    with Ledger(place) as known:
-        n_steps = len(known)
-    if n_steps:
-        raise OutputError(
-            f"the ledger has {n_steps} steps already: an account begins with a ledger of its own. What that one spent "
-            "about the same people is not counted in it, and both add up"
-        )

@@ -26,14 +26,12 @@ from temporaldp.base.errors import (
     TemporaldpError,
 )
 
-BAD_INPUT = 2
-
 EXIT_CODES = (
     (PlanError | LeakageBudgetError | SpentError, 3),
     (LateDataError, 5),
-    (LedgerMismatchError, BAD_INPUT),  # the settings are another release's; the ledger is in order
+    (LedgerMismatchError, 2),  # the settings are another release's; the ledger is in order
     (LedgerError, 4),
-    (TemporaldpError, BAD_INPUT),
+    (TemporaldpError, 2),
 )
 """Exit codes of errors; the first class of which an error is an instance counts."""
 
@@ -145,19 +143,17 @@ def main() -> None:
     except TemporaldpError as error:
         _stop(str(error), next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
     except MemoryError:
-        _stop(
-            "not enough memory for that many steps, people or states; use fewer, or plan without a horizon", BAD_INPUT
-        )
+        _stop("not enough memory for that many steps, people or states; use fewer, or plan without a horizon")
     except RecursionError:
-        _stop("what was read is nested too deeply: expected a file that temporaldp wrote, or a table", BAD_INPUT)
+        _stop("what was read is nested too deeply: expected a file that temporaldp wrote, or a table")
     except BrokenPipeError:  # `| head` has read enough
         drop_output()
         sys.exit(0)
     except OSError as error:
         drop_output()
-        _stop(f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}", BAD_INPUT)
+        _stop(f"cannot read or write {error.filename or 'the output'}: {error.strerror or error}")
 
 
-def _stop(message: str, code: int) -> NoReturn:
+def _stop(message: str, code: int = 2) -> NoReturn:
     errors.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
     sys.exit(code)

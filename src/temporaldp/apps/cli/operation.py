@@ -6,7 +6,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -25,9 +25,6 @@ from temporaldp.publish.release.postgres import PostgresDatabase
 from temporaldp.publish.release.renewal import renewal_of
 from temporaldp.publish.release.store import Store
 from temporaldp.publish.report.sentences import nats, renewed_line, steps
-
-MOST_NAMED = 3
-"""Times that a warning names."""
 
 
 @contextmanager
@@ -90,12 +87,11 @@ class LedgerRun:
     def rows(self) -> list[tuple[str, str | None]]:
         """The ledger after the run, as rows of a table."""
         stream, renewal = self.stream, renewal_of(self.stream.ledger)
-        leaked = None if stream.leakage is None else nats(stream.leakage) + of_tables(stream)
         return [
             ("table", stream.table),
             ("ledger", f"{stream.ledger.place}: {steps(self.n_before)} before, {steps(len(stream))} now"),
             ("renewed", None if renewal is None else renewed_line(renewal)),
-            ("largest leakage so far", leaked),
+            ("largest leakage so far", None if stream.leakage is None else nats(stream.leakage) + of_tables(stream)),
             ("head", f"{stream.ledger.head[:16]} (note it for `temporaldp ledger verify --head`)"),
         ]
 
@@ -121,9 +117,8 @@ class LedgerRun:
 
 
 def _named(times: Sequence[str]) -> str:
-    """The number of times and the first of them; empty if there are none."""
-    more = ", ..." if len(times) > MOST_NAMED else ""
-    return f"{steps(len(times))} ({', '.join(times[:MOST_NAMED])}{more})" if times else ""
+    """The number of times and the first three of them; empty if there are none."""
+    return f"{steps(len(times))} ({', '.join(times[:3])}{', ...' if len(times) > 3 else ''})" if times else ""
 
 
 def of_tables(stream: ContinualRelease[Any, Any]) -> str:
@@ -133,10 +128,8 @@ def of_tables(stream: ContinualRelease[Any, Any]) -> str:
 
 def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str | None:
     """Warning once a share of the steps, or of a level that is not spent as planned, is used; None before."""
-    if share is None:
-        return None
-    used, guard = used_share(stream), stream.guard
-    if used is None or used < share:
+    used, guard = None if share is None else used_share(stream), stream.guard
+    if share is None or used is None or used < share:
         return None
     parts = []
     if stream.leakage is not None:
@@ -148,10 +141,9 @@ def nearly_used(stream: ContinualRelease[Any, Any], share: float | None) -> str 
 
 def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
     """Share of the horizon that is over; without one, of alpha if a step exceeded the sustainable budget, otherwise None."""
-    accountant = stream.guard.accountant
+    accountant, leakage = stream.guard.accountant, stream.leakage
     if stream.guard.horizon is not None:
         return len(stream) / stream.guard.horizon
-    leakage = stream.leakage
     if accountant is None or accountant.alpha is None or leakage is None:
         return None
     adopted = max((event.step for event in stream.ledger.adoptions), default=0)
@@ -172,28 +164,30 @@ def logged(file: Path | None) -> Iterator[dict[str, Any]]:
         The file cannot be opened, or is no log; the block was not entered.
     """
     line: dict[str, Any] = {"at": datetime.now(UTC).isoformat(timespec="seconds")}
+    if file is None:
+        yield line
+        return
     begun = time.monotonic()
     with _opened(file) as log:
         try:
             yield line
+            line["ended"] = "done"
         except TemporaldpError as error:
-            _append(log, line | {"ended": type(error).__name__, "seconds": round(time.monotonic() - begun, 3)})
+            line["ended"] = type(error).__name__
             raise
-        _append(log, line | {"ended": "done", "seconds": round(time.monotonic() - begun, 3)})
+        finally:
+            if "ended" in line:
+                _append(log, line | {"seconds": round(time.monotonic() - begun, 3)})
 
 
-def _opened(file: Path | None) -> AbstractContextManager[IO[bytes] | None]:
-    if file is None:
-        return nullcontext()
+def _opened(file: Path) -> IO[bytes]:
     try:
         return open(file, "ab", buffering=0, opener=_log_only)
     except OSError as error:
         raise OutputError(f"cannot write the log {file}: {error.strerror or error}; nothing was drawn") from None
 
 
-def _append(log: IO[bytes] | None, line: dict[str, Any]) -> None:
-    if log is None:
-        return
+def _append(log: IO[bytes], line: dict[str, Any]) -> None:
     try:
         log.write(json_line(line).encode() + b"\n")
     except OSError as error:

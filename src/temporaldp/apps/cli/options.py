@@ -6,8 +6,9 @@ which `--set SECTION.KEY=VALUE` overrides.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -19,25 +20,29 @@ if TYPE_CHECKING:
 
 
 def given(context: typer.Context) -> Project:
-    """Return the project of a command: its file, `--set` and the other options, of which the later ones win.
-
-    A parameter that sets a key is named after it, such as `privacy_alpha`; None leaves the key as it is.
-    """
+    """Return the project of a command: its file, `--set` and the other options, of which the later ones win."""
     from temporaldp.publish.project.document import read_settings
-    from temporaldp.publish.project.settings import Settings
 
-    options = {}
-    for parameter in context.command.params:
-        section, _, key = str(parameter.name).partition("_")
-        if key and section in Settings.model_fields:
-            shown = parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.metavar)
-            options[f"{section}.{key}"] = shown, context.params[str(parameter.name)]
-    return Project(read_settings(context.params["project"], context.params["assignments"] or [], options))
+    options, assignments = context.meta.get(__name__), context.params["assignments"] or []
+    return Project(read_settings(context.params["project"], assignments, options))
 
 
-def option(*names: str, help: str, metavar: str | None = None) -> typer.models.OptionInfo:
-    """Return an option without a default in its help: the project file may have another one."""
-    made: typer.models.OptionInfo = typer.Option(*names, help=help, metavar=metavar, show_default=False)
+def sets(key: str) -> Callable[..., Any]:
+    """Return the callback of a parameter that sets a key of the project file; None leaves the key as it is."""
+
+    def noted(context: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
+        shown = parameter.opts[0] if parameter.param_type_name == "option" else str(parameter.metavar)
+        context.meta.setdefault(__name__, {})[key] = shown, value
+        return value
+
+    return noted
+
+
+def option(*names: str, help: str, metavar: str | None = None, key: str | None = None) -> typer.models.OptionInfo:
+    """Return an option without a default in its help: the project file may have another one, as the key that it sets."""
+    made: typer.models.OptionInfo = typer.Option(
+        *names, help=help, metavar=metavar, show_default=False, callback=None if key is None else sets(key)
+    )
     return made
 
 
@@ -60,13 +65,19 @@ def place_of(place: str | None, project: Path | None) -> str:
 LedgerArgument: TypeAlias = Annotated[
     str | None,
     typer.Argument(
-        metavar="LEDGER", show_default=False, help="SQLite file or postgresql:// URL; default: the project's ledger."
+        callback=sets("release.ledger"),
+        metavar="LEDGER",
+        show_default=False,
+        help="SQLite file or postgresql:// URL; default: the project's ledger.",
     ),
 ]
 TracesArgument: TypeAlias = Annotated[
     Path | None,
     typer.Argument(
-        metavar="TRACES", show_default=False, help="CSV or Parquet file, folder or pattern; or a text file."
+        callback=sets("traces.path"),
+        metavar="TRACES",
+        show_default=False,
+        help="CSV or Parquet file, folder or pattern; or a text file.",
     ),
 ]
 ProjectOption: TypeAlias = Annotated[
@@ -77,28 +88,38 @@ SetOption: TypeAlias = Annotated[
     option("--set", help="Set any key of the project file (repeatable), such as traces.user=id.", metavar="KEY=VALUE"),
 ]
 HistoryOption: TypeAlias = Annotated[
-    Path | None, option("--history", help="Other traces to estimate the correlation from.", metavar="FILE")
+    Path | None,
+    option("--history", key="history.path", help="Other traces to estimate the correlation from.", metavar="FILE"),
 ]
 EpsilonOption: TypeAlias = Annotated[
-    float | None, option("--epsilon", help="Epsilon of every step, in nats.", metavar="E")
+    float | None, option("--epsilon", key="privacy.epsilon", help="Epsilon of every step, in nats.", metavar="E")
 ]
 AlphaOption: TypeAlias = Annotated[
-    float | None, option("--alpha", help="Level that every step must satisfy, in nats.", metavar="A")
+    float | None,
+    option("--alpha", key="privacy.alpha", help="Level that every step must satisfy, in nats.", metavar="A"),
 ]
 DeltaOption: TypeAlias = Annotated[
-    float | None, option("--delta", help="Account in (epsilon, delta)-DP_T.", metavar="D")
+    float | None, option("--delta", key="privacy.delta", help="Account in (epsilon, delta)-DP_T.", metavar="D")
 ]
 NoiseOption: TypeAlias = Annotated[
     str | None,
-    option("--noise", help="Noise on counts (with --delta).", metavar="gaussian|laplace"),
+    option("--noise", key="privacy.noise", help="Noise on counts (with --delta).", metavar="gaussian|laplace"),
 ]
-HorizonOption: TypeAlias = Annotated[int | None, option("--horizon", help="Number of steps.", metavar="T")]
+HorizonOption: TypeAlias = Annotated[
+    int | None, option("--horizon", key="privacy.horizon", help="Number of steps.", metavar="T")
+]
 BoundOption: TypeAlias = Annotated[
-    str | None, option("--bound", help="Accounting method (default: exact).", metavar="exact|paper")
+    str | None,
+    option("--bound", key="privacy.bound", help="Accounting method (default: exact).", metavar="exact|paper"),
 ]
 EffortOption: TypeAlias = Annotated[
     float | None,
-    option("--effort", help="Stop comparing states after so long, with an interval.", metavar="SECONDS"),
+    option(
+        "--effort",
+        key="privacy.effort",
+        help="Stop comparing states after so long, with an interval.",
+        metavar="SECONDS",
+    ),
 ]
 FigureOption: TypeAlias = Annotated[
     Path | None, option("--figure", help="Draw a figure (.png or .svg).", metavar="FILE")

@@ -6,16 +6,15 @@ import dataclasses
 import math
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
 
-from temporaldp import BudgetError, BudgetPlan, LeakageSeries, compare_plans, save_plan
+from temporaldp import BudgetError, LeakageSeries, compare_plans, save_plan
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, say, warn
-from temporaldp.apps.cli.render import facts, learning_fact, listing, steps_table, working
-from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.apps.cli.render import answer, facts, learning_fact, listing, require_places, steps_table, working
 from temporaldp.base.display import number
 from temporaldp.base.values import refuse
 from temporaldp.core.planning import Optimality, Plan, PlanComparison
@@ -25,23 +24,17 @@ from temporaldp.publish.project.inputs import Inputs, absences
 from temporaldp.publish.report.figures import comparison_figure
 from temporaldp.publish.report.sentences import NO_EFFORT, NOISE_FIXED, NoiseBesideCounts, ended, steps
 
-if TYPE_CHECKING:
-    from temporaldp.publish.project.settings import Settings
-
-NOISE_TOLERANCE = 1e-6
-"""Relative difference of noise below which two plans are equal: plans leave up to 1e-7 of alpha unspent."""
-
 
 def plan(
     context: typer.Context,
-    traces_path: o.TracesArgument = None,
-    history_path: o.HistoryOption = None,
-    privacy_alpha: o.AlphaOption = None,
-    privacy_delta: o.DeltaOption = None,
-    privacy_noise: o.NoiseOption = None,
-    privacy_horizon: o.HorizonOption = None,
-    privacy_bound: o.BoundOption = None,
-    privacy_effort: o.EffortOption = None,
+    traces: o.TracesArgument = None,
+    history: o.HistoryOption = None,
+    alpha: o.AlphaOption = None,
+    delta: o.DeltaOption = None,
+    noise: o.NoiseOption = None,
+    horizon: o.HorizonOption = None,
+    bound: o.BoundOption = None,
+    effort: o.EffortOption = None,
     compare: Annotated[bool, o.option("--compare", help="Compare the plans of all methods.")] = False,
     figure: o.FigureOption = None,
     output: Annotated[
@@ -57,47 +50,6 @@ def plan(
     """
     asked = o.given(context)
     settings, compared = asked.settings, compare or figure is not None
-    _require_together(settings, compared=compared)
-    require_places(output, figure=figure, reads=settings.inputs)
-    with working("reading data"):
-        inputs = asked.inputs()
-    comparison = PlanComparison({}, {})
-    with working("planning"):
-        if compared:
-            comparison = compare_plans(inputs.everyone, **asked.budget_terms())
-        ready = comparison.plans.get(settings.plan.method or "optimal")
-        made: Plan = asked.plan(inputs) if ready is None else dataclasses.replace(ready, source=inputs.source)
-    beside = _beside(inputs, made, settings.release.population)
-    crowded = None if beside is None else beside.warning
-    warn(inputs.scarcity, made.source.warning, absences(inputs.trajectories), crowded)
-    if output is not None:
-        save_plan(made, output)
-
-    def show() -> None:
-        show_plan(inputs, made, beside=beside)
-        if compare:
-            show_comparison(comparison)
-
-    answer(
-        as_json,
-        document=partial(_document, made, comparison, beside),
-        show=show,
-        draw=partial(comparison_figure, comparison, inputs.times(made.horizon or 0)),
-        figure=figure,
-        plan=output,
-    )
-
-
-def _beside(inputs: Inputs, made: Plan, population: int | None) -> NoiseBesideCounts | None:
-    """The noise beside an average count; None if the number of people is unknown."""
-    n_people = population if population is not None or inputs.trajectories is None else inputs.trajectories.n_users
-    if n_people is None or inputs.states is None:
-        return None
-    return NoiseBesideCounts(made.mean_absolute_noise, n_people, len(inputs.states))
-
-
-def _require_together(settings: Settings, *, compared: bool) -> None:
-    """Refuse settings that contradict each other or have no effect."""
     privacy, is_pure = settings.privacy, settings.privacy.delta is None
     refuse(
         (
@@ -125,56 +77,62 @@ def _require_together(settings: Settings, *, compared: bool) -> None:
             BudgetError("--bound paper is an accounting method for delta = 0: leave it out, or --delta"),
         ),
     )
+    require_places(output, figure=figure, reads=settings.inputs)
+    with working("reading data"):
+        inputs = asked.inputs()
+    comparison = PlanComparison({}, {})
+    with working("planning"):
+        if compared:
+            comparison = compare_plans(inputs.everyone, **asked.budget_terms())
+        ready = comparison.plans.get(settings.plan.method or "optimal")
+        made: Plan = asked.plan(inputs) if ready is None else dataclasses.replace(ready, source=inputs.source)
+    beside, n_people = None, settings.release.population
+    if n_people is None and inputs.trajectories is not None:
+        n_people = inputs.trajectories.n_users
+    if n_people is not None and inputs.states is not None:
+        beside = NoiseBesideCounts(made.mean_absolute_noise, n_people, len(inputs.states))
+    warn(
+        inputs.scarcity, made.source.warning, absences(inputs.trajectories), None if beside is None else beside.warning
+    )
+    if output is not None:
+        save_plan(made, output)
+    answer(
+        as_json,
+        document=partial(_document, made, comparison, beside),
+        show=partial(_show, inputs, made, beside, comparison if compare else PlanComparison({}, {})),
+        draw=partial(comparison_figure, comparison, inputs.times(made.horizon or 0)),
+        figure=figure,
+        plan=output,
+    )
 
 
 def _document(made: Plan, found: PlanComparison, beside: NoiseBesideCounts | None) -> dict[str, Any]:
     """The plan as JSON values, and the plans of all methods if they were compared."""
-    about = {
+    document = plan_document(made) | {
         "mean_absolute_noise": made.mean_absolute_noise,
         "noise_beside_counts": None if beside is None else beside.share,
     }
     if made.source.learning_epsilon:
-        about["alpha_in_all"] = made.alpha_in_all
-    if not found.plans:
-        return plan_document(made) | about
-    refusals = {method: str(error) for method, error in found.refusals.items()}
-    compared = {"comparison": [_row(plan) for plan in found.plans.values()], "without_plan": refusals}
-    return plan_document(made) | about | compared
+        document["alpha_in_all"] = made.alpha_in_all
+    if found.plans:
+        document["comparison"] = [
+            {
+                "method": plan.method,
+                "accounting": plan.accounting,
+                "mean_absolute_noise": plan.mean_absolute_noise,
+                "mean_inverse_epsilon": float(np.mean(1.0 / plan.epsilons)),
+                "smallest_epsilon": float(plan.epsilons.min()),
+                "largest_epsilon": float(plan.epsilons.max()),
+                "worst_leakage": plan.leakage.worst,
+            }
+            for plan in found.plans.values()
+        ]
+        document["without_plan"] = {method: str(error) for method, error in found.refusals.items()}
+    return document
 
 
-def _row(plan: BudgetPlan) -> dict[str, Any]:
-    """Noise, budgets and leakage of one method."""
-    return {
-        "method": plan.method,
-        "accounting": plan.accounting,
-        "mean_absolute_noise": plan.mean_absolute_noise,
-        "mean_inverse_epsilon": float(np.mean(1.0 / plan.epsilons)),
-        "smallest_epsilon": float(plan.epsilons.min()),
-        "largest_epsilon": float(plan.epsilons.max()),
-        "worst_leakage": plan.leakage.worst,
-    }
-
-
-def show_comparison(found: PlanComparison) -> None:
-    """Print the plans of all methods side by side, and why a method has no plan."""
-    rows = [
-        {
-            "method": plan.method,
-            "noise per count": number(plan.mean_absolute_noise),
-            "smallest budget": number(float(plan.epsilons.min()), down=True),
-            "largest budget": number(float(plan.epsilons.max()), down=True),
-            "largest leakage": plan.leakage.written(),
-        }
-        for plan in found.plans.values()
-    ]
-    listing(rows, "All methods", left=("method",), boxed=True)
-    for why in dict.fromkeys(map(str, found.refusals.values())):
-        names = " or ".join(method for method, error in found.refusals.items() if str(error) == why)
-        console.print(f"There is no plan by {names}: {why}.", style="dim", markup=False)
-
-
-def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = None) -> None:
-    """Print the plan as tables."""
+def _show(inputs: Inputs, made: Plan, beside: NoiseBesideCounts | None, compared: PlanComparison) -> None:
+    """Print the plan as tables, and the plans that it is compared with."""
     first, middle, last = (number(float(made.epsilons[k]), down=True) for k in (0, len(made.epsilons) // 2, -1))
     spent = f"{first} at every step"
     if not (made.epsilons == made.epsilons[0]).all():
@@ -205,11 +163,25 @@ def show_plan(inputs: Inputs, made: Plan, *, beside: NoiseBesideCounts | None = 
     if isinstance(made.leakage, LeakageSeries):
         steps_table(made.leakage, inputs.times(len(made.leakage)), granted=True)
         naive = mean_absolute_noise(laplace_scales([made.alpha / len(made.leakage)]))
-        if naive < made.mean_absolute_noise * (1.0 - NOISE_TOLERANCE):
+        if naive < made.mean_absolute_noise * (1.0 - 1e-6):  # plans leave up to 1e-7 of alpha unspent
             warn(
                 f"alpha / T at every step satisfies the same level with less noise ({number(naive)} per count on average): use "
                 "--set plan.method=optimal without --delta, which never has more noise"
             )
+    others = [
+        {
+            "method": plan.method,
+            "noise per count": number(plan.mean_absolute_noise),
+            "smallest budget": number(float(plan.epsilons.min()), down=True),
+            "largest budget": number(float(plan.epsilons.max()), down=True),
+            "largest leakage": plan.leakage.written(),
+        }
+        for plan in compared.plans.values()
+    ]
+    listing(others, "All methods", left=("method",), boxed=True)
+    for why in dict.fromkeys(map(str, compared.refusals.values())):
+        names = " or ".join(method for method, error in compared.refusals.items() if str(error) == why)
+        console.print(f"There is no plan by {names}: {why}.", style="dim", markup=False)
 
 
 def _optimality(found: Optimality) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
@@ -12,8 +11,7 @@ import typer
 from temporaldp import Adversary, InputError, estimate_adversaries, plan_budget
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import warn
-from temporaldp.apps.cli.render import facts, working
-from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.apps.cli.render import answer, at_most, facts, require_places, working
 from temporaldp.base.display import number
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning import plan_for_share
@@ -26,7 +24,7 @@ from temporaldp.publish.report.population import population_figure
 from temporaldp.publish.report.sentences import PAPER_BOUND, between, steps
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
-MOST_NAMED = 5
+"""Of people, whose largest leakage is reported."""
 
 Planned: TypeAlias = tuple[dict[str, Any], list[tuple[str, str]]]
 """Budgets as JSON values and as rows of a table."""
@@ -34,19 +32,22 @@ Planned: TypeAlias = tuple[dict[str, Any], list[tuple[str, str]]]
 
 def population(
     context: typer.Context,
-    traces_path: o.TracesArgument = None,
-    privacy_epsilon: o.EpsilonOption = None,
-    privacy_horizon: o.HorizonOption = None,
-    privacy_bound: o.BoundOption = None,
-    privacy_effort: o.EffortOption = None,
-    study_above: Annotated[
-        float | None, o.option("--above", help="Report the share of users above this leakage.", metavar="LEVEL")
+    traces: o.TracesArgument = None,
+    epsilon: o.EpsilonOption = None,
+    horizon: o.HorizonOption = None,
+    bound: o.BoundOption = None,
+    effort: o.EffortOption = None,
+    above: Annotated[
+        float | None,
+        o.option("--above", key="study.above", help="Report the share of users above this leakage.", metavar="LEVEL"),
     ] = None,
-    privacy_alpha: Annotated[
-        float | None, o.option("--alpha", help="Also plan a budget that satisfies this level.", metavar="A")
+    alpha: Annotated[
+        float | None,
+        o.option("--alpha", key="privacy.alpha", help="Also plan a budget that satisfies this level.", metavar="A"),
     ] = None,
-    study_share: Annotated[
-        float | None, o.option("--share", help="Share of users for whom the budget satisfies it.", metavar="S")
+    share: Annotated[
+        float | None,
+        o.option("--share", key="study.share", help="Share of users for whom the budget satisfies it.", metavar="S"),
     ] = None,
     figure: o.FigureOption = None,
     output: Annotated[
@@ -67,16 +68,15 @@ def population(
     require_places(output, figure=figure, reads=settings.inputs)
     with working("reading traces"):
         data = read_data(settings.traces, correlation=True)
-    groups = settings.traces.by is not None
-    method = privacy.accounting
-
-    def people() -> Iterator[Adversary]:
-        return estimate_adversaries(data, prior=prior, per_user=not groups, per_group=groups)
-
-    sizes = getattr(data, "groups", None) if groups else None
+    groups, method = settings.traces.by is not None, privacy.accounting
+    people = partial(estimate_adversaries, data, prior=prior, per_user=not groups, per_group=groups)
     with working("leakage of every person"):
         found = leakage_distribution(
-            people(), epsilon=privacy.epsilon, horizon=privacy.horizon, people=sizes, accounting=method
+            people(),
+            epsilon=privacy.epsilon,
+            horizon=privacy.horizon,
+            people=getattr(data, "groups", None) if groups else None,
+            accounting=method,
         )
     warn(scarcity(data), None if isinstance(data, CountedTraces) else absences(data))
     planned: Planned = {}, []
@@ -104,8 +104,8 @@ def _planned(
         if share != 1.0:
             raise InputError("--share is a share of users: leave out traces.by, or --share")
         budgets = {str(one.name): float(plan_budget(one, alpha=alpha, accounting=method).epsilons[0]) for one in people}
-        listing = ", ".join(f"{name} {number(budget, down=True)}" for name, budget in budgets.items())
-        return {"alpha": alpha, "budgets": budgets}, [(what, listing)]
+        each = ", ".join(f"{name} {number(budget, down=True)}" for name, budget in budgets.items())
+        return {"alpha": alpha, "budgets": budgets}, [(what, each)]
     plan = plan_for_share(people, alpha=alpha, share=share, accounting=method)
     document = {
         "alpha": alpha,
@@ -127,7 +127,7 @@ def _document(found: LeakageDistribution, level: float | None, planned: dict[str
         "quantiles": {f"{share:g}": found.quantile(share) for share in SHARES},
         "attained": None if found.attained is None else {f"{share:g}": found.sides(share)[0] for share in SHARES},
         "worst": found.worst,
-        "worst_names": found.names[:MOST_NAMED],
+        "worst_names": found.names[:5],
         "above": level,
         "share_above": None if level is None else found.share_above(level),
         "unit": "nats",
@@ -137,18 +137,15 @@ def _document(found: LeakageDistribution, level: float | None, planned: dict[str
 
 def _show(found: LeakageDistribution, level: float | None, whose: str, planned: list[tuple[str, str]]) -> None:
     """Print the distribution, and the rows about what is planned."""
-    kind = found.label if found.accounting.is_exact else PAPER_BOUND
     effort, attained = found.accounting.effort, found.leakage if found.attained is None else found.attained
-    largest = zip(found.names[:MOST_NAMED], attained.tolist(), found.leakage.tolist(), strict=False)
-    worst = [f"{name} ({between(low, high, effort)})" for name, low, high in largest]
-    at_most = "" if found.label == found.accounting.label else "at most "
-    above = "" if level is None else f"{at_most}{number(100.0 * found.share_above(level))} % of people"
+    largest = zip(found.names[:5], attained.tolist(), found.leakage.tolist(), strict=False)
+    above = "" if level is None else f"{at_most(found)}{number(100.0 * found.share_above(level))} % of people"
     horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
     rows = [
         ("epsilon of each step", number(found.epsilon, up=True)),
-        ("leakage", kind),
+        ("leakage", found.label if found.accounting.is_exact else PAPER_BOUND),
         *((f"{100.0 * share:g} % of people leak at most", between(*found.sides(share), effort)) for share in SHARES),
-        ("largest leakage", ", ".join(worst)),
+        ("largest leakage", ", ".join(f"{name} ({between(low, high, effort)})" for name, low, high in largest)),
         (f"above {level or 0.0:g}", above),
         *planned,
     ]

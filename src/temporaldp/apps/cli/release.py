@@ -11,33 +11,63 @@ import typer
 
 from temporaldp import ContinualRelease, InputError, ReleasedHistograms, save_released
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.console import warn
-from temporaldp.apps.cli.operation import LedgerRun, logged, nearly_used, trial_place
-from temporaldp.apps.cli.released import say_forecast, say_release
-from temporaldp.apps.cli.render import working
+from temporaldp.apps.cli.console import console, warn
+from temporaldp.apps.cli.operation import LedgerRun, logged, nearly_used, of_tables, trial_place
+from temporaldp.apps.cli.render import ROWS_ON_SCREEN, facts, learning_fact, listing, say_json, working
+from temporaldp.base.display import number
 from temporaldp.base.errors import InputDiffersWarning, OutputError
-from temporaldp.publish.project.publishing import earlier_counts, publish, require_unpublished, smoothed, with_earlier
+from temporaldp.base.values import refuse
+from temporaldp.core.planning.histogram_noise import mean_absolute_noise
+from temporaldp.data.tables import Traces
+from temporaldp.publish.project.inputs import absences
+from temporaldp.publish.project.publishing import (
+    Smoothing,
+    earlier_counts,
+    publish,
+    require_unpublished,
+    smoothed,
+    with_earlier,
+)
 from temporaldp.publish.project.release import ReleaseSetup, checked_output, setup_of
 from temporaldp.publish.release.histograms import require_reached
-from temporaldp.publish.report.sentences import steps
+from temporaldp.publish.report.sentences import (
+    NoiseBesideCounts,
+    accounting_line,
+    at_delta,
+    discrete_noise,
+    guarantee_line,
+    impossible_counts,
+    nats,
+    span,
+    steps,
+)
 
 
 def release(
     context: typer.Context,
-    traces_path: o.TracesArgument = None,
-    history_path: o.HistoryOption = None,
-    privacy_alpha: o.AlphaOption = None,
-    release_plan: Annotated[
-        Path | None, o.option("--plan", help="Plan (from `temporaldp plan`), in place of --alpha.", metavar="FILE")
+    traces: o.TracesArgument = None,
+    history: o.HistoryOption = None,
+    alpha: o.AlphaOption = None,
+    plan: Annotated[
+        Path | None,
+        o.option(
+            "--plan", key="release.plan", help="Plan (from `temporaldp plan`), in place of --alpha.", metavar="FILE"
+        ),
     ] = None,
-    release_ledger: Annotated[
+    ledger: Annotated[
         str | None,
-        o.option("--ledger", help="SQLite file or postgresql:// URL that stores every step.", metavar="LEDGER"),
+        o.option(
+            "--ledger",
+            key="release.ledger",
+            help="SQLite file or postgresql:// URL that stores every step.",
+            metavar="LEDGER",
+        ),
     ] = None,
-    release_output: Annotated[
-        Path | None, o.option("--output", "-o", help="Published counts (.parquet or .csv).", metavar="FILE")
+    output: Annotated[
+        Path | None,
+        o.option("--output", "-o", key="release.output", help="Published counts (.parquet or .csv).", metavar="FILE"),
     ] = None,
-    privacy_horizon: o.HorizonOption = None,
+    horizon: o.HorizonOption = None,
     dry_run: Annotated[
         bool, o.option("--dry-run", help="Report what would be spent and leak; draw and write nothing.")
     ] = False,
@@ -54,10 +84,13 @@ def release(
     """
     settings = o.given(context).settings
     target, ledger = checked_output(settings, dry_run=dry_run), settings.release.ledger
-    if dry_run and ledger is None:
-        raise InputError("--dry-run needs a ledger: --ledger LEDGER")
-    if dry_run and begin_anew:
-        raise InputError("--dry-run writes nothing, and --begin-anew is recorded in the ledger: leave out one of them")
+    refuse(
+        (dry_run and ledger is None, InputError("--dry-run needs a ledger: --ledger LEDGER")),
+        (
+            dry_run and begin_anew,
+            InputError("--dry-run writes nothing, and --begin-anew is recorded in the ledger: leave out one of them"),
+        ),
+    )
     with logged(None if ledger is None else settings.release.log) as line:
         with working("reading data"):
             setup = setup_of(settings)
@@ -66,7 +99,7 @@ def release(
             with trial_place(ledger, settings.release.output) as place, setup.opened(place) as stream:
                 new = [time for time in setup.data.times if not stream.has(time)]
                 require_reached(setup.data, new, settings.release.reached)
-                say_forecast(stream, setup.data, as_json)
+                _show_forecast(stream, setup.data, as_json)
             return
         if ledger is None:
             require_unpublished(target, setup.data, begin_anew=begin_anew)
@@ -95,7 +128,7 @@ def _publish(
             smoothing = smoothed(everything, setup, stream)
         if run is not None:
             warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
-        say_release(released, setup, output, as_json, smoothing, run)
+        _show(released, setup, output, as_json, smoothing, run)
     except OutputError as error:
         if run is None or len(run.stream) == run.n_before:
             raise
@@ -103,3 +136,122 @@ def _publish(
         raise OutputError(
             f"{error}; {stored} drawn before are in the ledger, and the same command returns them"
         ) from None
+
+
+def _show(
+    released: ReleasedHistograms,
+    setup: ReleaseSetup,
+    output: Path,
+    as_json: bool,
+    smoothing: Smoothing | None,
+    run: LedgerRun | None,
+) -> None:
+    """Write smoothed counts and print the release, and what a run did with a ledger.
+
+    The noise of counts that are not smoothed is warned about when they are published for the first time.
+    """
+    assert released.alpha is not None
+    source = setup.source if smoothing is None else setup.source.with_learning_of(smoothing.correlation.source)
+    smoothed = [] if smoothing is None else smoothing.save()
+    beside = NoiseBesideCounts(
+        mean_absolute_noise(released.scales, released.noise), setup.data.n_users, len(released.states)
+    )
+    warn(setup.source.warning, absences(setup.data))
+    if smoothing is None and (run is None or run.is_first):
+        warn(beside.warning, impossible_counts(released, setup.data.n_users))
+    if as_json:
+        say_json(
+            {
+                "output": output,
+                **({} if run is None else run.facts),
+                "alpha": released.alpha,
+                "accounting": released.accounting,
+                "delta": released.delta,
+                "noise": released.noise,
+                "scales": released.scales,
+                "steps": len(released.times),
+                "states": released.states,
+                "epsilons": released.epsilons,
+                "consistent": released.consistent,
+                "neighboring_relation": released.neighboring_relation,
+                "l1_sensitivity": 2,
+                "unit": "nats",
+                "noise_beside_counts": beside.share,
+                **(
+                    {"alpha_in_all": source.in_all(released.alpha, released.delta)[0]}
+                    if source.learning_epsilon
+                    else {}
+                ),
+                **({} if smoothing is None else smoothing.document),
+            }
+        )
+        return
+    rows = [
+        ("written to", str(output)),
+        ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
+        ("guarantee", guarantee_line(released.alpha, released.delta)),
+        ("leakage", "" if released.accounting is None else accounting_line(released.accounting)),
+        ("spent per step", span(released.epsilons, up=True) + at_delta(released.delta)),
+        ("noise", f"{discrete_noise(released.noise)}, scale {span(released.scales)} counts"),
+        (
+            "post-processing",
+            "non-negative, public total kept" if released.consistent else "none: counts may be negative",
+        ),
+        ("noise beside counts", beside.sentence),
+        learning_fact(source, released.alpha, released.delta),
+        *([] if run is None else run.rows),
+        *smoothed,
+    ]
+    facts("Released", rows)
+    if run is None:
+        console.print("Keep this file: a second release of the same data spends the budgets again.", style="dim")
+
+
+def _show_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bool) -> None:
+    """Print the budgets and the leakage of new steps, of which none is drawn.
+
+    Of a table of an account, jobs of other tables may have charged some of them already.
+    """
+    guard, found, of = stream.guard, stream.forecast(data.times), of_tables(stream)
+    leakage = found[-1].leakage if found else stream.leakage
+    known = [time for time in data.times if stream.has(time)]
+    charged = 0 if stream.table is None else sum(stream.published(time) is None for time in known)
+    new = len(found) - charged
+    if as_json:
+        say_json(
+            {
+                "dry_run": True,
+                "new_steps": new,
+                **({} if stream.table is None else {"table": stream.table, "charged_already": charged}),
+                "ledger_steps": len(stream),
+                "alpha": guard.alpha,
+                "worst_leakage": leakage,
+                "steps": [
+                    {"time": f.time, "parameter": f.parameter, "epsilon": f.epsilon, "worst_leakage": f.leakage}
+                    for f in found
+                ],
+            }
+        )
+        return
+    all_epochs = f" within each epoch, {number(guard.promise, up=True)} nats with all of them"
+    by_others = f"{steps(charged)}, by another table's job: they leak no more"
+    rows = [
+        ("nothing was drawn", "this is what a release would do"),
+        ("table", stream.table),
+        ("charged already", "" if stream.table is None else by_others),
+        ("released already", f"{steps(len(known) - charged)} of these data, which would be given again"),
+        ("new", steps(new) if new else "no step"),
+        ("level", f"{guard.alpha:g} nats{'' if guard.promise == guard.alpha else all_epochs}{of}"),
+        ("worst leakage then", "" if leakage is None else nats(leakage) + of),
+    ]
+    facts("Dry run", rows)
+    listing(
+        [
+            {
+                "time": f.time,
+                "epsilon": number(f.epsilon, up=True),
+                "worst leakage": "" if f.leakage is None else number(f.leakage, up=True),
+            }
+            for f in found[-ROWS_ON_SCREEN:]
+        ]
+    )

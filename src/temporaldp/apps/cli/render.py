@@ -1,12 +1,13 @@
-"""Tables and progress on a terminal."""
+"""What a command shows: its answer as tables or JSON, progress, and where its files are, which are checked before the work."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from threading import Event, Thread, Timer
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.markup import escape
@@ -17,15 +18,20 @@ from temporaldp.apps.cli.console import console, errors
 from temporaldp.apps.cli.interruption import Interrupted, computing
 from temporaldp.base.display import number
 from temporaldp.base.documents import spelled
+from temporaldp.base.errors import OutputError
 from temporaldp.base.progress import Estimate, watched
 from temporaldp.core.accounting.protocol import DIRECTIONS
 from temporaldp.core.planning import Source
+from temporaldp.data.files.atomic import require_writable
 from temporaldp.publish.report.sentences import learning_cost, steps
+from temporaldp.publish.report.style import figure_suffix, save_figure
 
-MOST_ROWS = 12
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
-PATIENCE, BETWEEN_LINES = 2.0, 10.0
-"""Seconds after which progress is shown on a terminal, and between two lines of it in a pipe."""
+    from temporaldp.lab.studies import LeakageDistribution
+
+ROWS_ON_SCREEN = 12
 
 
 def say_json(document: dict[str, Any]) -> None:
@@ -76,21 +82,27 @@ def steps_table(series: LeakageSeries, times: Sequence[str], *, granted: bool = 
     """
     n_steps = len(series)
     shown = list(range(n_steps))
-    if n_steps > MOST_ROWS:
-        spread = {round(k * (n_steps - 1) / (MOST_ROWS - 2)) for k in range(MOST_ROWS - 1)}
+    if n_steps > ROWS_ON_SCREEN:
+        spread = {round(k * (n_steps - 1) / (ROWS_ON_SCREEN - 2)) for k in range(ROWS_ON_SCREEN - 1)}
         shown = sorted(spread | {series.worst_time})
-    rows: list[dict[str, str]] = []
-    for step in shown:
-        epsilon = number(float(series.epsilons[step]), up=not granted, down=granted)
-        leaked: dict[str, str] = {name: number(float(getattr(series, name)[step]), up=True) for name in DIRECTIONS}
-        rows.append({"step": str(step + 1), "time": times[step], "epsilon": epsilon, **leaked})
+    rows = [
+        {
+            "step": str(step + 1),
+            "time": times[step],
+            "epsilon": number(float(series.epsilons[step]), up=not granted, down=granted),
+            **{name: number(float(getattr(series, name)[step]), up=True) for name in DIRECTIONS},
+        }
+        for step in shown
+    ]
     listing(rows, boxed=True, bold=shown.index(series.worst_time))
     if len(shown) < n_steps:
         console.print(f"[dim]{len(shown)} of {n_steps} steps; --json has all of them.[/]")
 
 
-class _Watch:
+class Watch:
     """The current task and its progress: a bar for a terminal, lines for a pipe."""
+
+    between_lines = 10.0  # seconds
 
     def __init__(self, doing: str, stored: Sized | None) -> None:
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -114,7 +126,7 @@ class _Watch:
     def print_lines(self) -> None:
         """Print a line at times until the work has ended."""
         begun = time.monotonic()
-        while not self.ended.wait(BETWEEN_LINES):
+        while not self.ended.wait(self.between_lines):
             share = f" {self.share:.0%}".replace("%", " %") if self.share else ""
             errors.print(escape(f"{self.doing}{share}, {time.monotonic() - begun:.0f} s so far"))
 
@@ -134,8 +146,8 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
 
     Unless the block `writes`, the process may end within it at any moment; what is `stored` in a ledger by then is kept.
     """
-    watch = _Watch(doing, stored)
-    shown = Timer(PATIENCE, watch.bar.start) if errors.is_terminal else Thread(target=watch.print_lines)
+    watch = Watch(doing, stored)
+    shown = Timer(2.0, watch.bar.start) if errors.is_terminal else Thread(target=watch.print_lines)
     shown.daemon = True
     shown.start()
     try:
@@ -153,7 +165,70 @@ def working(doing: str, *, writes: bool = False, stored: Sized | None = None) ->
             watch.bar.stop()
 
 
+def at_most(found: LeakageSeries | LeakageDistribution) -> str:
+    """Qualification of a number that exceeds what its accounting method attains, as where an effort ended a search."""
+    return "" if found.label == found.accounting.label else "at most "
+
+
 def learning_fact(source: Source, alpha: float, delta: float) -> tuple[str, str]:
     """The cost of a correlation that was learned with differential privacy; without a value for other correlations."""
     spent = source.learning_epsilon
     return "cost of learning the correlation", learning_cost(spent, *source.in_all(alpha, delta)) if spent else ""
+
+
+def require_places(
+    *places: Path | None, reads: Iterable[Path | None], figure: Path | None = None, overwrite: bool = True
+) -> None:
+    """Refuse outputs that could not be written when the work is done, or that exist and may not be overwritten.
+
+    Errors as for `figure_suffix` and `require_writable`.
+    """
+    if figure is not None:
+        figure_suffix(figure)
+    for place in (*places, figure):
+        if place is not None:
+            require_writable(place, reads=reads)
+            if place.exists() and not overwrite:
+                raise OutputError(f"{place} exists; use --overwrite to replace it")
+
+
+def answer(
+    as_json: bool,
+    *,
+    document: Callable[[], dict[str, Any]],
+    show: Callable[[], None],
+    draw: Callable[[], Figure] | None = None,
+    figure: Path | None = None,
+    **places: Path | None,
+) -> None:
+    """Write the figure if one is wanted; print the answer as JSON, or as tables with the files that were written.
+
+    Parameters
+    ----------
+    as_json : bool
+    document : callable
+        Returns the answer as JSON values.
+    show : callable
+        Prints the answer as tables.
+    draw : callable, optional
+        Returns the figure.
+    figure : path, optional
+        File of the figure.
+    **places : path or None
+        Other files that were written, by what they contain.
+    """
+    if figure is not None and draw is not None:
+        with working("drawing", writes=True):
+            save_figure(draw(), figure)
+    if as_json:
+        say_json(document())
+        return
+    show()
+    say_written(figure=figure, **places)
+
+
+def say_written(**places: Path | None) -> None:
+    """Print where the files are, by what they contain."""
+    for what, place in places.items():
+        if place is not None:
+            console.print(f"{what} written to {place}", soft_wrap=True, markup=False)

@@ -54,7 +54,7 @@ def serve(
 ) -> None:
     """Serve the page or, with a store, releases over HTTP, until stopped (Ctrl-C, SIGTERM)."""
     with needing("serve"):
-        from temporaldp.apps.serve.application import LOCAL_HOSTS, create_app
+        from temporaldp.apps.serve.server import LOCAL_HOSTS, create_app
         from temporaldp.apps.serve.server import serve as run
 
     def started(url: str) -> None:

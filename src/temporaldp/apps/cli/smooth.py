@@ -11,8 +11,7 @@ import typer
 from temporaldp import InputError, load_released
 from temporaldp import smooth as smooth_released
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.render import facts, working
-from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.apps.cli.render import answer, facts, require_places, working
 from temporaldp.data.counts.released import release_suffix
 from temporaldp.publish.project.publishing import Smoothing
 from temporaldp.publish.project.release import public_correlation, without_traces
@@ -21,16 +20,22 @@ from temporaldp.publish.report.figures import release_figure
 
 def smooth(
     context: typer.Context,
-    report_released: Annotated[
+    released: Annotated[
         Path | None,
-        typer.Argument(metavar="RELEASED", show_default=False, help="Published counts, as drawn (.parquet or .csv)."),
+        typer.Argument(
+            callback=o.sets("report.released"),
+            metavar="RELEASED",
+            show_default=False,
+            help="Published counts, as drawn (.parquet or .csv).",
+        ),
     ] = None,
-    history_path: o.HistoryOption = None,
-    release_population: Annotated[
-        int | None, o.option("--population", help="Public number of users.", metavar="N")
+    history: o.HistoryOption = None,
+    population: Annotated[
+        int | None, o.option("--population", key="release.population", help="Public number of users.", metavar="N")
     ] = None,
-    release_smoothed: Annotated[
-        Path | None, o.option("--output", "-o", help="Where to write (.parquet or .csv).", metavar="FILE")
+    smoothed: Annotated[
+        Path | None,
+        o.option("--output", "-o", key="release.smoothed", help="Where to write (.parquet or .csv).", metavar="FILE"),
     ] = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,

@@ -50,7 +50,11 @@ def create(
 def show(store: StoreOption, as_json: o.JsonOption = False) -> None:
     """List all tokens with their roles and expiry dates."""
     with _tokens(store, make=False) as tokens:
-        known = [one | {name: _moment(one[name]) for name in ("made", "expires")} for one in tokens.known()]
+        known = tokens.known()
+    for one in known:
+        one |= {
+            name: datetime.fromtimestamp(one[name], UTC).isoformat(timespec="seconds") for name in ("made", "expires")
+        }
     if as_json:
         say_json({"tokens": known})
         return
@@ -88,7 +92,3 @@ def _tokens(store: str, *, make: bool) -> Iterator[Tokens]:
 
     with closing(database_at(store, make=make)) as database:
         yield Tokens(database)
-
-
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -12,8 +12,7 @@ from temporaldp import InputError
 from temporaldp import tradeoff as computed
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, say, warn
-from temporaldp.apps.cli.render import listing, working
-from temporaldp.apps.cli.written import answer, require_places
+from temporaldp.apps.cli.render import answer, listing, require_places, working
 from temporaldp.base.display import number
 from temporaldp.data.smoothing import PublicCorrelation, Tradeoff, TradeoffPoint
 from temporaldp.publish.project.inputs import gather
@@ -21,29 +20,37 @@ from temporaldp.publish.project.release import public_part
 from temporaldp.publish.report.sentences import USER_LEVEL, NoiseBesideCounts
 from temporaldp.publish.report.tradeoff_figure import tradeoff_figure
 
-ENOUGH = 2.0
-"""Ratio of the user level to alpha up to which the user level of the same noise is printed."""
-
 
 def tradeoff(
     context: typer.Context,
-    traces_path: o.TracesArgument = None,
-    history_path: o.HistoryOption = None,
-    privacy_horizon: o.HorizonOption = None,
-    study_alphas: Annotated[
-        str | None, o.option("--alpha", help="Levels to compare, in nats.", metavar="A,B,...")
+    traces: o.TracesArgument = None,
+    history: o.HistoryOption = None,
+    horizon: o.HorizonOption = None,
+    alphas: Annotated[
+        str | None, o.option("--alpha", key="study.alphas", help="Levels to compare, in nats.", metavar="A,B,...")
     ] = None,
-    study_epsilons: Annotated[
-        str | None, o.option("--epsilon", help="In place of --alpha: epsilons per step, in nats.", metavar="E,F,...")
+    epsilons: Annotated[
+        str | None,
+        o.option(
+            "--epsilon",
+            key="study.epsilons",
+            help="In place of --alpha: epsilons per step, in nats.",
+            metavar="E,F,...",
+        ),
     ] = None,
-    study_scales: Annotated[
-        str | None, o.option("--scale", help="In place of --alpha: scales of noise, in counts.", metavar="S,T,...")
+    scales: Annotated[
+        str | None,
+        o.option(
+            "--scale", key="study.scales", help="In place of --alpha: scales of noise, in counts.", metavar="S,T,..."
+        ),
     ] = None,
-    privacy_delta: o.DeltaOption = None,
-    privacy_noise: o.NoiseOption = None,
-    study_error: Annotated[
+    delta: o.DeltaOption = None,
+    noise: o.NoiseOption = None,
+    error: Annotated[
         float | None,
-        o.option("--error", help="Find the smallest alpha with at most this error, in users.", metavar="E"),
+        o.option(
+            "--error", key="study.error", help="Find the smallest alpha with at most this error, in users.", metavar="E"
+        ),
     ] = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
@@ -82,15 +89,11 @@ def tradeoff(
         )
     answer(
         as_json,
-        document=partial(_document, found, public),
+        document=lambda: asdict(found) | {"correlation": public.source.provenance, "unit": "nats", "errors": "people"},
         show=partial(_show, found, public),
         draw=partial(tradeoff_figure, found),
         figure=figure,
     )
-
-
-def _document(found: Tradeoff, public: PublicCorrelation) -> dict[str, Any]:
-    return asdict(found) | {"correlation": public.source.provenance, "unit": "nats", "errors": "people"}
 
 
 def _show(found: Tradeoff, public: PublicCorrelation) -> None:
@@ -122,17 +125,16 @@ def _show(found: Tradeoff, public: PublicCorrelation) -> None:
     ]
     listing(at_alpha, f"Errors of smoothed counts where alpha bounds the {event} level or the user level", boxed=True)
     say(*_conclusions(found))
-    middle = found.points[len(found.points) // 2]
-    warn(NoiseBesideCounts(middle.error, found.n_people, n_states).warning)
+    warn(NoiseBesideCounts(found.points[len(found.points) // 2].error, found.n_people, n_states).warning)
     console.print(f"Simulated from the correlation alone. {public.source.provenance}", style="dim", markup=False)
 
 
 def _conclusions(found: Tradeoff) -> list[str]:
     sentences = []
     if found.largest_error is not None:
-        sentences.append(_smallest(found.within, found.largest_error, "smoothed"))
-        sentences.append(_smallest(found.within_released, found.largest_error, "as released"))
-    near = [point for point in found.points if point.user_level <= ENOUGH * point.alpha]
+        kinds = (found.within, "smoothed"), (found.within_released, "as released")
+        sentences += [_smallest(point, found.largest_error, how) for point, how in kinds]
+    near = [point for point in found.points if point.user_level <= 2.0 * point.alpha]
     if near:
         point = near[-1]
         sentences.append(

@@ -13,7 +13,7 @@ from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope
 
-from temporaldp.apps.serve.failures import AGAIN, CLOSE
+from temporaldp.apps.serve.failures import CLOSE_CONNECTION, RETRY_LATER
 
 LARGEST_BODY = 1 << 20
 """Bytes. Two matrices of 100 states as JSON have less than half of that."""
@@ -43,9 +43,11 @@ class BoundedRequest(Request):
             self.n_held += len(part)
             in_flight[self.largest] += len(part)
             if self.n_held > self.largest:
-                raise HTTPException(413, f"expected a body of at most {self.largest} bytes", CLOSE)
+                raise HTTPException(413, f"expected a body of at most {self.largest} bytes", CLOSE_CONNECTION)
             if in_flight[self.largest] > MOST_IN_FLIGHT:
-                raise HTTPException(429, "too many requests are waiting; nothing was done: try again", AGAIN | CLOSE)
+                raise HTTPException(
+                    429, "too many requests are waiting; nothing was done: try again", RETRY_LATER | CLOSE_CONNECTION
+                )
             yield part
 
     async def body(self) -> bytes:
@@ -55,7 +57,7 @@ class BoundedRequest(Request):
             async with asyncio.timeout(patience):
                 return await super().body()
         except TimeoutError:
-            raise HTTPException(408, f"expected the whole body within {patience:g} seconds", CLOSE) from None
+            raise HTTPException(408, f"expected the whole body within {patience:g} seconds", CLOSE_CONNECTION) from None
         except ClientDisconnect:
             raise HTTPException(400, "expected the whole body") from None
 

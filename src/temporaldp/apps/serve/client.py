@@ -11,10 +11,8 @@ from typing import Any
 
 from temporaldp.base.errors import InputError, RequestRefusedError, ServiceError
 from temporaldp.base.extras import needing
+from temporaldp.base.values import refuse
 from temporaldp.publish.release.closing import Closing
-
-ADDRESS = r"https?://(\[[0-9a-fA-F:.]+\]|[^\s/:?#@\[\]]+)(:[0-9]{1,5})?/*"
-"""Scheme, host and port."""
 
 
 class Client(Closing):
@@ -42,10 +40,16 @@ class Client(Closing):
             import httpx
             import tenacity
 
-        if not re.fullmatch(ADDRESS, address):
-            raise InputError(f"expected an address like http://127.0.0.1:8477, got {address!r}")
-        if not re.fullmatch("[!-~]+", token):
-            raise InputError("expected a token of `temporaldp token create`, without blanks or line breaks")
+        refuse(
+            (
+                not re.fullmatch(r"https?://(\[[0-9a-fA-F:.]+\]|[^\s/:?#@\[\]]+)(:[0-9]{1,5})?/*", address),
+                InputError(f"expected an address like http://127.0.0.1:8477, got {address!r}"),
+            ),
+            (
+                not re.fullmatch("[!-~]+", token),
+                InputError("expected a token of `temporaldp token create`, without blanks or line breaks"),
+            ),
+        )
         self._place, self._patience = address.rstrip("/"), patience
         self._http = httpx.Client(
             base_url=self._place,
@@ -54,9 +58,9 @@ class Client(Closing):
             verify=ssl.create_default_context(),  # the certificates that the machine trusts
             trust_env=False,  # no proxy
         )
-        failures = httpx.HTTPError, ServiceError, ValueError, TypeError  # the last two of answers that are no objects
         self._repeated = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type(failures)
+            # ValueError and TypeError: of answers that are no objects
+            retry=tenacity.retry_if_exception_type((httpx.HTTPError, ServiceError, ValueError, TypeError))
             & tenacity.retry_if_not_exception_type(RequestRefusedError),
             wait=tenacity.wait_random_exponential(0.05, max=2.0),  # clients do not come all at once
             stop=tenacity.stop_before_delay(patience),
@@ -112,8 +116,9 @@ class Client(Closing):
         ServiceError
             There was no answer in time. Repeat the request with the same key to find out whether the step was taken.
         """
-        body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead)
-        return self._post(f"/v1/releases/{release}/spend", body, key)
+        return self._post(
+            f"/v1/releases/{release}/spend", _given(epsilon=epsilon, time=time, last=last, ahead=ahead), key
+        )
 
     def publish(
         self,

@@ -15,27 +15,27 @@ from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.publish.release.chain import canonical
 
-MOST_STATES = 64
-"""Of a correlation: the sustainable budget is computed when a release is created, which takes seconds for this many states."""
+LARGEST_MATRIX = 64
+"""States. The sustainable budget is computed when a release is created, which takes seconds for this many."""
 
-Text = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: printable(text, "text"))]
+ShortText = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: printable(text, "text"))]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-Rows = Annotated[
-    list[Annotated[list[Probability], Field(min_length=2, max_length=MOST_STATES, fail_fast=True)]],
-    Field(min_length=2, max_length=MOST_STATES, fail_fast=True),
+ProbabilityRows = Annotated[
+    list[Annotated[list[Probability], Field(min_length=2, max_length=LARGEST_MATRIX, fail_fast=True)]],
+    Field(min_length=2, max_length=LARGEST_MATRIX, fail_fast=True),
 ]
-FewRows = Annotated[Rows, Field(max_length=4)]  # bounds take much longer to count with
+FewProbabilityRows = Annotated[ProbabilityRows, Field(max_length=4)]  # bounds take much longer to count with
 
 
 class Strict(BaseModel, extra="forbid", strict=True, frozen=True):
     """Base of strict models: unknown fields are refused, and numbers and text are not converted."""
 
 
-class Bounds(Strict):
+class MatrixBounds(Strict):
     """A transition matrix whose entries are known up to intervals."""
 
-    lower: FewRows = Field(description="The least that each probability may be; row: from, column: to.")
-    upper: FewRows = Field(description="The most that each may be.")
+    lower: FewProbabilityRows = Field(description="The least that each probability may be; row: from, column: to.")
+    upper: FewProbabilityRows = Field(description="The most that each may be.")
 
 
 class Histogram(Strict):
@@ -49,19 +49,21 @@ class Elsewhere(Strict):
     """Output that is drawn elsewhere: the service only checks and charges budgets."""
 
     kind: Literal["elsewhere"]
-    description: Text = Field(description="Description of the output; part of the definition of the release.")
+    description: ShortText = Field(description="Description of the output; part of the definition of the release.")
 
 
-Matrix = Rows | Bounds | None
+GivenMatrix = ProbabilityRows | MatrixBounds | None
 
 
 class Definition(Strict):
     """Parameters of a new release. An omitted direction is unknown to the adversary."""
 
-    name: Text | None = Field(None, description="Name for people; the service uses the identifier that it returns.")
-    backward: Matrix = Field(None, description="P(previous state | state), row: the state; or its bounds.")
-    forward: Matrix = Field(None, description="P(next state | state), row: the state; or its bounds.")
-    states: Annotated[list[Text], Field(max_length=MOST_STATES)] | None = Field(
+    name: ShortText | None = Field(
+        None, description="Name for people; the service uses the identifier that it returns."
+    )
+    backward: GivenMatrix = Field(None, description="P(previous state | state), row: the state; or its bounds.")
+    forward: GivenMatrix = Field(None, description="P(next state | state), row: the state; or its bounds.")
+    states: Annotated[list[ShortText], Field(max_length=LARGEST_MATRIX)] | None = Field(
         None, description="Names of the states."
     )
     alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
@@ -82,7 +84,7 @@ class Definition(Strict):
     @model_validator(mode="after")
     def _fits(self) -> Self:
         for matrix in (self.backward, self.forward):
-            rows = matrix.lower if isinstance(matrix, Bounds) else matrix
+            rows = matrix.lower if isinstance(matrix, MatrixBounds) else matrix
             if rows and isinstance(self.mechanism, Histogram) and self.mechanism.n_states != len(rows):
                 raise ValueError(
                     f"expected a histogram of the matrices' {len(rows)} states, got n_states {self.mechanism.n_states}"
@@ -113,8 +115,8 @@ class Definition(Strict):
         return Adversary(_matrix(self.backward, self.states), _matrix(self.forward, self.states))
 
 
-def _matrix(given: Matrix, states: list[str] | None) -> Any:
-    if isinstance(given, Bounds):
+def _matrix(given: GivenMatrix, states: list[str] | None) -> Any:
+    if isinstance(given, MatrixBounds):
         return IntervalMatrix(given.lower, given.upper, states)
     return None if given is None else TransitionMatrix(given, states)
 

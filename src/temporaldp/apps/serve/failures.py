@@ -24,10 +24,10 @@ from temporaldp.base.errors import (
 
 PROBLEM = "application/problem+json"
 
-CLOSE = {"Connection": "close"}
+CLOSE_CONNECTION = {"Connection": "close"}
 """After a refusal that leaves the rest of a request unread."""
 
-AGAIN = {"Retry-After": "1"}
+RETRY_LATER = {"Retry-After": "1"}
 
 STATUSES = {
     400: "The body is no JSON, or headers contradict one another.",
@@ -62,13 +62,13 @@ class BusyError(HTTPException):
     """Too many requests are waiting; nothing was done."""
 
     def __init__(self) -> None:
-        super().__init__(429, "too many requests are waiting; nothing was done: try again", AGAIN)
+        super().__init__(429, "too many requests are waiting; nothing was done: try again", RETRY_LATER)
 
 
 def answer(status: int, title: str, detail: str, headers: dict[str, str] | None = None, **more: Any) -> Response:
     """Return a problem document."""
-    document = {"status": status, "title": title, "detail": detail, **more}
-    return Response(json.dumps(document), status, headers, media_type=PROBLEM)
+    document = json.dumps({"status": status, "title": title, "detail": detail, **more})
+    return Response(document, status, headers, media_type=PROBLEM)
 
 
 def refusals(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -93,7 +93,7 @@ async def _own_error(request: Request, error: TemporaldpError) -> Response:
                 "nothing was handed out; a step that was stored all the same is answered to the same request: repeat it as it "
                 "was, with its key"
             )
-            return answer(status, title, detail, AGAIN)
+            return answer(status, title, detail, RETRY_LATER)
     return answer(status, title, str(error))
 
 

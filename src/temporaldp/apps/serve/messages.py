@@ -6,16 +6,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from temporaldp.apps.serve.definition import Strict, Text
+from temporaldp.apps.serve.definition import ShortText, Strict
 from temporaldp.base.values import SMALLEST
 from temporaldp.data.counts.histogram import LARGEST_COUNT
 
 Epsilon = Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)]
-Label = Annotated[Text, Field(max_length=64)]
-Count = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
+Label = Annotated[ShortText, Field(max_length=64)]
+PeopleCount = Annotated[int, Field(ge=0, le=LARGEST_COUNT)]
 
 
-class Question(Strict):
+class BudgetQuestion(Strict):
     """Whether a budget may be spent at the next step."""
 
     epsilon: Epsilon | None = Field(
@@ -28,7 +28,7 @@ class Question(Strict):
     )
 
 
-class Spend(Question):
+class Spend(BudgetQuestion):
     """A budget for something that is drawn elsewhere."""
 
     time: Label | None = Field(
@@ -44,7 +44,7 @@ class Spend(Question):
 class Publish(Spend):
     """Counts to which the service adds noise."""
 
-    counts: Annotated[list[Count], Field(min_length=1, max_length=100_000, fail_fast=True)] = Field(
+    counts: Annotated[list[PeopleCount], Field(min_length=1, max_length=100_000, fail_fast=True)] = Field(
         description="People by state, each person in one of them."
     )
 
@@ -58,7 +58,7 @@ class Listed(Strict):
     head: str = Field(description="Of its chain.")
 
 
-class Releases(Strict):
+class ListedReleases(Strict):
     """Releases in the order of their identifiers."""
 
     releases: list[Listed]
@@ -75,7 +75,7 @@ class Created(Strict):
     head: str = Field(description="Of its chain, before the first step: stands for what the release is for.")
 
 
-class Admitted(Strict):
+class AdmittedBudget(Strict):
     """The budget is admitted now; another client may spend before you."""
 
     epsilon: float = Field(description="In nats.")
@@ -85,7 +85,7 @@ class Admitted(Strict):
     step: int = Field(description="Which step would come next, from 0.")
 
 
-class Step(Strict):
+class TakenStep(Strict):
     """A step, taken now or by an earlier identical request."""
 
     release: str
@@ -99,7 +99,7 @@ class Step(Strict):
     )
 
 
-class State(Listed, Created):
+class ReleaseState(Listed, Created):
     """Definition of a release, and its budgets."""
 
     horizon: int | None
@@ -113,10 +113,10 @@ class State(Listed, Created):
     leakage: float | None = Field(description="The most that leaked about any step, in nats, if that was asked for.")
 
 
-class Steps(Strict):
+class TakenSteps(Strict):
     """Steps of a release, in order."""
 
-    steps: list[Step]
+    steps: list[TakenStep]
     n_steps: int = Field(description="How many there are.")
 
 

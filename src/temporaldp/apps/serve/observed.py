@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from temporaldp.apps.serve.failures import CLOSE, answer
+from temporaldp.apps.serve.failures import CLOSE_CONNECTION, answer
 from temporaldp.base.documents import json_line
 
 LARGEST_HEAD = 32 << 10
@@ -115,15 +115,17 @@ class Observed:
         headers = Headers(scope=scope)
         for name in ("host", "origin", "sec-fetch-site"):
             if len(set(headers.getlist(name))) > 1:
-                return answer(400, "Two headers contradict one another", f"expected one {name}", CLOSE)
+                return answer(400, "Two headers contradict one another", f"expected one {name}", CLOSE_CONNECTION)
         n_bytes = len(scope["raw_path"]) + len(scope["query_string"]) + sum(len(n) + len(v) for n, v in headers.raw)
         if n_bytes > LARGEST_HEAD:
-            return answer(431, "The head is too large", f"expected a head of at most {LARGEST_HEAD} bytes", CLOSE)
+            return answer(
+                431, "The head is too large", f"expected a head of at most {LARGEST_HEAD} bytes", CLOSE_CONNECTION
+            )
         host = headers.get("host", "").lower()
         is_foreign = headers.get("sec-fetch-site", "none") not in {"none", "same-origin"} and scope["method"] != "GET"
         if is_foreign or headers.get("origin", f"http://{host}").lower() not in {f"http://{host}", f"https://{host}"}:
             detail = "expected a request from this server's own page, or from a program"
-            return answer(403, "Another web site asked", detail, CLOSE)
+            return answer(403, "Another web site asked", detail, CLOSE_CONNECTION)
         return None
 
     def _note(self, scope: Scope, status: int, seconds: float) -> None:

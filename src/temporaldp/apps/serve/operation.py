@@ -8,8 +8,8 @@ from prometheus_client import generate_latest
 
 from temporaldp.apps.serve.failures import refusals
 from temporaldp.apps.serve.messages import Problem
+from temporaldp.apps.serve.page import assets
 from temporaldp.apps.serve.service import require_writable
-from temporaldp.publish.report.page import template
 
 router = APIRouter(tags=["operation"])
 
@@ -40,13 +40,10 @@ async def metrics(request: Request) -> Response:
 @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
 def docs(request: Request) -> str:
     """Return the page of the API documentation."""
-    page = template("serve/reference.html.j2")
-    return page.render(description=request.app.openapi(), problem=Problem.model_json_schema())
+    return assets.filled("reference.html.j2", description=request.app.openapi(), problem=Problem.model_json_schema())
 
 
 @router.get("/docs/style.css", include_in_schema=False)
 def style() -> Response:
     """Return the style sheet of that page."""
-    from importlib.resources import files
-
-    return Response((files("temporaldp.apps.serve") / "reference.css").read_bytes(), media_type="text/css")
+    return Response(assets.text("reference.css"), media_type="text/css")

@@ -7,20 +7,20 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 
-from temporaldp.apps.serve.access import IDENTIFIER, Asking, TokenOf, TokenRoute
+from temporaldp.apps.serve.access import RELEASE_PATTERN, Asking, TokenOf, TokenRoute
 from temporaldp.apps.serve.definition import Definition
 from temporaldp.apps.serve.failures import refusals
 from temporaldp.apps.serve.messages import (
-    Admitted,
+    AdmittedBudget,
+    BudgetQuestion,
     Created,
     Intact,
+    ListedReleases,
     Publish,
-    Question,
-    Releases,
+    ReleaseState,
     Spend,
-    State,
-    Step,
-    Steps,
+    TakenStep,
+    TakenSteps,
 )
 from temporaldp.apps.serve.tokens import Role
 from temporaldp.base.errors import LateDataError, LeakageBudgetError, SpentError
@@ -32,8 +32,8 @@ router = APIRouter(prefix="/v1/releases", tags=["releases"], route_class=TokenRo
 Reader = Annotated[Asking, Depends(TokenOf(Role.READ))]
 Publisher = Annotated[Asking, Depends(TokenOf(Role.PUBLISH))]
 Owner = Annotated[Asking, Depends(TokenOf(Role.OWN))]
-Identifier = Annotated[str, Path(pattern=IDENTIFIER, description="Of the release.")]
-Limit = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
+Identifier = Annotated[str, Path(pattern=RELEASE_PATTERN, description="Of the release.")]
+AtMost = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
 KEY = Header(
     alias="Idempotency-Key",
     pattern="^[!-~]{1,200}$",
@@ -45,7 +45,7 @@ KEY = Header(
 async def create(caller: Owner, definition: Definition, key: Annotated[str | None, KEY] = None) -> Created:
     """Create a release; requires a token that owns all releases."""
     owned = caller.owned(key or secrets.token_hex(16))
-    return await caller.run(lambda service: service.create(definition, owned), caller.service.creations)
+    return await caller.service.run(lambda: caller.service.create(definition, owned), caller.service.creations)
 
 
 @router.get("")
@@ -54,10 +54,12 @@ async def known(
     after: Annotated[
         str, Query(pattern="^[0-9a-f]{0,32}$", description="The last identifier of the page before.")
     ] = "",
-    limit: Limit = 100,
-) -> Releases:
+    limit: AtMost = 100,
+) -> ListedReleases:
     """List the releases of the service; requires a token that may read all releases."""
-    return await caller.run(lambda service: Releases(releases=service.known(after, limit)), caller.service.quick)
+    return await caller.service.run(
+        lambda: ListedReleases(releases=caller.service.known(after, limit)), caller.service.quick
+    )
 
 
 @router.get("/{release}")
@@ -67,9 +69,9 @@ async def read(
     leakage: Annotated[
         bool, Query(description="Also compute the leakage so far; each new step takes milliseconds.")
     ] = False,
-) -> State:
+) -> ReleaseState:
     """Return the definition of a release, the sum of the budgets spent, and the largest budget of the next step, in nats."""
-    return await caller.ask(release, lambda found: found.state(leakage=leakage))
+    return await caller.service.ask(release, lambda found: found.state(leakage=leakage))
 
 
 @router.get("/{release}/steps")
@@ -77,10 +79,10 @@ async def steps(
     caller: Reader,
     release: Identifier,
     start: Annotated[int, Query(ge=0, le=2**31 - 1, description="The first step.")] = 0,
-    limit: Limit = 100,
-) -> Steps:
+    limit: AtMost = 100,
+) -> TakenSteps:
     """Return the steps of a release, with their outputs."""
-    return await caller.of(release, lambda found: found.steps(start, limit))
+    return await caller.service.of(release, lambda found: found.steps(start, limit))
 
 
 @router.get("/{release}/verify")
@@ -92,19 +94,19 @@ async def verify(
     ] = None,
 ) -> Intact:
     """Read every step again and check the chain of hashes from its start; 409 if it is broken."""
-    return await caller.ask(release, lambda found: found.verify(head))
+    return await caller.service.ask(release, lambda found: found.verify(head))
 
 
 @router.post("/{release}/check")
-async def check(caller: Reader, release: Identifier, question: Question) -> Admitted:
+async def check(caller: Reader, release: Identifier, question: BudgetQuestion) -> AdmittedBudget:
     """Return the noise of a budget if the next step may spend it; 409 otherwise, with the remaining budget."""
-    return await caller.ask(release, lambda found: found.check(question))
+    return await caller.service.ask(release, lambda found: found.check(question))
 
 
 @router.post("/{release}/spend")
 async def spend(
     caller: Publisher, request: Request, response: Response, release: Identifier, spent: Spend, key: Annotated[str, KEY]
-) -> Step:
+) -> TakenStep:
     """Charge a budget to the next step, for an output that is drawn elsewhere: draw it after the answer, never before."""
     return await _take(caller, request, response, release, spent, key, None)
 
@@ -117,7 +119,7 @@ async def publish(
     release: Identifier,
     published: Publish,
     key: Annotated[str, KEY],
-) -> Step:
+) -> TakenStep:
     """Add noise to counts, store them as the next step, and only then return them."""
     return await _take(caller, request, response, release, published, key, tuple(published.counts))
 
@@ -130,7 +132,7 @@ async def _take(
     asked: Spend,
     key: str,
     counts: tuple[int, ...] | None,
-) -> Step:
+) -> TakenStep:
     if asked.last or asked.ahead:
         caller.require(Role.OWN, release)
     kind = "spend" if counts is None else "publish"
@@ -146,7 +148,7 @@ async def _take(
     with steps_taken.labels(kind=kind, became="refused").count_exceptions(
         (LeakageBudgetError, SpentError, LateDataError)
     ):
-        step, again = await caller.of(release, lambda found: found.take_step(taken))
+        step, again = await caller.service.of(release, lambda found: found.take_step(taken))
     steps_taken.labels(kind=kind, became="repeated" if again else "taken").inc()
     if again:
         response.headers["Idempotent-Replayed"] = "true"

@@ -183,7 +183,7 @@ class ServedRelease:
         )
         self.ledger = self._steps.ledger
 
-    def take_step(self, request: StepRequest) -> tuple[messages.Step, bool]:
+    def take_step(self, request: StepRequest) -> tuple[messages.TakenStep, bool]:
         """Return the step that a request is answered with, and whether it was taken before.
 
         Raises
@@ -211,7 +211,7 @@ class ServedRelease:
             row, again = self._steps.take(request)
             return (self._repeated(request, row.step), True) if again else (self._shown(row), False)
 
-    def check(self, question: messages.Question) -> messages.Admitted:
+    def check(self, question: messages.BudgetQuestion) -> messages.AdmittedBudget:
         """Return what the next step may spend if it is asked so; errors as for `take_step`.
 
         Of the steps, only one with a budget above the reserve waits for the answer.
@@ -222,9 +222,9 @@ class ServedRelease:
             step = len(self.ledger)
             epsilon = self._guard.measurement(self._mechanism, step, question.epsilon, last=question.last).epsilon
         scale = granted_scale(HISTOGRAM_SENSITIVITY, epsilon) if epsilon > 0.0 else math.inf
-        return messages.Admitted(epsilon=epsilon, laplace_scale=scale, step=step)
+        return messages.AdmittedBudget(epsilon=epsilon, laplace_scale=scale, step=step)
 
-    def state(self, *, leakage: bool) -> messages.State:
+    def state(self, *, leakage: bool) -> messages.ReleaseState:
         """Return the definition, the budgets spent, the largest that the next step may spend, and, if requested, the leakage.
 
         Counting takes milliseconds per new step, and does not block other requests.
@@ -238,7 +238,7 @@ class ServedRelease:
             )
         definition, n_steps = self.definition, len(self.ledger)
         last = self.ledger[n_steps - 1] if n_steps else None
-        return messages.State(
+        return messages.ReleaseState(
             release=self._store.release,
             name=definition.name,
             alpha=definition.alpha,
@@ -256,10 +256,10 @@ class ServedRelease:
             head=self.ledger.head,
         )
 
-    def steps(self, start: int, limit: int) -> messages.Steps:
+    def steps(self, start: int, limit: int) -> messages.TakenSteps:
         """Return the steps from `start` on, at most so many."""
         self._steps.refresh()
-        return messages.Steps(
+        return messages.TakenSteps(
             steps=[self._shown(row) for row in self.ledger[start : start + limit]], n_steps=len(self.ledger)
         )
 
@@ -269,9 +269,9 @@ class ServedRelease:
             ledger.verify(head=head)
             return messages.Intact(authentic=ledger.is_authentic is True, n_steps=len(ledger), head=ledger.head)
 
-    def _shown(self, row: LedgerRow) -> messages.Step:
+    def _shown(self, row: LedgerRow) -> messages.TakenStep:
         output = None if row.output is None else from_text(row.output)
-        return messages.Step(
+        return messages.TakenStep(
             release=self._store.release,
             step=row.step,
             time=row.time,
@@ -281,7 +281,7 @@ class ServedRelease:
             head=row.hash,
         )
 
-    def _repeated(self, request: StepRequest, step: int) -> messages.Step:
+    def _repeated(self, request: StepRequest, step: int) -> messages.TakenStep:
         """The step, if it was taken for such a request. The counts are not compared: the answer must not depend on them."""
         row = self.ledger[step]
         is_charge = row.output is not None and isinstance(from_text(row.output), dict)

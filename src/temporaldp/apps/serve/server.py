@@ -1,27 +1,101 @@
-"""The server process, which answers requests until it is stopped, and then completes those in progress."""
+"""The server: the application with its routes and middleware, and the process that answers until it is stopped."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import logging
 import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
-import uvicorn
-from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
-from temporaldp.apps.serve.observed import LARGEST_HEAD, log_line
-from temporaldp.apps.serve.service import Service
 from temporaldp.base.errors import InputError
+from temporaldp.base.extras import needing
 
-MOST_CONNECTIONS = 1_000
-"""At once; more are answered with 503."""
+with needing("serve"):
+    import uvicorn
+    from fastapi import FastAPI
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+    from temporaldp.apps.serve import operation, releases
+    from temporaldp.apps.serve.failures import HANDLERS
+    from temporaldp.apps.serve.observed import LARGEST_HEAD, Metrics, Observed, log_line
+    from temporaldp.apps.serve.page.router import router as page_router
+    from temporaldp.apps.serve.page.worker import Worker
+    from temporaldp.apps.serve.service import Service, load_for_first_step
+
+LOCAL_HOSTS = ("127.0.0.1", "localhost", "::1")
+"""Names of this machine that no other machine's name service resolves."""
+
+
+def create_app(
+    store: str | None = None,
+    *,
+    page: bool = False,
+    hosts: tuple[str, ...] = LOCAL_HOSTS,
+    log: bool = False,
+    patience: float = 10.0,
+) -> FastAPI:
+    """Return the application of a server. With a store it opens the database at once, and closes it at shutdown.
+
+    Parameters
+    ----------
+    store : str, optional
+        Database of releases: an SQLite file or a ``postgresql://`` URL. Without one there is only the page.
+    page : bool
+        Whether a service also serves the page, to browsers with a token.
+    hosts : tuple of str
+        Host names, without ports, of the server. Others are refused, as a protection against DNS rebinding.
+    log : bool
+        Whether each request is logged as a line of JSON on standard error.
+    patience : float
+        Seconds to wait for the body of a request.
+
+    Raises
+    ------
+    InputError, LedgerError
+        The store is not admissible, or cannot be used.
+    """
+    service = None if store is None else Service(store)
+    app = FastAPI(
+        title="temporaldp",
+        summary="Bound what a continual release leaks, and keep releases at or below a level.",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_until_stopped,
+        exception_handlers=HANDLERS,
+    )
+    app.state.service, app.state.metrics = service, Metrics()
+    app.state.worker, app.state.quick = Worker(), Worker(seconds=20.0)
+    app.state.patience, app.state.in_flight = patience, Counter()
+    app.include_router(operation.router)
+    if service is not None:
+        app.include_router(releases.router)
+    if page or service is None:
+        app.include_router(page_router)
+    names = [f"[{host}]" if ":" in host else host for host in hosts]
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=names, www_redirect=False)
+    app.add_middleware(Observed, metrics=app.state.metrics, log=sys.stderr if log else None)
+    return app
+
+
+@asynccontextmanager
+async def _until_stopped(app: FastAPI) -> AsyncIterator[None]:
+    loading = None if app.state.service is None else asyncio.create_task(asyncio.to_thread(load_for_first_step))
+    yield
+    if loading is not None:
+        await loading
+    for worker in (app.state.worker, app.state.quick):
+        await worker.stop()
+    if app.state.service is not None:
+        app.state.service.database.close()
 
 
 class BoundedHeads(HttpToolsProtocol):
@@ -53,17 +127,16 @@ class BoundedHeads(HttpToolsProtocol):
         super().on_message_complete()
 
 
-SETTINGS: dict[str, Any] = {
+UVICORN_OPTIONS: dict[str, Any] = {
     "http": BoundedHeads,
     "log_config": None,
     "server_header": False,
     "proxy_headers": False,
     "ws": "none",
-    "limit_concurrency": MOST_CONNECTIONS,
+    "limit_concurrency": 1_000,  # connections; more are answered with 503
     "timeout_keep_alive": 30,
     "timeout_graceful_shutdown": 30,  # a step that takes longer is left to the database, which undoes it
 }
-"""Settings of uvicorn."""
 
 
 def serve(app: FastAPI, *, address: str, port: int, started: Callable[[str], None] | None = None) -> None:
@@ -94,7 +167,7 @@ def serve(app: FastAPI, *, address: str, port: int, started: Callable[[str], Non
         # uvicorn raises the signal again when it has stopped: a server that was stopped ends with code 0.
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         with suppress(KeyboardInterrupt):
-            uvicorn.Server(uvicorn.Config(app, **SETTINGS)).run(sockets=[listener])
+            uvicorn.Server(uvicorn.Config(app, **UVICORN_OPTIONS)).run(sockets=[listener])
     log_line(sys.stderr, event="stopped")
 
 
@@ -123,7 +196,7 @@ def _listening(address: str, port: int) -> socket.socket:
     """A socket there; `InputError` if another process has it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        return socket.create_server((address, port), family=family, backlog=MOST_CONNECTIONS)
+        return socket.create_server((address, port), family=family, backlog=UVICORN_OPTIONS["limit_concurrency"])
     except OSError as error:
         raise InputError(
             f"cannot listen on {address}, port {port}: {error.strerror or error}; choose another --port or --address"

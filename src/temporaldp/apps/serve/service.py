@@ -31,9 +31,6 @@ from temporaldp.publish.release.tables import sqlalchemy, tables
 
 Result = TypeVar("Result")
 
-MOST_QUESTIONS = 32
-"""About one release that wait for their turn; more are answered with 429."""
-
 
 def database_at(place: str | os.PathLike[str], *, make: bool = True) -> Database:
     """Return the database of a service; missing tables are made unless `make` is False.
@@ -52,15 +49,10 @@ def database_at(place: str | os.PathLike[str], *, make: bool = True) -> Database
             if not make:
                 raise LedgerError(f"there is no database of a service at {database.place}")
             database.make(lambda _: None)
-        require_answer(database)
+        with database.asking() as connection:
+            connection.execute(tables().tokens.select().limit(1))  # there is an answer, and there are the tables
         after_an_error.pop_all()
     return database
-
-
-def require_answer(database: Database) -> None:
-    """Raise `LedgerError` if a database does not answer, or lacks the tables of a service."""
-    with database.asking() as connection:
-        connection.execute(tables().tokens.select().limit(1))
 
 
 def require_writable(database: Database) -> None:
@@ -104,20 +96,20 @@ class Service:
         self._lock = threading.Lock()
         # Steps wait for the database most of their time. Questions and creations compute, and keep no step waiting.
         self.quick, self.creations, self.questions = CapacityLimiter(12), CapacityLimiter(2), CapacityLimiter(2)
-        self._checks = CapacityLimiter(4)  # of tokens, which anybody may send
+        self.checks = CapacityLimiter(4)  # of tokens, which anybody may send
         self._turns: WeakValueDictionary[str, CapacityLimiter] = WeakValueDictionary()
 
-    async def token(self, given: str) -> Any:
-        """Return the row of a token; `TokenRefusedError` if it gives no access."""
-        return await self.run(lambda: self.tokens.check(given), self._checks)
+    async def of(self, release: str, act: Callable[[ServedRelease], Result]) -> Result:
+        """Return the result of a step of a release, or of what is read from memory; errors as for `find` and `run`."""
+        return await self.run(lambda: act(self.find(release)), self.quick)
 
-    async def ask(self, release: str, act: Callable[[], Result]) -> Result:
-        """Return the answer to a question about a release, of which one at a time is answered; errors as for `run`."""
+    async def ask(self, release: str, act: Callable[[ServedRelease], Result]) -> Result:
+        """Return the answer to a question about a release that takes long, of which one at a time is answered."""
         turn = self._turns.setdefault(release, CapacityLimiter(1))
-        if turn.statistics().tasks_waiting >= MOST_QUESTIONS:
+        if turn.statistics().tasks_waiting >= 32:
             raise BusyError
         async with turn:
-            return await self.run(act, self.questions)
+            return await self.run(lambda: act(self.find(release)), self.questions)
 
     async def run(self, act: Callable[[], Result], limiter: CapacityLimiter) -> Result:
         """Return the result of an operation, in a thread that outlives a disconnected client. `BusyError` if too many wait."""

@@ -1,4 +1,4 @@
-"""The files of the page, and the page as one file that needs no server."""
+"""Files for browsers: the pages that are served, what they load, and the page as one file that needs no server."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
-from temporaldp.publish.report.page import template
+from temporaldp.base.extras import needing
 
 MODULES = (
     "words.js", "setting.js", "server.js", "dom.js", "look.js", "chart.js", "heatmap.js", "picture.js", "commands.js",
@@ -17,21 +18,34 @@ MODULES = (
 )  # fmt: skip
 """Each imports only from those before it."""
 
-FILES = frozenset({"page.css", "icon.svg", *MODULES})
-
-MEDIA_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+MEDIA_TYPES = {"page.css": "text/css", "icon.svg": "image/svg+xml"} | dict.fromkeys(MODULES, "text/javascript")
+"""Of each file that the page loads."""
 
 
 @cache
 def text(name: str) -> str:
-    """One of the page's files."""
+    """One of the files that pages load."""
     return (files("temporaldp.apps.serve.page") / "static" / name).read_text(encoding="utf-8")
+
+
+def filled(template: str, **values: Any) -> str:
+    """A page from its template; what is filled in is escaped in HTML."""
+    with needing("report"):
+        from jinja2 import StrictUndefined, Template
+
+    source = (files("temporaldp.apps.serve.page") / template).read_text(encoding="utf-8")
+    made: Template = Template(source, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    return made.render(values)
 
 
 @cache
 def front() -> str:
-    """The page as served, without inline scripts and styles, so that no inline code need be allowed."""
-    return _page(inline=None)
+    """The page as served, with links to its files, so that no inline code need be allowed.
+
+    The sample's correlation is a block of JSON, which no browser runs and no policy forbids. Its matrices are stored, as to
+    estimate them takes longer than all other work before the first page.
+    """
+    return filled("page.html.j2", inline=None, sample=json.loads(text("sample.json")))
 
 
 @cache
@@ -43,16 +57,8 @@ def alone() -> str:
         "base-uri 'none'; form-action 'none'"
     )
     icon = base64.b64encode(text("icon.svg").encode("utf-8")).decode("ascii")
-    return _page(inline={"style": style, "script": script, "policy": policy, "icon": icon})
-
-
-def _page(inline: dict[str, str] | None) -> str:
-    """The page with links to its files or with their content, and a block of JSON, which no browser runs and no policy forbids.
-
-    The JSON is the sample's correlation. Its matrices are stored, as to estimate them takes longer than all other work before
-    the first page.
-    """
-    return template("serve/page/page.html.j2").render(inline=inline, sample=json.loads(text("sample.json")))
+    inline = {"style": style, "script": script, "policy": policy, "icon": icon}
+    return filled("page.html.j2", inline=inline, sample=json.loads(text("sample.json")))
 
 
 def _closed(module: str) -> str:

@@ -28,29 +28,26 @@ from temporaldp.core.planning.histogram_noise import histogram_profile, laplace_
 from temporaldp.data.tables import estimate_adversaries
 from temporaldp.publish.report.sentences import odds, posteriors
 
-MOST_VALUES, MOST_STEPS = 30, 1000
+PAGE_STATES, PAGE_STEPS = 30, 1000
 """Largest correlation and horizon that the page answers quickly; the command line has no such limit."""
 
-MOST_COLUMNS, MOST_CELLS, MOST_DECODED = 2_000, 20_000_000, 512 << 20
-"""Of a table that is uploaded, looked up before it is read: columns, entries, and bytes once it is decompressed."""
-
-SWEEP = [k / 25 for k in range(25)] + [0.99]
-"""Probabilities of staying at which the page shows the same release."""
-
-Small = Field(max_length=MOST_VALUES)
-
-Rows = Annotated[list[Annotated[list[FiniteFloat], Small]], Small]
+PageRows = Annotated[
+    list[Annotated[list[FiniteFloat], Field(max_length=PAGE_STATES)]],
+    Field(max_length=PAGE_STATES),
+]
 
 
-class Question(BaseModel, extra="forbid", frozen=True):
+class PageQuestion(BaseModel, extra="forbid", frozen=True):
     """A correlation and a horizon."""
 
-    names: list[str] = Field(min_length=2, max_length=MOST_VALUES)
+    names: list[str] = Field(min_length=2, max_length=PAGE_STATES)
     stays: float | None = Field(None, ge=0.0, le=1.0, description="In place of matrices: a chain that stays with this.")
-    backward: Rows | Literal["bayes"] | None = Field(None, description='"bayes": from the stationary forward chain.')
-    forward: Rows | None = None
+    backward: PageRows | Literal["bayes"] | None = Field(
+        None, description='"bayes": from the stationary forward chain.'
+    )
+    forward: PageRows | None = None
     knows: Literal["both", "past", "future"] = "both"
-    horizon: int = Field(ge=1, le=MOST_STEPS)
+    horizon: int = Field(ge=1, le=PAGE_STEPS)
 
     def adversary(self) -> Adversary:
         """The adversary who knows these matrices, or one of them.
@@ -61,15 +58,18 @@ class Question(BaseModel, extra="forbid", frozen=True):
             The matrices are not admissible, or none is given.
         """
         if self.stays is not None:
-            known = Adversary(_sticky(self.names, self.stays), _sticky(self.names, self.stays))
+            n = len(self.names)
+            rows = np.where(np.eye(n), self.stays, (1.0 - self.stays) / (n - 1))  # every other state equally likely
+            known = Adversary(TransitionMatrix(rows, self.names), TransitionMatrix(rows, self.names))
         elif self.backward == "bayes" and self.knows != "future":
             known = Adversary.from_forward(TransitionMatrix(self.forward, self.names))
         else:
-            given = [
-                None if rows in (None, "bayes") else TransitionMatrix(rows, self.names)
-                for rows in (self.backward, self.forward)
-            ]
-            known = Adversary(*given)
+            known = Adversary(
+                *(
+                    None if rows in (None, "bayes") else TransitionMatrix(rows, self.names)
+                    for rows in (self.backward, self.forward)
+                )
+            )
         found = Adversary(
             None if self.knows == "future" else known.backward, None if self.knows == "past" else known.forward
         )
@@ -78,7 +78,7 @@ class Question(BaseModel, extra="forbid", frozen=True):
         return found
 
 
-class LeakageQuestion(Question):
+class LeakageQuestion(PageQuestion):
     """Leakage at every step, its evidence, and its supremum."""
 
     epsilon: float = Field(gt=0.0, le=100.0)
@@ -100,7 +100,7 @@ class LeakageQuestion(Question):
         }
 
 
-class PlanQuestion(Question):
+class PlanQuestion(PageQuestion):
     """The least noise that satisfies alpha."""
 
     alpha: float = Field(gt=0.0, le=100.0)
@@ -126,21 +126,22 @@ class ConstantQuestion(PlanQuestion):
         return {"epsilon": epsilon, "scale": float(scales[0]), "noise": mean_absolute_noise(scales)}
 
 
-class SweepQuestion(Question):
+class SweepQuestion(PageQuestion):
     """Leakage of a release under chains with several probabilities of staying."""
 
     epsilon: float = Field(gt=0.0, le=100.0)
 
     def answer(self) -> dict[str, Any]:
         """Return the largest leakage of each chain, exact and by the paper's bound."""
-        chains = [self.model_copy(update={"stays": stays}).adversary() for stays in SWEEP]
-        return {"stays": SWEEP} | {
+        sweep = [k / 25 for k in range(25)] + [0.99]
+        chains = [self.model_copy(update={"stays": stays}).adversary() for stays in sweep]
+        return {"stays": sweep} | {
             name: [temporal_leakage(one, [self.epsilon] * self.horizon, accounting=method).worst for one in chains]
             for name, method in (("exact", Exact()), ("paper", PaperBound()))
         }
 
 
-class DeltaQuestion(Question):
+class DeltaQuestion(PageQuestion):
     """Leakage at a delta of noise on every count."""
 
     noise: Literal["gaussian", "laplace"]
@@ -187,12 +188,6 @@ QUESTIONS: dict[str, type[Any]] = {
 """By the last part of their addresses."""
 
 
-def _sticky(names: list[str], stays: float) -> TransitionMatrix:
-    """The chain that stays with a probability, and otherwise moves to each other state equally likely."""
-    n = len(names)
-    return TransitionMatrix(np.where(np.eye(n), stays, (1.0 - stays) / (n - 1)), names)
-
-
 def _shown(adversary: Adversary, series: LeakageSeries, delta: float) -> dict[str, Any]:
     """Common part of answers about leakage: matrices, curves, and sentences about the largest leakage."""
     return {
@@ -204,8 +199,8 @@ def _shown(adversary: Adversary, series: LeakageSeries, delta: float) -> dict[st
 
 def _matrices(adversary: Adversary) -> dict[str, Any]:
     """The matrices backward and forward, row by row; null for one that is unknown."""
-    known = {side: getattr(adversary, side) for side in ("backward", "forward")}
-    return {side: matrix.dense() if matrix else None for side, matrix in known.items()}
+    known = {"backward": adversary.backward, "forward": adversary.forward}
+    return {side: matrix.dense() if isinstance(matrix, TransitionMatrix) else None for side, matrix in known.items()}
 
 
 def _curves(series: LeakageSeries) -> dict[str, Any]:
@@ -245,7 +240,7 @@ def correlation_of(content: bytes, kind: str, roles: dict[str, Any]) -> dict[str
     adversary = next(iter(estimate_adversaries(traces)))
     return _matrices(adversary) | {
         "names": adversary.states,
-        "horizon": min(traces.n_times, MOST_STEPS),
+        "horizon": min(traces.n_times, PAGE_STEPS),
         "note": f"{traces.n_users} people, {traces.n_times} steps",
     }
 
@@ -280,13 +275,14 @@ def _table(content: bytes) -> Any:
 
 
 def _require_small(n_columns: int, n_rows: int, n_bytes: int) -> None:
-    if n_columns > MOST_COLUMNS or n_columns * n_rows > MOST_CELLS or n_bytes > MOST_DECODED:
+    """Refuse a table by what its bytes say of it, before it is read; its bytes once they are decompressed."""
+    if n_columns > 2_000 or n_columns * n_rows > 20_000_000 or n_bytes > 512 << 20:
         raise TraceError(
-            f"expected at most {MOST_COLUMNS} columns, {MOST_CELLS} entries and {MOST_DECODED >> 20} MiB once decompressed "
+            "expected at most 2000 columns, 20000000 entries and 512 MiB once decompressed "
             f"here, got {n_columns} columns, {n_rows} rows and {n_bytes >> 20} MiB: use `temporaldp audit`"
         )
 
 
 def _few(n: int) -> None:
-    if n > MOST_VALUES:
-        raise InputError(f"expected at most {MOST_VALUES} states on this page, got {n}: use `temporaldp audit`")
+    if n > PAGE_STATES:
+        raise InputError(f"expected at most {PAGE_STATES} states on this page, got {n}: use `temporaldp audit`")

@@ -13,20 +13,9 @@ from fastapi import APIRouter, HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
 from pydantic import TypeAdapter
 
-from temporaldp.apps.serve.access import require_page_token
-from temporaldp.apps.serve.bodies import BoundedRoute
+from temporaldp.apps.serve.access import PageRoute
 from temporaldp.apps.serve.page import assets
 from temporaldp.apps.serve.page.questions import QUESTIONS, ConstantQuestion, LeakageQuestion, correlation_of
-
-
-class PageRoute(BoundedRoute):
-    """A route of the page, which a service serves to those with a token."""
-
-    async def admit(self, request: Request) -> None:
-        """Answer 401 without a token, where there is a service."""
-        if request.app.state.service is not None:
-            await require_page_token(request)
-
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -41,9 +30,9 @@ async def page(request: Request) -> str:
 @router.get("/page/{name}")
 def file(name: str) -> Response:
     """One of the page's files."""
-    if name not in assets.FILES:
+    if name not in assets.MEDIA_TYPES:
         raise HTTPException(404, "There is no such file")
-    return Response(assets.text(name), media_type=assets.MEDIA_TYPES[name.rpartition(".")[2]])
+    return Response(assets.text(name), media_type=assets.MEDIA_TYPES[name])
 
 
 @router.get("/v1/view/alone", response_class=HTMLResponse)
@@ -62,8 +51,7 @@ async def correlation(request: Request, kind: Literal["traces", "matrix"]) -> Re
 
 def _answered(answer: Any) -> Response:
     """The response with an answer as JSON, which has no infinity: null stands for it."""
-    text = TypeAdapter(Any).dump_json(answer, fallback=np.ndarray.tolist)
-    return Response(text, media_type="application/json")
+    return Response(TypeAdapter(Any).dump_json(answer, fallback=np.ndarray.tolist), media_type="application/json")
 
 
 def _computed(kind: Any) -> Callable[..., Any]:

@@ -21,12 +21,6 @@ from temporaldp.apps.serve.failures import BusyError
 from temporaldp.apps.serve.page.work import TOO_MUCH, FaultError, work
 from temporaldp.base.errors import InputError
 
-LONGEST_BEFORE_OTHERS = 10.0
-"""Seconds that a computation may take while another question waits."""
-
-MOST_WAITING = 8
-"""Questions that are answered or wait; more are refused at once."""
-
 
 class TooLongError(InputError):
     """A computation exceeds the limit of time or memory."""
@@ -40,6 +34,9 @@ class Worker:
     seconds : float
         Time limit of a computation.
     """
+
+    seconds_before_others = 10.0  # that a computation may take while another question waits
+    most_waiting = 8  # questions that are answered or wait; more are refused at once
 
     def __init__(self, *, seconds: float = 60.0) -> None:
         self._seconds = seconds
@@ -62,14 +59,12 @@ class Worker:
             Raised by the function.
         """
         turn = self._turn.statistics()
-        if turn.locked + turn.tasks_waiting >= MOST_WAITING:
+        if turn.locked + turn.tasks_waiting >= self.most_waiting:
             raise BusyError
         async with self._turn:
-            return await self._computed((function, arguments), is_gone)
+            return None if await is_gone() else await self._computed((function, arguments), is_gone)
 
     async def _computed(self, question: tuple[Any, ...], is_gone: Callable[[], Awaitable[bool]]) -> Any:
-        if await is_gone():
-            return None
         self.start()
         task = asyncio.create_task(asyncio.to_thread(_exchange, self._questions, question))
         began = time.monotonic()
@@ -78,7 +73,7 @@ class Worker:
                 if await is_gone():
                     return None
                 alone = self._turn.statistics().tasks_waiting == 0
-                longest = self._seconds if alone else min(self._seconds, LONGEST_BEFORE_OTHERS)
+                longest = self._seconds if alone else min(self._seconds, self.seconds_before_others)
                 if time.monotonic() - began > longest:
                     raise TooLongError(
                         f"this takes more than {longest:g} seconds{'' if alone else ', and other questions wait'}: "
