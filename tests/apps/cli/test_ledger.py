@@ -26,8 +26,8 @@ from temporaldp import (
 )
 from temporaldp import __version__ as temporaldp_version
 from temporaldp.publish.project.document import read_settings
-from temporaldp.publish.project.evidence import evidence_of
 from temporaldp.publish.project.recipe import recipes_of
+from temporaldp.publish.project.reporting import report_of
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_another_correlation_is_another_recipe(days):
     run(days, "ledger", "adopt", "release.db", *adopted)
     with Ledger(days / "release.db") as ledger:
         (first, before), (then, after) = recipes_of(ledger)
-        found = evidence_of(ledger, None, None, name_users=False)
+        found = report_of(ledger, None, None, name_users=False)
     assert (first, before.inputs, before.command) == (
         0,
         {"past.csv": sha256(days / "past.csv")},

@@ -33,9 +33,9 @@ from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.core.planning.histogram_noise import histogram_profile
 from temporaldp.lab.studies import LeakageUncertainty
-from temporaldp.publish.project.evidence import audit_of
 from temporaldp.publish.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
-from temporaldp.publish.report import Evidence, explanation
+from temporaldp.publish.project.reporting import audit_of
+from temporaldp.publish.report import Report, explanation
 from temporaldp.publish.report.figures import audit_figure, leakage_figure
 from temporaldp.publish.report.sentences import (
     INFINITE_HORIZON,
@@ -49,7 +49,7 @@ from temporaldp.publish.report.sentences import (
     steps,
     supremum,
 )
-from temporaldp.publish.report.uncertainty import range_figure, uncertainty_figure
+from temporaldp.publish.report.study_figures import range_figure, uncertainty_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,7 +137,7 @@ def _promise(privacy: PrivacySettings) -> float | DiscreteGaussianNoise | Discre
     return histogram_profile(privacy.noise, privacy.scale)
 
 
-def audit_document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
+def audit_document(inputs: Inputs, found: Report) -> dict[str, Any]:
     """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
     series, paper, gap = found.leakage, None, _gap(found.leakage)
     if found.paper is not None:
@@ -212,7 +212,7 @@ def _witness(series: LeakageSeries) -> dict[str, Any] | None:
     }
 
 
-def _figure(inputs: Inputs, evidence: Evidence) -> Figure:
+def _figure(inputs: Inputs, evidence: Report) -> Figure:
     if evidence.uncertainty is not None:
         return uncertainty_figure(evidence.uncertainty)
     if inputs.stays is not None and inputs.states is not None and not evidence.leakage.delta:
@@ -241,7 +241,7 @@ def _gap(series: LeakageSeries) -> float | None:
     return float(curves.gaps()[series.worst_time])
 
 
-def show_audit(inputs: Inputs, evidence: Evidence) -> None:
+def show_audit(inputs: Inputs, evidence: Report) -> None:
     """Print the audit as tables."""
     series, limits, times = evidence.leakage, evidence.supremum, evidence.times
     whole = "none: the correlation is known for these steps only"

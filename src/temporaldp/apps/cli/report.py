@@ -14,11 +14,11 @@ from temporaldp.apps.cli.console import warn
 from temporaldp.apps.cli.render import working
 from temporaldp.apps.cli.written import answer
 from temporaldp.data.files.atomic import require_writable
-from temporaldp.publish.project.evidence import reported, reported_ledger
 from temporaldp.publish.project.inputs import absences
+from temporaldp.publish.project.reporting import reported, reported_ledger
 from temporaldp.publish.release.database import file_of
 from temporaldp.publish.release.tables import LEDGER
-from temporaldp.publish.report import Evidence, write_report
+from temporaldp.publish.report import Report, write_report
 
 if TYPE_CHECKING:
     from temporaldp.publish.project.settings import Settings
@@ -87,7 +87,7 @@ def report(
         raise typer.Exit(3)
 
 
-def _document(evidence: Evidence, target: Path) -> dict[str, Any]:
+def _document(evidence: Report, target: Path) -> dict[str, Any]:
     about = {"worst_leakage": evidence.leakage.worst, "alpha": evidence.alpha, "is_satisfied": evidence.is_satisfied}
     return {"report": target, **about, "is_internal": bool(evidence.internal)}
 

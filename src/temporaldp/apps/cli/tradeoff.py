@@ -19,7 +19,7 @@ from temporaldp.data.smoothing import PublicCorrelation, Tradeoff, TradeoffPoint
 from temporaldp.publish.project.inputs import gather
 from temporaldp.publish.project.release import public_part
 from temporaldp.publish.report.sentences import USER_LEVEL, NoiseBesideCounts
-from temporaldp.publish.report.tradeoff_figure import tradeoff_figure
+from temporaldp.publish.report.study_figures import tradeoff_figure
 
 ENOUGH = 2.0
 """Ratio of the user level to alpha up to which the user level of the same noise is printed."""

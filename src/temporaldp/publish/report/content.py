@@ -24,9 +24,6 @@ from temporaldp.lab.studies import LeakageUncertainty
 from temporaldp.publish.release.renewal import Renewal
 from temporaldp.publish.release.shared_account import TableSpent
 
-RECOMPUTE_TOLERANCE = 1e-9
-"""Relative amount by which an epoch may exceed its level when it is recomputed on another machine."""
-
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
@@ -85,7 +82,7 @@ class EpochLeakage:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class Report:
     """Content of a report.
 
     Parameters
@@ -262,7 +259,8 @@ class Evidence:
         exceed its level.
         """
         if self.plan is None:
-            within = self.renewal is None or self.largest_epoch <= self.renewal.alpha * (1.0 + RECOMPUTE_TOLERANCE)
+            # another machine may round otherwise when it computes an epoch again
+            within = self.renewal is None or self.largest_epoch <= self.renewal.alpha * (1.0 + 1e-9)
             return None if self.held is None else within and self.leakage.worst <= self.held
         limit = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
         return max(self.leakage.worst, limit) <= self.plan.alpha

@@ -34,15 +34,6 @@ TEMPLATES = {
 }
 """Templates of `odds` and `posteriors`."""
 
-PRIORS = (0.5, 0.1)
-"""Prior probabilities of `posteriors`."""
-
-CERTAIN = 1e-9
-"""Distance from certainty that is not printed."""
-
-LARGE = 13.0
-"""Nats above which a factor is written as a power of ten."""
-
 NO_EFFORT = "--effort (privacy.effort) limits the exact leakage, with delta = 0: leave it out, or --delta"
 USER_LEVEL = "user level (all steps of a person)"
 INFINITE_HORIZON = "supremum over an infinite horizon"
@@ -102,7 +93,7 @@ def probability(value: float) -> str:
 def percent(value: float) -> str:
     """An upper bound of a probability, with as many digits as its distance from certainty requires."""
     left = 1.0 - value
-    if left < CERTAIN:
+    if left < 1e-9:
         return "100 %"
     digits = max(0, math.ceil(-math.log10(left)) - 1)
     scale = 10.0**digits
@@ -114,7 +105,7 @@ def factor(leakage: float) -> str:
     """The factor by which odds change, rounded up."""
     if math.isinf(leakage):
         return "without bound"
-    if leakage >= LARGE:
+    if leakage >= 13.0:
         return f"10^{math.ceil(10.0 * leakage / math.log(10.0)) / 10.0:g}"
     times = math.exp(leakage)
     return number(times, up=True) if times < 1e4 else f"{10 * math.ceil(times / 10.0 - 1e-9):,}"
@@ -135,10 +126,10 @@ def posteriors(leakage: float, delta: float) -> str:
     """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two states."""
     if delta:
         right = (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
-        return TEMPLATES["no_guess" if 1.0 - right < CERTAIN else "guess"].format(right=percent(right))
+        return TEMPLATES["no_guess" if 1.0 - right < 1e-9 else "guess"].format(right=percent(right))
     clauses = [
         TEMPLATES["posterior"].format(prior=f"{100 * prior:g}", posterior=percent(posterior(prior, leakage)))
-        for prior in PRIORS
+        for prior in (0.5, 0.1)
     ]
     return TEMPLATES["posteriors"].format(clauses=" and ".join(clauses))
 
