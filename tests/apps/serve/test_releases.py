@@ -227,8 +227,8 @@ def test_two_servers_racing_spend_no_more_than_the_level(service):
 @pytest.mark.parametrize("beyond", [False, True])
 def test_a_server_that_is_started_again_counts_from_a_checkpoint(service, monkeypatch, beyond):
     """Whether or not budgets beyond the reserve needed the filter at each step; numbers are those of counting all steps."""
-    for module in ("release.step", "serve.served_release"):
-        monkeypatch.setattr(f"temporaldp.{module}.EVERY", 10)
+    for module in ("publish.release.step", "apps.serve.served_release"):
+        monkeypatch.setattr(f"temporaldp.{module}.STEPS_BETWEEN_CHECKPOINTS", 10)
     release = service.create()
     reserve = service.get(release).json["reserve"]
     for step in range(37):
@@ -250,8 +250,8 @@ def test_a_server_that_is_started_again_counts_from_a_checkpoint(service, monkey
 
 def test_steps_and_questions_at_once_do_not_block_one_another_for_good(service, monkeypatch):
     """Locks are taken in one order: by questions, and by steps that store checkpoints."""
-    for module in ("release.step", "serve.served_release"):
-        monkeypatch.setattr(f"temporaldp.{module}.EVERY", 3)
+    for module in ("publish.release.step", "apps.serve.served_release"):
+        monkeypatch.setattr(f"temporaldp.{module}.STEPS_BETWEEN_CHECKPOINTS", 3)
     with opened_again(service.store, service.create()) as found:
 
         def act(number):

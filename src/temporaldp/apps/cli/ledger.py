@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,20 +17,18 @@ from temporaldp.apps.cli.ledger_share import share
 from temporaldp.apps.cli.render import facts, listing, say_json, working
 from temporaldp.apps.cli.written import require_places
 from temporaldp.base.display import number
+from temporaldp.base.errors import LedgerError
 from temporaldp.base.values import REPLACE_PERSON, plural
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.publish.project.inputs import gather
 from temporaldp.publish.project.recipe import note_recipe, recipe_of
 from temporaldp.publish.project.release import without_traces
 from temporaldp.publish.release import adopt_correlation, export_ledger
-from temporaldp.publish.release.chain import LedgerRow
+from temporaldp.publish.release.chain import LEDGER, LedgerRow
 from temporaldp.publish.release.database import file_of
-from temporaldp.publish.release.export import export_suffix, said_of
-from temporaldp.publish.release.high_water import BEGIN
-from temporaldp.publish.release.ledger import SIGN
+from temporaldp.publish.release.outputs import export_suffix, said_of
 from temporaldp.publish.release.renewal import renewal_of
 from temporaldp.publish.release.shared_account import TableSpent, tables_of
-from temporaldp.publish.release.tables import LEDGER
 from temporaldp.publish.report.sentences import (
     AUTHENTIC,
     NOT_AUTHENTIC,
@@ -103,11 +102,21 @@ def verify(
     project: o.ProjectOption = None,
 ) -> None:
     """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if any was changed or removed."""
-    with Ledger(o.place_of(place, project), release) as ledger:
-        if sign:
-            ledger.sign(head=head)
-        else:
-            ledger.verify(head=head)
+    with warnings.catch_warnings(record=True) as opening:
+        warnings.simplefilter("always")
+        opened = Ledger(o.place_of(place, project), release)
+    with opened as ledger:
+        problem = None
+        try:
+            if sign:
+                ledger.sign(head=head)
+            else:
+                ledger.verify(head=head)
+        except LedgerError as error:
+            problem = str(error)
+            raise
+        finally:  # an older copy is warned of when it is opened, and refused here in the same words
+            warn(*(said for said in map(str, (one.message for one in opening)) if problem is None or problem not in said))
         if as_json:
             terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
             state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}
@@ -280,9 +289,9 @@ def _decided(ledger: Ledger) -> list[tuple[str, str]]:
     found = []
     for event in ledger.events:
         after = f"after {steps(event.step)}, by {event.by}, {event.at}"
-        if event.kind == SIGN:
+        if event.kind == "sign":
             found.append(("signed", f"{after}: this person vouches for the entries before"))
-        elif event.kind == BEGIN:
+        elif event.kind == "begin anew":
             lost = event.details["steps"]
             which = "steps of an output" if lost is None else f"{steps(lost)} of a ledger or of later days"
             found.append(("begun anew", f"{after}: {which} are missing and not counted"))

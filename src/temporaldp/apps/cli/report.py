@@ -16,8 +16,8 @@ from temporaldp.apps.cli.written import answer
 from temporaldp.data.files.atomic import require_writable
 from temporaldp.publish.project.inputs import absences
 from temporaldp.publish.project.reporting import reported, reported_ledger
+from temporaldp.publish.release.chain import LEDGER
 from temporaldp.publish.release.database import file_of
-from temporaldp.publish.release.tables import LEDGER
 from temporaldp.publish.report import Report, write_report
 
 if TYPE_CHECKING:

@@ -27,10 +27,9 @@ from temporaldp.publish.project.inputs import Inputs, gather, read_data
 from temporaldp.publish.project.recipe import recipe_of
 from temporaldp.publish.release import ContinualRelease, Ledger, SharedRelease
 from temporaldp.publish.release.calendar import Calendar
-from temporaldp.publish.release.database import connect, file_of
+from temporaldp.publish.release.database import Store, connect, file_of
 from temporaldp.publish.release.ledger import configuration_at
-from temporaldp.publish.release.shared_account import TABLE, account_tables
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.shared_account import account_tables
 from temporaldp.publish.report import Recipe
 
 if TYPE_CHECKING:
@@ -122,7 +121,7 @@ def named_times(times: Sequence[str]) -> str:
 def _lacking(output: Path, table: str | None, ledger: Ledger) -> LedgerError | None:
     """What an output has and its ledger lacks, also times of which a run has no data: their budget is not counted."""
     step_of = Calendar(ledger, ledger.configuration["step"]).position
-    own = (event for event in ledger.events if event.kind == TABLE and event.by == table)
+    own = (event for event in ledger.events if event.kind == "table" and event.by == table)
     has = (
         range(len(ledger))
         if table is None

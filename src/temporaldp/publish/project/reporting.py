@@ -32,10 +32,9 @@ from temporaldp.publish.project.inputs import Inputs, gather, given_matrices, un
 from temporaldp.publish.project.recipe import recipe_of, recipes_of
 from temporaldp.publish.project.release import loaded_plan, without_traces
 from temporaldp.publish.release import Ledger
-from temporaldp.publish.release.adopting import accountant_of
-from temporaldp.publish.release.kept import plan_digest
 from temporaldp.publish.release.outputs import counts_of
 from temporaldp.publish.release.renewal import Renewal, renewal_of
+from temporaldp.publish.release.resuming import accountant_of, plan_digest
 from temporaldp.publish.release.shared_account import tables_of
 from temporaldp.publish.report import EpochLeakage, Report
 

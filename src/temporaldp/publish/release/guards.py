@@ -19,11 +19,10 @@ from temporaldp.core.planning import BudgetPlan, Plan, replan
 from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.core.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
 from temporaldp.data.tables.clock_phases import require_phase
-from temporaldp.publish.release.adopting import begun, is_new, take_in
 from temporaldp.publish.release.calendar import Calendar
 from temporaldp.publish.release.chain import LedgerRow
-from temporaldp.publish.release.kept import correlations_of, plan_digest
 from temporaldp.publish.release.ledger import Ledger
+from temporaldp.publish.release.resuming import begun, correlations_of, is_new, plan_digest, take_in
 from temporaldp.publish.release.step import StepRequest
 
 Mechanism = Callable[[Any, float], Any]

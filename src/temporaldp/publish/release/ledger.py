@@ -24,8 +24,10 @@ from temporaldp.base.errors import InputError, LedgerChangedError, LedgerError, 
 from temporaldp.base.names import printable
 from temporaldp.base.values import FloatArray
 from temporaldp.publish.release.chain import (
+    LEDGER,
     End,
     Entry,
+    EventKind,
     LedgerEvent,
     LedgerRow,
     canonical,
@@ -34,15 +36,21 @@ from temporaldp.publish.release.chain import (
     first_entry,
     first_hash,
     followed,
+    last_checkpoint,
     read_first_entry,
     sealed,
 )
-from temporaldp.publish.release.checkpoints import last_checkpoint
 from temporaldp.publish.release.closing import Closing
-from temporaldp.publish.release.high_water import BEGIN, Mark, expected_mark, keep_mark, missing_steps, require_decision
+from temporaldp.publish.release.database import Store, store_at
+from temporaldp.publish.release.key_and_marks import (
+    Mark,
+    expected_mark,
+    keep_mark,
+    missing_steps,
+    require_decision,
+)
 from temporaldp.publish.release.outputs import from_text
-from temporaldp.publish.release.store import Store, store_at
-from temporaldp.publish.release.tables import LEDGER, Transaction
+from temporaldp.publish.release.tables import Transaction
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
@@ -52,15 +60,6 @@ LEAST_HEAD_DIGITS = 12
 
 ROWS_AT_ONCE = 256
 """Rows that are read and checked together where one of them is asked for."""
-
-ADOPT = "adopt"
-"""Kind of an event that records the step from which another correlation is valid."""
-
-SOURCE = "source"
-"""Kind of an event that records the source from which the steps after it were computed."""
-
-SIGN = "sign"
-"""Kind of an event by which an owner authenticated the chain before it with the key of another machine."""
 
 SETTINGS = {
     "accounting": "privacy.bound",
@@ -300,8 +299,8 @@ class Ledger(Closing):
         """Go on to an end of the chain. Safe to be interrupted: what is not taken in yet is read again."""
         first, recent = self._recent
         self.events[self.end.n_events :] = events
-        if any(event.kind == ADOPT for event in events):
-            self.adoptions = [event for event in self.events if event.kind == ADOPT]
+        if any(event.kind == "adopt" for event in events):
+            self.adoptions = [event for event in self.events if event.kind == "adopt"]
         if rows:
             follows = first + len(recent) == rows[0].step
             self._recent = (first, recent + rows) if follows and len(recent) < ROWS_AT_ONCE else (rows[0].step, rows)
@@ -466,7 +465,7 @@ class Ledger(Closing):
                     return None
                 transaction.signs = True
                 writer = LedgerWriter(transaction, self.end)
-                event = writer.note(SIGN, by=by, details={"head": self.head})
+                event = writer.note("sign", by=by, details={"head": self.head})
                 if not Transaction(transaction.connection, self.store.release, lock=False).is_authentic:
                     raise LedgerError(
                         f"cannot sign {self.place}: no key can be made; name a file for it (TEMPORALDP_KEY_FILE)"
@@ -552,10 +551,10 @@ class LedgerWriter:
     def begin_anew(self) -> None:
         """Record the missing steps that an owner disregards, if that is not recorded yet."""
         if self.disregarded is not None:
-            self.note(BEGIN, details=self.disregarded)
+            self.note("begin anew", details=self.disregarded)
             self.disregarded = None
 
-    def note(self, kind: str, *, by: str | None = None, details: dict[str, Any]) -> LedgerEvent:
+    def note(self, kind: EventKind, *, by: str | None = None, details: dict[str, Any]) -> LedgerEvent:
         """Add an event after the last step and return it, by default by this process's user. `StateError` for a bad name."""
         n_steps, n_events, _ = self.end
         at = datetime.now(UTC).isoformat(timespec="seconds")

@@ -22,14 +22,12 @@ from temporaldp.data.tables.moments import label_of, moment
 from temporaldp.publish.release import filtering
 from temporaldp.publish.release.chain import LedgerRow
 from temporaldp.publish.release.closing import Closing
-from temporaldp.publish.release.epochs import Every
+from temporaldp.publish.release.database import Store
 from temporaldp.publish.release.guards import Forecast, guard_of
-from temporaldp.publish.release.keyed_digest import keyed_digest, matches
+from temporaldp.publish.release.key_and_marks import keyed_digest, matches
 from temporaldp.publish.release.outputs import as_text, from_text, with_filtered
-from temporaldp.publish.release.renewed import renewed_guard
-from temporaldp.publish.release.snapshots import Output, Snapshot
-from temporaldp.publish.release.step import StepRequest, Steps
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.renewal import Every, renewed_guard
+from temporaldp.publish.release.step import Output, Snapshot, StepRequest, Steps
 
 
 class ContinualRelease(Closing, Generic[Snapshot, Output]):

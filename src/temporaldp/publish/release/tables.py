@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporaldp.base.errors import LedgerError
 from temporaldp.base.extras import needing
-from temporaldp.publish.release.chain import LedgerEvent, LedgerRow
-from temporaldp.publish.release.keyed_digest import key_file, keyed_digest, matches
+from temporaldp.publish.release.chain import LEDGER, LedgerEvent, LedgerRow
+from temporaldp.publish.release.key_and_marks import key_file, keyed_digest, matches
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
-
-LEDGER = "ledger"
-"""Name of the release that a ledger holds; a service names its releases by 32 hexadecimal digits."""
 
 FLAGS = {0: False, 1: True}
 """SQLite has no booleans; anything else was not written by this package, and stays what it is."""
