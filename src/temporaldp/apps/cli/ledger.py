@@ -17,7 +17,6 @@ from temporaldp.apps.cli.ledger_share import share
 from temporaldp.apps.cli.render import facts, listing, say_json, working
 from temporaldp.apps.cli.written import require_places
 from temporaldp.base.display import number
-from temporaldp.base.errors import LedgerError
 from temporaldp.base.values import REPLACE_PERSON, plural
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.publish.project.inputs import gather
@@ -102,32 +101,24 @@ def verify(
     project: o.ProjectOption = None,
 ) -> None:
     """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if any was changed or removed."""
-    with warnings.catch_warnings(record=True) as opening:
-        warnings.simplefilter("always")
-        opened = Ledger(o.place_of(place, project), release)
-    with opened as ledger:
-        problem = None
-        try:
-            if sign:
-                ledger.sign(head=head)
-            else:
-                ledger.verify(head=head)
-        except LedgerError as error:
-            problem = str(error)
-            raise
-        finally:  # an older copy is warned of when it is opened, and refused here in the same words
-            warn(*(said for said in map(str, (one.message for one in opening)) if problem is None or problem not in said))
-        if as_json:
-            terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
-            state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}
-            say_json({"ledger": ledger.place, **state, **terms})
-            return
-        found = "" if head is None else f", and contains {head}"
-        console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
-        console.print(f"authentic: {AUTHENTIC if ledger.is_authentic else NOT_AUTHENTIC}")
-        for name, value in (*_decided(ledger), *_terms(ledger)):
-            if value:
-                console.print(f"{name}: {escape(value)}")
+    # An older copy is warned of when it is opened, and refused in the same words: then the error is enough.
+    with warnings.catch_warnings(record=True) as opening, Ledger(o.place_of(place, project), release) as ledger:
+        if sign:
+            ledger.sign(head=head)
+        else:
+            ledger.verify(head=head)
+    warn(*(str(one.message) for one in opening))
+    if as_json:
+        terms = {key: ledger.configuration[key] for key in TERMS if key in ledger.configuration}
+        state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}
+        say_json({"ledger": ledger.place, **state, **terms})
+        return
+    found = "" if head is None else f", and contains {head}"
+    console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
+    console.print(f"authentic: {AUTHENTIC if ledger.is_authentic else NOT_AUTHENTIC}")
+    for name, value in (*_decided(ledger), *_terms(ledger)):
+        if value:
+            console.print(f"{name}: {escape(value)}")
 
 
 @app.command("export")

@@ -38,7 +38,7 @@ from temporaldp.publish.release.guards import AccountantGuard
 from temporaldp.publish.release.ledger import Ledger
 from temporaldp.publish.release.outputs import as_text, from_text
 from temporaldp.publish.release.resuming import keep_correlations, resumed
-from temporaldp.publish.release.step import StepRequest, Steps
+from temporaldp.publish.release.step import ReleaseSteps, StepRequest
 from temporaldp.publish.release.stream import described
 
 
@@ -174,7 +174,7 @@ class ServedRelease:
             "step": definition.step,
             "every_step": reserve,
         }
-        self._steps = Steps(
+        self._steps = ReleaseSteps(
             store,
             self._guard,
             self._mechanism,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import require_same_states
-from temporaldp.base.values import REPLACE_PERSON
+from temporaldp.base.values import REPLACE_PERSON, refuse
 from temporaldp.core.accounting import (
     Exact,
     LeakageSeries,
@@ -167,30 +167,38 @@ def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_
     The matrices of a release with an accountant are stored beside the ledger. Otherwise, or if other matrices are given,
     `inputs` has the adversaries.
     """
-    if not len(ledger):
-        raise InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")
-    known = ledger.configuration
-    if known["neighboring_relation"] == REPLACE_PERSON:
-        raise InputError(
-            f"{ledger.place} is the ledger of a learned correlation, whose guarantee is about all states of a person: "
-            "`temporaldp ledger show` shows it"
-        )
-    if plan is not None and ledger.plan != plan_digest(plan):
-        raise InputError(f"{ledger.place} was not made with this plan: give the one that it was released with")
-    if "noise" in known and plan is None:
-        raise InputError(
-            f"{ledger.place} was released with noise at a delta: give its plan too (--plan), which has the scales"
-        )
-    followed = plan if plan is not None and plan.delta else None
-    if followed is not None:
-        if inputs is None:
-            raise InputError(
+    known, followed = ledger.configuration, plan if plan is not None and plan.delta else None
+    refuse(
+        (not len(ledger), InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")),
+        (
+            known["neighboring_relation"] == REPLACE_PERSON,
+            InputError(
+                f"{ledger.place} is the ledger of a learned correlation, whose guarantee is about all states of a person: "
+                "`temporaldp ledger show` shows it"
+            ),
+        ),
+        (
+            plan is not None and ledger.plan != plan_digest(plan),
+            InputError(f"{ledger.place} was not made with this plan: give the one that it was released with"),
+        ),
+        (
+            "noise" in known and plan is None,
+            InputError(
+                f"{ledger.place} was released with noise at a delta: give its plan too (--plan), which has the scales"
+            ),
+        ),
+        (
+            followed is not None and inputs is None,
+            InputError(
                 "a noise plan's ledger keeps no correlation: give --history, or --set correlation.backward=FILE"
-            )
-        leakage = followed.leakage_to(inputs.everyone, len(ledger))
-    elif inputs is None:
+            ),
+        ),
+    )
+    if inputs is None:
         accountant = accountant_of(ledger)
         inputs, leakage = _kept(ledger, accountant), accountant.leakage()
+    elif followed is not None:
+        leakage = followed.leakage_to(inputs.everyone, len(ledger))
     else:
         leakage = temporal_leakage(inputs.everyone, ledger.epsilons, accounting=accounting_from(known["accounting"]))
     renewal = renewal_of(ledger)

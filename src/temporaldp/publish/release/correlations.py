@@ -23,7 +23,7 @@ from temporaldp.publish.release.chain import LedgerEvent
 from temporaldp.publish.release.database import Store
 from temporaldp.publish.release.key_and_marks import require_decision
 from temporaldp.publish.release.ledger import Ledger
-from temporaldp.publish.release.renewal import STEPS, renewal_of, repeated_budgets, require_renewable
+from temporaldp.publish.release.renewal import renewal_of, repeated_budgets, require_renewable
 from temporaldp.publish.release.resuming import (
     accountant_of,
     correlations_of,
@@ -148,7 +148,7 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
 
     share = largest(alone, 0.0, 1.0, plan.alpha) if len(rest) else 1.0
     repeated = repeated_budgets(plan, renewal.every)
-    going_on = np.concatenate((spent, share * rest)) if renewal.every == STEPS else spent
+    going_on = np.concatenate((spent, share * rest)) if renewal.every == "steps" else spent
     promise = leakage_going_on(
         account_of(accountant).adversaries_until, account_of(accountant).population, going_on, repeated
     )
@@ -157,10 +157,6 @@ def terms_after_adoption(ledger: Ledger, accountant: TemporalAccountant, plan: P
             "the leakage of the releases so far does not vanish within an epoch of the new plan: there is no finite bound"
         )
     return {"plan": plan_digest(plan), "share": share, "promise": promise}
-
-
-MOST_STATES = 2_000
-"""States up to which a noisy table of transitions is drawn: beyond, nearly all of it would be noise."""
 
 
 CONTRIBUTED = 10
@@ -229,9 +225,9 @@ def learn_correlation(
     """
     level = real_number(confidence, "confidence", gt=0.0, lt=1.0)
     each = whole_number(contributed, "the number of transitions of each person", least=1)
-    if trajectories.n_states > MOST_STATES:
+    if trajectories.n_states > 2_000:  # nearly all of the table would be noise
         raise EstimationError(
-            f"expected at most {MOST_STATES} states for a noisy table of transitions, got {trajectories.n_states}; group them"
+            f"expected at most 2000 states for a noisy table of transitions, got {trajectories.n_states}; group them"
         )
     mechanism = TransitionHistogram(trajectories.n_states, each, rng)
     budget = positive(epsilon, "epsilon")

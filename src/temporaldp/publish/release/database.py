@@ -122,7 +122,10 @@ class Database(ABC):
             yield
         except (sqlalchemy().exc.SQLAlchemyError, sqlite3.Error) as error:
             # Not "from error": its parameters may hold noise that was drawn and not stored.
-            what, became = ("database", "") if self.served else ("ledger", UNCERTAIN)
+            stored = (
+                "Nothing was published; a step that was stored all the same gives its stored output when you run again"
+            )
+            what, became = ("database", "") if self.served else ("ledger", f". {stored}")
             raise LedgerError(f"cannot use the {what} {self.place}: {_reason(error)}{became}") from None
 
 
@@ -151,7 +154,13 @@ def database_of(place: str | os.PathLike[str]) -> tuple[str, Any]:
     InputError
         The place is not a URL of PostgreSQL.
     """
-    url = _url(os.fspath(place))
+    sa = sqlalchemy()
+    try:
+        url = sa.engine.make_url(re.sub(r"^postgres://", "postgresql://", os.fspath(place)))
+    except (sa.exc.ArgumentError, ValueError):  # the text may hold a password: it is not repeated
+        raise InputError(
+            "expected a ledger's URL like postgresql://user@host:5432/database, got one that cannot be read"
+        ) from None
     secrets = {
         key: "***" for key in url.query if re.search("password|secret|token|passfile|sslkey", key, re.IGNORECASE)
     }
@@ -170,19 +179,6 @@ def file_of(place: str | os.PathLike[str]) -> Path | None:
             + (repr(text) if "@" not in text else "something like a URL with one slash after the colon")
         )
     return None if "://" in text else Path(text).absolute()
-
-
-def _url(text: str) -> Any:
-    sa = sqlalchemy()
-    try:
-        return sa.engine.make_url(re.sub(r"^postgres://", "postgresql://", text))
-    except (sa.exc.ArgumentError, ValueError):  # the text may hold a password: it is not repeated
-        raise InputError(
-            "expected a ledger's URL like postgresql://user@host:5432/database, got one that cannot be read"
-        ) from None
-
-
-UNCERTAIN = ". Nothing was published; a step that was stored all the same gives its stored output when you run again"
 
 
 ADVICE = {

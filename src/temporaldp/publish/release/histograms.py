@@ -106,11 +106,7 @@ def release_snapshots(
     return Release(outputs, np.array(spent))
 
 
-MOST_NAMED = 3
-"""Rows that a message names."""
-
-
-CORRECT = (
+CORRECT_ROWS = (
     "nothing was drawn. Correct these rows or leave them out (--set traces.where=CONDITION); if they are right, accept every "
     "row with reached=0 (--set release.reached=0)"
 )
@@ -258,7 +254,7 @@ def require_reached(traces: Traces, new: Sequence[str], share: float) -> None:
     ]
     if ahead:
         rows = traces.rows_after(ahead[0] - 1)
-        raise TraceError(f"expected times up to now, but {_named(rows)} in the future: {CORRECT}")
+        raise TraceError(f"expected times up to now, but {_named(rows)} in the future: {CORRECT_ROWS}")
     come = np.cumsum(traces.ends()[::-1])[::-1]
     common = int(np.flatnonzero(come >= share * come[0] * (1.0 - 1e-12))[-1])
     if not steps or steps[-1] <= common:
@@ -267,14 +263,14 @@ def require_reached(traces: Traces, new: Sequence[str], share: float) -> None:
     if rows := traces.rows_after(common, unusual=not is_cliff):
         raise TraceError(
             f"expected no step after {traces.times[common]!r}, the last time that {100.0 * share:g} % of the people have "
-            f"reached, but {_named(rows)} later, and a release cannot go back: {CORRECT}"
+            f"reached, but {_named(rows)} later, and a release cannot go back: {CORRECT_ROWS}"
         )
 
 
 def _named(rows: Sequence[str]) -> str:
-    """The first of some rows, and the verb."""
-    more = "" if len(rows) <= MOST_NAMED else f" and {len(rows) - MOST_NAMED} more"
-    return f"{', '.join(rows[:MOST_NAMED])}{more} {'is' if len(rows) == 1 else 'are'}"
+    """The first three of some rows, and the verb."""
+    more = "" if len(rows) <= 3 else f" and {len(rows) - 3} more"
+    return f"{', '.join(rows[:3])}{more} {'is' if len(rows) == 1 else 'are'}"
 
 
 def require_same_step(expected: str | None, found: str | None, *, what: str) -> None:

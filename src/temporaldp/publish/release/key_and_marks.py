@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from temporaldp.publish.release.ledger import Ledger
 
 
-KEY_BYTES = 32
-
-
 def key_file() -> Path:
     """Path of the key: `TEMPORALDP_KEY_FILE`, or ``temporaldp/key`` in the user's configuration directory."""
     named = os.environ.get("TEMPORALDP_KEY_FILE")
@@ -92,7 +89,7 @@ def _key(*, make: bool = False) -> bytes | None:
     try:
         if make and _is_missing(file):
             with suppress(OSError):  # a folder that cannot be made or written to
-                keep_private(file, secrets.token_hex(KEY_BYTES))  # unless another process is faster
+                keep_private(file, secrets.token_hex(32))  # unless another process is faster
         if _is_missing(file):
             return None
         return _read(file, (now := file.stat()).st_mode, now.st_ino, now.st_mtime_ns, now.st_ctime_ns)
@@ -125,8 +122,8 @@ def _read(file: Path, mode: int, *_: int) -> bytes:
         found = bytes.fromhex(file.read_text(encoding="ascii"))
     except ValueError:  # its message would quote the key
         found = b""
-    if len(found) != KEY_BYTES:
-        raise ValueError(f"expected {2 * KEY_BYTES} hexadecimal digits")
+    if len(found) != 32:
+        raise ValueError("expected 64 hexadecimal digits")
     return found
 
 

@@ -55,13 +55,10 @@ from temporaldp.publish.release.tables import Transaction
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-LEAST_HEAD_DIGITS = 12
-"""Of a noted head: fewer could fit a forgery by chance."""
-
 ROWS_AT_ONCE = 256
 """Rows that are read and checked together where one of them is asked for."""
 
-SETTINGS = {
+SETTING_OF_TERM = {
     "accounting": "privacy.bound",
     "alpha": "privacy.alpha",
     "filter": "release.smoothed",
@@ -426,8 +423,8 @@ class Ledger(Closing):
             raise self._refusal
 
     def _check(self, head: str | None) -> None:
-        if head is not None and not re.fullmatch(f"[0-9a-fA-F]{{{LEAST_HEAD_DIGITS},64}}", head):
-            raise InputError(f"expected a head of at least {LEAST_HEAD_DIGITS} hexadecimal digits, got {head!r}")
+        if head is not None and not re.fullmatch("[0-9a-fA-F]{12,64}", head):  # fewer could fit a forgery by chance
+            raise InputError(f"expected a head of at least 12 hexadecimal digits, got {head!r}")
         with self._lock, self.store.reading() as transaction:
             rows, events, end = self._read_on(transaction, End(0, 0, self.began))
             if not contains(rows, events, self.end):
@@ -602,7 +599,7 @@ def _differs(key: str, kept: Any, asked: Any) -> str:
             return "plan: another one"
         one, other = ("this release", "the ledger") if kept is None else ("the ledger", "this release")
         return f"{key}: {one} has {what}, {other} has none"
-    setting = f" ({SETTINGS[key]} in a project file, or --set)" if key in SETTINGS else ""
+    setting = f" ({SETTING_OF_TERM[key]} in a project file, or --set)" if key in SETTING_OF_TERM else ""
     return f"{key}{setting}: the ledger has {_brief(kept)}, this release has {_brief(asked)}"
 
 

@@ -30,11 +30,7 @@ from temporaldp.publish.release.resuming import correlations_of, is_new, plan_di
 Every: TypeAlias = Literal["steps", "daily", "weekly", "monthly", "yearly"]
 
 
-STEPS: Literal["steps"] = "steps"
-"""A new epoch after so many steps, whenever they were."""
-
-
-PERIODS: dict[str, tuple[str, Callable[[datetime], str]]] = {
+CALENDAR_PERIODS: dict[str, tuple[str, Callable[[datetime], str]]] = {
     "daily": ("2024-01-02", lambda when: when.isoformat()[:10]),
     "weekly": ("2024-01-08", lambda when: "{:04}-{:02}".format(*when.isocalendar())),
     "monthly": ("2024-02-01", lambda when: when.isoformat()[:7]),
@@ -101,10 +97,8 @@ class Epochs(NamedTuple):
 
     def after(self, time: str) -> Epochs:
         """The epochs after a step at this time."""
-        going_on = self._replace(n_steps=self.n_steps + 1)
-        return (
-            going_on._replace(began=self.n_steps, period=self._period_of(time)) if self._begins_anew(time) else going_on
-        )
+        began, period = (self.n_steps, self._period_of(time)) if self._begins_anew(time) else (self.began, self.period)
+        return self._replace(n_steps=self.n_steps + 1, began=began, period=period)
 
     def starts(self, times: Sequence[str]) -> list[int]:
         """The first step of each epoch, of a release with these times from its beginning."""
@@ -112,13 +106,13 @@ class Epochs(NamedTuple):
         return [step for step, trial in enumerate(list(trials)[1:]) if trial.began == step]
 
     def _begins_anew(self, time: str) -> bool:
-        if self.every == STEPS:
+        if self.every == "steps":
             return self.n_steps - self.began == self.most
         period = self._period_of(time)
         return self.period is None or (period is not None and period > self.period)
 
     def _period_of(self, time: str) -> str | None:
-        if self.every == STEPS:
+        if self.every == "steps":
             return None
         when = by_the_clock(time, self.zone)
         if when is None:
@@ -126,7 +120,7 @@ class Epochs(NamedTuple):
                 f"expected a date for a step of a level that is renewed {self.every}, got {time!r}: without a calendar, renew "
                 "it after so many steps"
             )
-        return PERIODS[self.every][1](when)
+        return CALENDAR_PERIODS[self.every][1](when)
 
 
 def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None, zone: str | None) -> range:
@@ -135,7 +129,7 @@ def phases_of_epochs(every: Every, n_steps: int, period: int, step: str | None, 
     All, unless each day has the same whole number of steps: in a time zone, days may have 23 or 25 hours.
     """
     a_day = None if step is None or zone is not None else steps_between(step, "2024-01-01", "2024-01-02")
-    unit = n_steps if every == STEPS else int(a_day) if a_day is not None and a_day.is_integer() else 1
+    unit = n_steps if every == "steps" else int(a_day) if a_day is not None and a_day.is_integer() else 1
     return range(0, period, math.gcd(unit, period))
 
 
@@ -144,9 +138,9 @@ def require_enough_steps(every: Every, most: int, step: str | None, zone: str | 
 
     Warns if only the longest epochs by the clock of a zone have more steps.
     """
-    if step is None or every == STEPS:
+    if step is None or every == "steps":
         return
-    longest = int((steps_between(step, "2024-01-01", PERIODS[every][0]) or 0.0) * (1.0 + 1e-9))
+    longest = int((steps_between(step, "2024-01-01", CALENDAR_PERIODS[every][0]) or 0.0) * (1.0 + 1e-9))
     if longest > most:
         raise InputError(
             f"expected a plan of at least {longest} steps for a level that is renewed {every} (one step is {step}), got one of "
@@ -168,14 +162,14 @@ def require_enough_steps(every: Every, most: int, step: str | None, zone: str | 
 def _longest_seconds(every: Every, zone: str) -> float:
     """Length of the longest period of the clock of a zone, by its rules of 2000 to 2037."""
     days = (datetime(2000, 1, 1) + timedelta(days=day) for day in range(38 * 366))
-    first = [next(same) for _, same in groupby(days, key=PERIODS[every][1])]
+    first = [next(same) for _, same in groupby(days, key=CALENDAR_PERIODS[every][1])]
     begun = [day.replace(tzinfo=time_zone(zone)).timestamp() for day in first[1:-1]]
     return max(after - before for before, after in pairwise(begun))
 
 
 def repeated_budgets(plan: BudgetPlan, every: Every) -> Any:
     """Budgets of an epoch: those of the plan; the largest one for epochs by the calendar, which have any number of steps."""
-    return plan.epsilons if every == STEPS else plan.epsilons.max(keepdims=True)
+    return plan.epsilons if every == "steps" else plan.epsilons.max(keepdims=True)
 
 
 def require_renewable(
@@ -252,7 +246,7 @@ def renewal_of(ledger: Ledger) -> Renewal | None:
     if not noted:
         raise LedgerError(f"{ledger.place} was created, but its release has no steps yet: run the release once")
     return Renewal(
-        STEPS if isinstance(every, int) else checked_every(every),
+        "steps" if isinstance(every, int) else checked_every(every),
         int(noted[0]["steps"]),
         float(ledger.configuration["alpha"]),
         float(noted[-1]["promise"]),
@@ -302,7 +296,7 @@ class RenewedGuard(PlanGuard):
         every = self._epochs.every
         return {
             **super().identity(salt),
-            "renewal": self._epochs.most if every == STEPS else every,
+            "renewal": self._epochs.most if every == "steps" else every,
             "timezone": self._epochs.zone,
             "accounting": self.accountant.accounting.document(),
             "correlations": correlations_of(account_of(self.accountant).population.users, salt=salt),
@@ -311,7 +305,7 @@ class RenewedGuard(PlanGuard):
     def position(self, n_steps: int, time: str) -> int:
         """Position in the epoch, which begins at one of the phases of a clock for which the plan was checked."""
         position = self._epochs.position(time)
-        when = None if self._epochs.every == STEPS or n_steps else by_the_clock(time, self._epochs.zone)
+        when = None if self._epochs.every == "steps" or n_steps else by_the_clock(time, self._epochs.zone)
         is_within_a_day = when is not None and when.timetuple()[3:6] != (0, 0, 0) and len(self._starts) < self._period
         if position == 0 and (n_steps % self._period not in self._starts or is_within_a_day):
             raise InputError(
@@ -374,7 +368,7 @@ def renewed_guard(
     renewing = checked_every(every)
     if timezone is not None:
         time_zone(timezone)  # raises
-        if renewing == STEPS:
+        if renewing == "steps":
             raise InputError("a time zone is that of days, weeks, months or years: leave it out of a renewal by steps")
     if not isinstance(plan, BudgetPlan) or plan.horizon is None or plan.accounting.distances is not None:
         raise InputError(

@@ -15,6 +15,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import BudgetError, InputError, LedgerError
+from temporaldp.base.values import refuse
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.accountant import account_of, lock_of
 from temporaldp.core.accounting.adoption import KeptAdoption
@@ -144,16 +145,23 @@ def accountant_of(ledger: Ledger) -> TemporalAccountant:
         The matrices are not stored.
     """
     known = ledger.configuration
-    if known.get("correlations") is None:
-        raise InputError(
-            f"{ledger.place} is the ledger of a plan alone, which has no accountant: what it may spend was fixed beforehand. "
-            "For a report, give the correlation (--history FILE); to adopt another one, make a plan and a ledger for it"
-        )
-    if "distances" in known["accounting"]:
-        raise InputError(
-            f"{ledger.place} is accounted for with distances between states: only a release by Exact() without distances "
-            "continues with another correlation"
-        )
+    refuse(
+        (
+            known.get("correlations") is None,
+            InputError(
+                f"{ledger.place} is the ledger of a plan alone, which has no accountant: what it may spend was fixed "
+                "beforehand. For a report, give the correlation (--history FILE); to adopt another one, make a plan and a "
+                "ledger for it"
+            ),
+        ),
+        (
+            "distances" in known["accounting"],
+            InputError(
+                f"{ledger.place} is accounted for with distances between states: only a release by Exact() without distances "
+                "continues with another correlation"
+            ),
+        ),
+    )
     accountant = resumed(unspent_accountant(ledger, known["correlations"]["users"]), ledger)
     take_in(accountant, ledger)
     return accountant

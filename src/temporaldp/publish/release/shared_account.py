@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputDiffersWarning, InputError, LedgerMismatchError
 from temporaldp.base.names import printable, state_names
-from temporaldp.base.values import positive
+from temporaldp.base.values import positive, refuse
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram
@@ -145,13 +145,21 @@ class SharedRelease(ContinualRelease[Any, Any]):
         begin_anew: bool = False,
     ) -> None:
         known = {printable(name, "table"): positive(one, f"share of {name!r}") for name, one in shares.items()}
-        if table not in known:
-            raise InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}")
-        if math.fsum(known.values()) > 1.0 + ROUNDED:
-            raise InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}")
+        refuse(
+            (
+                table not in known,
+                InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}"),
+            ),
+            (
+                math.fsum(known.values()) > 1.0 + ROUNDED,
+                InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}"),
+            ),
+            (
+                states is not None and set(states) != set(known),
+                InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states or ()) or 'none'}"),
+            ),
+        )
         require_budget_mechanism(mechanism, accountant.accounting.distances)
-        if states is not None and set(states) != set(known):
-            raise InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states) or 'none'}")
         named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         charge = SharedCharge(tuple(sorted(known.items())), named)
         super().__init__(charge, ledger=ledger, accountant=accountant, step=step, begin_anew=begin_anew)

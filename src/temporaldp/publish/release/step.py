@@ -59,7 +59,7 @@ class StepRequest:
     data: Any = None
 
 
-class Steps:
+class ReleaseSteps:
     """The steps of a release on its ledger, which is made if there is none.
 
     Parameters

@@ -27,7 +27,7 @@ from temporaldp.publish.release.guards import Forecast, guard_of
 from temporaldp.publish.release.key_and_marks import keyed_digest, matches
 from temporaldp.publish.release.outputs import as_text, from_text, with_filtered
 from temporaldp.publish.release.renewal import Every, renewed_guard
-from temporaldp.publish.release.step import Output, Snapshot, StepRequest, Steps
+from temporaldp.publish.release.step import Output, ReleaseSteps, Snapshot, StepRequest
 
 
 class ContinualRelease(Closing, Generic[Snapshot, Output]):
@@ -166,7 +166,9 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             public = public if self.states is None else public.reordered(self.states)
             self._filter, self.correlation = filtering.StepFilter(public, self.guard), public
             self._configured["filter"] = self._filter.identity
-        self._steps = Steps(ledger, self.guard, mechanism, self._configured, self._written, begin_anew=begin_anew)
+        self._steps = ReleaseSteps(
+            ledger, self.guard, mechanism, self._configured, self._written, begin_anew=begin_anew
+        )
         self.ledger = self._steps.ledger
         if self._filter is not None and self.ledger.checkpoint is not None:
             self._filter.resume(self.ledger.checkpoint.accountant["filter"])
