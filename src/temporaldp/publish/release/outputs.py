@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from temporaldp.base.errors import InputError
 from temporaldp.data.files.atomic import suffix_of, write_text
 from temporaldp.data.files.columns import save_columns
-from temporaldp.publish.release.chain import LedgerRow
 
 if TYPE_CHECKING:
     from temporaldp.publish.release.ledger import Ledger
@@ -92,24 +91,10 @@ def export_ledger(ledger: Ledger, path: str | Path) -> None:
     OutputError
         The file cannot be written; an existing file is untouched.
     """
-    columns, said = columns_of(ledger), said_of(ledger)
-    if export_suffix(path) != ".json":
-        save_columns(columns, path, said)
-        return
-    columns["output"] = [_plain(row.output) for row in ledger[:]]
-    steps = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
-    write_text(path, json.dumps({**said, "steps": steps}, indent=1, allow_nan=False))
-
-
-def export_suffix(path: str | Path) -> str:
-    """The suffix of an export; `InputError` for one that cannot be written."""
-    return suffix_of(path, (".parquet", ".csv", ".json"), "a ledger's export")
-
-
-def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
-    """The columns of the table."""
-    rows = ledger[:]
-    found: dict[str, list[Any]] = {
+    suffix, said, rows = export_suffix(path), said_of(ledger), ledger[:]
+    outputs = [_plain(row.output) for row in rows]
+    as_json = [None if output is None else json.dumps(output) for output in outputs]
+    columns: dict[str, list[Any]] = {
         "step": [row.step for row in rows],
         "time": [row.time for row in rows],
         "published": [row.output is not None for row in rows],
@@ -117,10 +102,21 @@ def columns_of(ledger: Ledger) -> dict[str, list[Any]]:
         "epsilon": [row.epsilon for row in rows],
         "worst_leakage": [row.leakage for row in rows],
         "last": [row.last for row in rows],
-        "output": [None if row.output is None else json.dumps(_plain(row.output)) for row in rows],
+        "output": outputs if suffix == ".json" else as_json,
         "hash": [row.hash for row in rows],
+        **_counts(ledger.configuration.get("states") or (), outputs),
+        **_tables(ledger),
     }
-    return found | _counts(ledger, rows) | _tables(ledger, rows)
+    if suffix != ".json":
+        save_columns(columns, path, said)
+        return
+    steps = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    write_text(path, json.dumps({**said, "steps": steps}, indent=1, allow_nan=False))
+
+
+def export_suffix(path: str | Path) -> str:
+    """The suffix of an export; `InputError` for one that cannot be written."""
+    return suffix_of(path, (".parquet", ".csv", ".json"), "a ledger's export")
 
 
 def said_of(ledger: Ledger) -> dict[str, Any]:
@@ -139,21 +135,20 @@ def _plain(text: str | None) -> Any:
     return output.tolist() if isinstance(output, np.ndarray | np.generic) else output
 
 
-def _tables(ledger: Ledger, rows: list[LedgerRow]) -> dict[str, list[Any]]:
+def _tables(ledger: Ledger) -> dict[str, list[Any]]:
     """A column for each table of a shared account."""
     found: dict[str, list[Any]] = {}
     for event in ledger.events:
         if event.kind == "table":
-            column = found.setdefault(f"output {event.by}", [None] * len(rows))
+            column = found.setdefault(f"output {event.by}", [None] * len(ledger))
             column[event.details["step"]] = json.dumps(_plain(event.details["output"]))
     return found
 
 
-def _counts(ledger: Ledger, rows: list[LedgerRow]) -> dict[str, list[Any]]:
+def _counts(states: Sequence[str], outputs: Sequence[Any]) -> dict[str, list[Any]]:
     """A column for each state, where every output is one number for each of them."""
-    states = ledger.configuration.get("states")
-    outputs = [_plain(row.output) for row in rows]
-    fits = all(one is None or (isinstance(one, list) and len(one) == len(states or ())) for one in outputs)
-    if states is None or not fits:
+    if not states or any(
+        one is not None and not (isinstance(one, list) and len(one) == len(states)) for one in outputs
+    ):
         return {}
     return {f"count {state}": [None if one is None else one[k] for one in outputs] for k, state in enumerate(states)}

@@ -22,18 +22,6 @@ if TYPE_CHECKING:
     from temporaldp.data.counts import ReleasedHistograms
     from temporaldp.publish.release.renewal import Renewal
 
-TEMPLATES = {
-    "odds": "the releases change the odds between two states by at most a factor of {factor}",
-    "odds_at_delta": (
-        "any set of outputs is at most {factor} times as likely under one state as under another, plus a probability of {delta}"
-    ),
-    "posterior": "from {prior} % to at most {posterior}",
-    "posteriors": "The probability that an adversary assigns to one of two states increases {clauses}.",
-    "guess": "A guess between two equally likely states is correct with probability at most {right}.",
-    "no_guess": "Certainty is not excluded: a guess between two equally likely states may always be correct.",
-}
-"""Templates of `odds` and `posteriors`."""
-
 NO_EFFORT = "--effort (privacy.effort) limits the exact leakage, with delta = 0: leave it out, or --delta"
 USER_LEVEL = "user level (all steps of a person)"
 INFINITE_HORIZON = "supremum over an infinite horizon"
@@ -118,20 +106,25 @@ def posterior(prior: float, leakage: float) -> float:
 
 def odds(leakage: float, delta: float) -> str:
     """Effect of a leakage on the odds between two states, as a clause."""
-    kind = "odds_at_delta" if delta else "odds"
-    return TEMPLATES[kind].format(factor=factor(leakage), delta=f"{delta:g}")
+    times = factor(leakage)
+    if delta:
+        return (
+            f"any set of outputs is at most {times} times as likely under one state as under another, plus a probability of "
+            f"{delta:g}"
+        )
+    return f"the releases change the odds between two states by at most a factor of {times}"
 
 
 def posteriors(leakage: float, delta: float) -> str:
     """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two states."""
     if delta:
         right = (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
-        return TEMPLATES["no_guess" if 1.0 - right < 1e-9 else "guess"].format(right=percent(right))
-    clauses = [
-        TEMPLATES["posterior"].format(prior=f"{100 * prior:g}", posterior=percent(posterior(prior, leakage)))
-        for prior in (0.5, 0.1)
-    ]
-    return TEMPLATES["posteriors"].format(clauses=" and ".join(clauses))
+        if 1.0 - right < 1e-9:
+            return "Certainty is not excluded: a guess between two equally likely states may always be correct."
+        return f"A guess between two equally likely states is correct with probability at most {percent(right)}."
+    half, tenth = (percent(posterior(prior, leakage)) for prior in (0.5, 0.1))
+    increases = f"from 50 % to at most {half} and from 10 % to at most {tenth}"
+    return f"The probability that an adversary assigns to one of two states increases {increases}."
 
 
 def satisfied(alpha: float, delta: float = 0.0) -> str:
