@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import temporaldp as tdp
-from temporaldp.publish.deployment import Question
+from temporaldp.publish.deployment import Assumptions
 from temporaldp.publish.deployment.card import overview_of
 from temporaldp.publish.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, UNKNOWN_FIT, at_delta, factor, upper
 
@@ -165,7 +165,7 @@ def _overview(folder: Path) -> list[str]:
     for path in sorted(folder.glob("*.yaml")):
         if path.name == "schema.yaml":  # of a record; not one
             continue
-        line = overview_of(tdp.deployment.Deployment.load(path), Question())
+        line = overview_of(tdp.deployment.Deployment.load(path), Assumptions())
         stem = path.stem
         unit, promise = line.deployment.record.unit, line.promise.sentence
         if line.misfit is not None:

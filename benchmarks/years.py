@@ -28,12 +28,20 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
 )
-from temporaldp.publish.release.chain import LedgerEvent, LedgerRow, canonical, sealed
-from temporaldp.publish.release.checkpoints import CHECKPOINT, EVERY, digest_of, keep_checkpoint
-from temporaldp.publish.release.keyed_digest import keyed_digest
+from temporaldp.publish.release.chain import (
+    LEDGER,
+    STEPS_BETWEEN_CHECKPOINTS,
+    LedgerEvent,
+    LedgerRow,
+    canonical,
+    digest_of,
+    keep_checkpoint,
+    sealed,
+)
+from temporaldp.publish.release.key_and_marks import keyed_digest
 from temporaldp.publish.release.outputs import as_text
-from temporaldp.publish.release.shared_account import TABLE, SharedRelease
-from temporaldp.publish.release.tables import LEDGER, tables
+from temporaldp.publish.release.shared_account import SharedRelease
+from temporaldp.publish.release.tables import tables
 
 STEPS = 500_000
 COUNTED = 3_000
@@ -93,10 +101,12 @@ def build(place: Path, n_steps: int, tables_of_account: tuple[str, ...] = ()) ->
                     leakage = counting.total(epsilon)
                     counting.spend(epsilon)
                     took += time.perf_counter() - began
-                if step and step % EVERY == 0:  # the checkpoints of long ago: of them only the events are left
+                if (
+                    step and step % STEPS_BETWEEN_CHECKPOINTS == 0
+                ):  # the checkpoints of long ago: of them only the events are left
                     before, checked = digest_of(made, [len(made)], checked, before), len(made)
                     content = canonical({"digest": "gone", "events": before})
-                    event = LedgerEvent(len(made), step, CHECKPOINT, label(step), "temporaldp", content, "")
+                    event = LedgerEvent(len(made), step, "checkpoint", label(step), "temporaldp", content, "")
                     events.append(sealed(event, head))
                     made.append(events[-1])
                     head = events[-1].hash
@@ -106,7 +116,7 @@ def build(place: Path, n_steps: int, tables_of_account: tuple[str, ...] = ()) ->
                 head = rows[-1].hash
                 for table in tables_of_account:
                     content = published(table, step, 0.5 * epsilon, rng)
-                    event = LedgerEvent(len(made), step + 1, TABLE, label(step), table, content, "")
+                    event = LedgerEvent(len(made), step + 1, "table", label(step), table, content, "")
                     events.append(sealed(event, head))
                     made.append(events[-1])
                     head = events[-1].hash

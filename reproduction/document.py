@@ -10,8 +10,8 @@ from reproduction.exhibit import Exhibit
 HEAD = """# The paper, claim by claim
 
 What Y. Cao, M. Yoshikawa, Y. Xiao, L. Xiong, *Quantifying Differential Privacy under Temporal Correlations*, ICDE 2017,
-states, and what public functions of temporaldp compute. This folder is not part of the wheel. `make bench NAME=paper` generates this page,
-the figures and their numbers (a minute); a test compares the page with the code.
+states, and what public functions of temporaldp compute. This folder is not part of the wheel. `make bench NAME=paper`
+generates this page, the figures and their numbers (a minute); a test compares the page with the code.
 
 - `python -m reproduction --claim ID` prints the statement, the numbers, the verdict and the reason.
 - `python -m reproduction --figure KEY -o FOLDER` writes a figure as CSV (one row a point, with the source of every number),

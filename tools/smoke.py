@@ -76,7 +76,7 @@ def report(folder: Path) -> None:
 
 
 def deployment(folder: Path) -> None:
-    from temporaldp.publish.deployment.page import render_card
+    from temporaldp.publish.deployment.formats import render_card
 
     (folder / "record.yaml").write_text(RECORD)
     card = tdp.deployment.Deployment.load(folder / "record.yaml").card(states=["here", "away"], stays=(0.5, 0.9))

@@ -26,8 +26,8 @@ from temporaldp import (
 )
 from temporaldp import __version__ as temporaldp_version
 from temporaldp.publish.project.document import read_settings
-from temporaldp.publish.project.evidence import evidence_of
 from temporaldp.publish.project.recipe import recipes_of
+from temporaldp.publish.project.reporting import report_of
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_another_correlation_is_another_recipe(days):
     run(days, "ledger", "adopt", "release.db", *adopted)
     with Ledger(days / "release.db") as ledger:
         (first, before), (then, after) = recipes_of(ledger)
-        found = evidence_of(ledger, None, None, name_users=False)
+        found = report_of(ledger, None, None, name_users=False)
     assert (first, before.inputs, before.command) == (
         0,
         {"past.csv": sha256(days / "past.csv")},
@@ -449,3 +449,16 @@ def test_noise_plan_resumes_from_a_ledger_and_is_shown(days):
     report = ("report", "morning.csv", *known, "--plan", "noise.json", "--released", "all.parquet", "-o", "page.html")
     run(days, *report)
     assert "The plan satisfies" in " ".join((days / "page.html").read_text().split())
+
+
+@pytest.mark.long
+def test_an_older_copy_is_refused_in_one_message(days):
+    """On opening, it is warned of in the same words: once is enough."""
+    run(days, "release", "dawn.csv", *KNOWN, "-o", "a.csv")
+    run(days, "ledger", "backup", "release.db", "-o", "older.db")
+    run(days, "release", "morning.csv", *KNOWN, "-o", "b.csv")
+    assert "only read" in run(days, "ledger", "verify", "older.db").stderr
+    (days / "older.db").replace(days / "release.db")
+    said = refused("ledger", "verify", "release.db", cwd=days, code=4)
+    assert said.count("this machine has written 10 steps") == 1
+    assert "only read" in run(days, "ledger", "show", "release.db").stderr

@@ -120,7 +120,7 @@ def test_two_jobs_share_an_account(made):
 
 
 def _matrices(ledger):
-    from temporaldp.publish.release.kept import kept_correlations
+    from temporaldp.publish.release.resuming import kept_correlations
 
     (user,) = kept_correlations(ledger, ledger.correlations["users"]).users
     return user.backward.dense(), user.forward.dense()

@@ -16,7 +16,7 @@ from serving import DEFINITION
 from temporaldp import Ledger
 from temporaldp.apps.serve import Client, served_release
 from temporaldp.base.errors import LedgerError, RequestRefusedError, ServiceError
-from temporaldp.publish.release.store import store_at
+from temporaldp.publish.release.database import store_at
 
 
 @pytest.mark.long

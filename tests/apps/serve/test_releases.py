@@ -228,7 +228,7 @@ def test_two_servers_racing_spend_no_more_than_the_level(service):
 def test_a_server_that_is_started_again_counts_from_a_checkpoint(service, monkeypatch, beyond):
     """Whether or not budgets beyond the reserve needed the filter at each step; numbers are those of counting all steps."""
     for module in ("publish.release.step", "apps.serve.served_release"):
-        monkeypatch.setattr(f"temporaldp.{module}.EVERY", 10)
+        monkeypatch.setattr(f"temporaldp.{module}.STEPS_BETWEEN_CHECKPOINTS", 10)
     release = service.create()
     reserve = service.get(release).json["reserve"]
     for step in range(37):
@@ -251,7 +251,7 @@ def test_a_server_that_is_started_again_counts_from_a_checkpoint(service, monkey
 def test_steps_and_questions_at_once_do_not_block_one_another_for_good(service, monkeypatch):
     """Locks are taken in one order: by questions, and by steps that store checkpoints."""
     for module in ("publish.release.step", "apps.serve.served_release"):
-        monkeypatch.setattr(f"temporaldp.{module}.EVERY", 3)
+        monkeypatch.setattr(f"temporaldp.{module}.STEPS_BETWEEN_CHECKPOINTS", 3)
     with opened_again(service.store, service.create()) as found:
 
         def act(number):

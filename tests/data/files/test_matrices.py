@@ -34,7 +34,7 @@ from temporaldp import (
 from temporaldp.base.errors import MatrixError, MissingFileError, OutputError, StateError
 from temporaldp.core.correlation import Correlation
 from temporaldp.data.files.atomic import replacing
-from temporaldp.publish.release.kept import correlations_of
+from temporaldp.publish.release.resuming import correlations_of
 
 SUFFIXES = (".csv", ".json")
 CHAIN = TransitionMatrix([[0.1, 0.9], [1 / 3, 2 / 3]], ["caf\u00e9, bar", 'the "shop"'])

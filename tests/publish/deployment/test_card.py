@@ -13,7 +13,7 @@ import pytest
 from registry_records import record, with_parameters
 from temporaldp import Adversary, BudgetError, InputError, TransitionMatrix, sticky
 from temporaldp.base.errors import StateError
-from temporaldp.publish.deployment import Deployment, PrivacyUnit, Question
+from temporaldp.publish.deployment import Assumptions, Deployment, PrivacyUnit
 from temporaldp.publish.deployment.over_time import LeakageOverTime
 from temporaldp.publish.report.sentences import factor, percent, posterior
 
@@ -214,7 +214,7 @@ def test_a_matrix_in_place_of_a_range(load):
     chain = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]], states=["home", "away"])
     adversary = Adversary.from_forward(chain, initial=chain.stationary_distribution())
     card = load().card(correlation=adversary, correlation_name="matrix.csv")
-    assert card.question.states == ("home", "away")
+    assert card.asked.states == ("home", "away")
     assert card.stays == pytest.approx((0.75 * 0.9 + 0.25 * 0.7,))
     assert 1.0 < card.over_time[0] <= 2.0 * fixed_point(0.9, 0.7, 1.0) - 1.0 + 1e-9
     assert "matrix.csv" in " ".join(card.assumptions)
@@ -252,7 +252,7 @@ def test_dates_and_lengths_of_a_step(load):
         card = load(record(privacy_unit=unit)).card(**asked)
         assert card.horizon == steps, unit
     assert load(record(privacy_unit="User-month-level")).card().horizon == 12
-    today = Question(since=datetime.date.today())
+    today = Assumptions(since=datetime.date.today())
     assert today.steps("day") == 1
 
 
@@ -278,7 +278,7 @@ def test_a_range_has_the_calendar_periods_that_it_touches(period, rng):
         first = datetime.date(2016, 1, 1) + datetime.timedelta(int(start))
         days = [first + datetime.timedelta(k) for k in range(int(length))]
         names = set().union(*(calendar_names(period, day) for day in days))
-        assert Question(since=first, until=days[-1]).steps(period) == len(names), (first, days[-1])
+        assert Assumptions(since=first, until=days[-1]).steps(period) == len(names), (first, days[-1])
 
 
 def test_a_short_range_may_touch_two_periods(load):
@@ -295,12 +295,12 @@ def test_a_short_range_may_touch_two_periods(load):
 
 
 def test_units_by_default(load):
-    three, absent = Question(states=("a", "b", "c")), Question(states=("a", "absent", "c"))
-    assert Question().privacy_unit(load()) == PrivacyUnit.binary_count()
+    three, absent = Assumptions(states=("a", "b", "c")), Assumptions(states=("a", "absent", "c"))
+    assert Assumptions().privacy_unit(load()) == PrivacyUnit.binary_count()
     assert three.privacy_unit(load()) == PrivacyUnit.category_histogram()
     assert absent.privacy_unit(load()) == PrivacyUnit.add_or_remove()
     replaced = load(record(privacy_unit_details="The change-one distance."))
-    assert three.privacy_unit(replaced) == Question().privacy_unit(replaced) == PrivacyUnit.replace_one()
+    assert three.privacy_unit(replaced) == Assumptions().privacy_unit(replaced) == PrivacyUnit.replace_one()
 
 
 @pytest.mark.parametrize(
@@ -326,5 +326,5 @@ def test_units_by_default(load):
 def test_invalid_questions_are_refused(load, asked, error, says):
     with pytest.raises(error, match=says):
         load().card(**asked)
-    with pytest.raises(InputError, match="a Question or its fields"):
-        load().card(Question(), horizon=3)
+    with pytest.raises(InputError, match="Assumptions or their fields"):
+        load().card(Assumptions(), horizon=3)

@@ -10,11 +10,9 @@ from places import shared_folder
 from registry_records import VISITS, record, with_parameters
 from temporaldp import InputError
 from temporaldp.base.errors import MissingFileError, StateError
-from temporaldp.publish.deployment import Deployment, Question
-from temporaldp.publish.deployment.frequency import period_in
-from temporaldp.publish.deployment.neighbours import stated_neighbours
+from temporaldp.publish.deployment import Assumptions, Deployment
 from temporaldp.publish.deployment.promise import ConcentratedPromise, EpsilonPromise
-from temporaldp.publish.deployment.stated_unit import StatedUnit
+from temporaldp.publish.deployment.wording import StatedUnit, period_in, stated_neighbours
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{new}: &{new} [{', '.join(['*' + old] * 9)}]\n" for old, new in zip("abcdefgh", "bcdefghi", strict=True)
@@ -38,7 +36,6 @@ def test_fields_of_a_record(load):
         ("Example Office",),
     )
     assert found.promise == EpsilonPromise(1.0)
-    assert found.repeats
     assert found.stated_period == "day"
     assert found.neighbours == "adding or removing"
     assert found.stated_unit.of_people
@@ -190,7 +187,7 @@ def test_events_of_a_person_are_not_a_person(load, event):
     units = [f"{owner}-{event}{level}" for owner in OWNERS for level in ("", "-level", "-day-level", "s per day")]
     for unit in [*units, f"{event.title()}-level", f"{event.title()}-day-level", f"{event.title()}-Month-level"]:
         found = load(record(privacy_unit=unit))
-        for question in (Question(), Question(every="day"), Question(every="day", unit="binary-count")):
+        for question in (Assumptions(), Assumptions(every="day"), Assumptions(every="day", unit="binary-count")):
             misfit = found.misfit(question)
             assert misfit is not None and misfit.brief == "number of events not stated", unit
     asked = {"states": ("a", "b"), "stays": (0.9, 0.9), "every": "day"}
@@ -202,8 +199,8 @@ def test_events_of_a_person_are_not_a_person(load, event):
 
 def test_steps_longer_than_the_unit_need_the_number_of_units(load):
     found = load(record())
-    assert found.misfit(Question(every="week")).brief == "number of events not stated"
-    assert found.misfit(Question(every="hour")) is None
+    assert found.misfit(Assumptions(every="week")).brief == "number of events not stated"
+    assert found.misfit(Assumptions(every="hour")) is None
     assert found.card(every="week", contributions=7, stays=(0.5, 0.5)).leakage.alone == 7.0
 
 
@@ -356,7 +353,7 @@ def test_frequencies_in_words(load, period):
         assert period_in(text) == period_in(text.upper()) == period, text
         found = load(record(privacy_unit="Event-level", release_type_details=json.dumps(text)))
         if period is None:
-            assert found.misfit(Question(contributions=1)).brief == "frequency not stated"
+            assert found.misfit(Assumptions(contributions=1)).brief == "frequency not stated"
         else:
             assert found.card(contributions=1, stays=(0.5, 0.5)).horizon == steps[period]
 
@@ -417,7 +414,7 @@ def test_unknown_units_are_refused(load, text):
 )
 def test_reason_for_a_missing_number(load, text, brief, asked):
     found = load(text)
-    misfit = found.misfit(Question())
+    misfit = found.misfit(Assumptions())
     assert misfit is not None
     assert misfit.brief == brief
     card = found.card()
@@ -426,9 +423,9 @@ def test_reason_for_a_missing_number(load, text, brief, asked):
     assert card.to_dict()["fits"] is False
     everything = {"every": "day", "fresh_noise": True, "contributions": 3}
     if asked is None:  # nothing that anybody says makes it a number
-        assert found.misfit(Question(**everything)) is not None
+        assert found.misfit(Assumptions(**everything)) is not None
     else:
-        assert found.misfit(Question(**asked)) is None
+        assert found.misfit(Assumptions(**asked)) is None
         assert found.card(stays=(0.9, 0.9), **asked).over_time[0] > 1.0
 
 
@@ -486,7 +483,7 @@ def test_every_record_of_the_registry_has_a_number_or_a_reason():
         pytest.skip(f"no records at {folder}; set TEMPORALDP_SHARED")
     paths = [path for path in sorted(folder.glob("*.yaml")) if path.name != "schema.yaml"]
     assert len(paths) >= 16
-    found = {path.stem: Deployment.load(path).misfit(Question()) for path in paths}
+    found = {path.stem: Deployment.load(path).misfit(Assumptions()) for path in paths}
     assert {name for name, misfit in found.items() if misfit is None} == WITH_NUMBERS
     assert all(misfit.sentence.endswith(".") for misfit in found.values() if misfit is not None)
 
@@ -495,4 +492,4 @@ def test_line_breaks_of_a_record_are_replaced(load):
     loaded = load(VISITS.replace("Counts of visits", '"Counts of visits\\n- All is well"'))
     assert loaded.name == "Counts of visits - All is well"
     with pytest.raises(StateError, match="line breaks"):
-        Question(correlation_name="a\n- b")
+        Assumptions(correlation_name="a\n- b")

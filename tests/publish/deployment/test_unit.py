@@ -64,12 +64,12 @@ def test_half_the_sensitivity_of_a_histogram_is_rejected():
 
 def test_distances_of_all_units():
     states = ("a", "absent", "b")
-    assert PrivacyUnit.replace_one().most(states) == 1
-    assert PrivacyUnit.category_histogram().most(states) == 2
-    assert PrivacyUnit.binary_count().most(("yes", "no")) == 1
+    assert PrivacyUnit.replace_one().distances(states).max() == 1
+    assert PrivacyUnit.category_histogram().distances(states).max() == 2
+    assert PrivacyUnit.binary_count().distances(("yes", "no")).max() == 1
     absent = PrivacyUnit.add_or_remove().distances(states)
     assert absent.tolist() == [[0, 1, 2], [1, 0, 1], [2, 1, 0]]
-    assert PrivacyUnit.at_most(4, of=PrivacyUnit.add_or_remove()).most(states) == 8
+    assert PrivacyUnit.at_most(4, of=PrivacyUnit.add_or_remove()).distances(states).max() == 8
     tables = PrivacyUnit.tables({"country": 0.11, "state": 0.11, "county": 0.22}, of=PrivacyUnit.binary_count())
     assert tables.epsilon == pytest.approx(0.44, abs=1e-15)
     assert "0.11 (country) + 0.11 (state) + 0.22 (county) = 0.44" in tables.reasoning[-1]

@@ -24,8 +24,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import LateDataError
-from temporaldp.publish.release import adopt_correlation, checkpoints
-from temporaldp.publish.release.checkpoints import CHECKPOINT
+from temporaldp.publish.release import adopt_correlation, chain
 
 BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
 NEWER = Adversary(BUSY, BUSY)
@@ -34,7 +33,7 @@ NEWER = Adversary(BUSY, BUSY)
 @pytest.fixture(autouse=True)
 def often(monkeypatch):
     """A checkpoint every ten steps."""
-    monkeypatch.setattr("temporaldp.publish.release.step.EVERY", 10)
+    monkeypatch.setattr("temporaldp.publish.release.step.STEPS_BETWEEN_CHECKPOINTS", 10)
 
 
 def release(place, times, *, adversary=ADVERSARY, epsilon=None):
@@ -49,7 +48,7 @@ def forget(place):
 
 def cut_loose(store):
     """Without its checkpoints."""
-    for number in range(checkpoints.KEPT):
+    for number in range(2):
         store.keep(f"checkpoint-{number}", "")
 
 
@@ -89,7 +88,7 @@ def test_adoptions_before_and_after_a_checkpoint(place):
     with Ledger(place) as ledger:
         kinds = [event.kind for event in ledger.events]
         cut_loose(ledger.store)
-    assert kinds == [CHECKPOINT, "adopt", CHECKPOINT]
+    assert kinds == ["checkpoint", "adopt", "checkpoint"]
     assert told(place, NEWER) == (0, answers)
     assert answers[0] <= 1.0
 
@@ -150,7 +149,7 @@ def test_invalid_checkpoint_is_ignored(change, tmp_path, monkeypatch):
         assert told(place) == (10, answers)  # the older one is as good
         keep_instead(place, name)
     else:
-        monkeypatch.setattr(checkpoints, "LAYOUT", 99)
+        monkeypatch.setattr(chain, "__version__", "0.0.0")
     assert told(place) == (0, answers)
 
 
@@ -214,7 +213,7 @@ def test_other_edits_are_detected_on_opening(n_checkpoints, statement, tmp_path)
     adopt_correlation(place, NEWER)
     release(place, range(5, 10 * n_checkpoints + 4), adversary=NEWER)
     with Ledger(place) as ledger:
-        assert [event.kind for event in ledger.events] == ["adopt", *[CHECKPOINT] * n_checkpoints]
+        assert [event.kind for event in ledger.events] == ["adopt", *["checkpoint"] * n_checkpoints]
         assert ledger.checkpoint.end.n_steps == 10 * n_checkpoints
     edited(place, statement)
     with pytest.raises(LedgerError):

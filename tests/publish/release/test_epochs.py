@@ -16,8 +16,7 @@ from renewing import ADVERSARY, BACK, FORTH, PLAN
 from temporaldp import DiscreteLaplaceHistogram, InputError, Ledger, plan_budget
 from temporaldp.base.errors import LedgerMismatchError, SpentError
 from temporaldp.core.planning import renewal_leakage
-from temporaldp.publish.release.epochs import Epochs, require_enough_steps
-from temporaldp.publish.release.renewal import renewal_of
+from temporaldp.publish.release.renewal import Epochs, renewal_of, require_enough_steps
 from temporaldp.publish.report.sentences import renewed_line
 
 DAYS = ["2024-01-30", "2024-01-31", "2024-02-01", "2024-02-10", "2024-02-29", "2024-03-01", "2024-05-04", "2024-05-05"]
@@ -141,7 +140,7 @@ def test_a_day_of_25_hours_is_released_to_its_end(tmp_path):
 
 
 def test_each_month_satisfies_its_level_and_all_satisfy_the_promise(place, monkeypatch):
-    monkeypatch.setattr("temporaldp.publish.release.step.EVERY", 3)
+    monkeypatch.setattr("temporaldp.publish.release.step.STEPS_BETWEEN_CHECKPOINTS", 3)
     with opened(place) as release:  # without a process in between
         forecast = release.forecast(DAYS)
     for day in DAYS:  # a process a day

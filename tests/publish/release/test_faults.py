@@ -14,7 +14,7 @@ import pytest
 from streams import in_a_child, opened
 from temporaldp import Adversary, Ledger, LedgerError, TransitionMatrix
 from temporaldp.publish.release import adopt_correlation
-from temporaldp.publish.release.keyed_digest import key_file
+from temporaldp.publish.release.key_and_marks import key_file
 
 BUSY = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]])
 NEWER = Adversary(BUSY, BUSY)
@@ -131,7 +131,7 @@ def test_full_disk_adopts_nothing(room, tmp_path):
 def test_full_disk_at_a_checkpoint_loses_no_step(tmp_path, monkeypatch):
     from temporaldp.publish.release.tables import Transaction
 
-    monkeypatch.setattr("temporaldp.publish.release.step.EVERY", 5)
+    monkeypatch.setattr("temporaldp.publish.release.step.STEPS_BETWEEN_CHECKPOINTS", 5)
 
     def full(*_, **__):
         raise LedgerError("the disk is full")

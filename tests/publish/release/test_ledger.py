@@ -37,11 +37,11 @@ from temporaldp import (
 from temporaldp.apps.serve.definition import Definition
 from temporaldp.apps.serve.service import Service
 from temporaldp.publish.release import SharedRelease, adopt_correlation
-from temporaldp.publish.release.chain import FORMAT
+from temporaldp.publish.release.chain import LEDGER_FORMAT
+from temporaldp.publish.release.database import store_at
 from temporaldp.publish.release.file_store import FileDatabase
-from temporaldp.publish.release.high_water import mark_file
+from temporaldp.publish.release.key_and_marks import mark_file
 from temporaldp.publish.release.outputs import as_text, from_text
-from temporaldp.publish.release.store import store_at
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*without the key of this machine")  # of those who forge
 
@@ -160,7 +160,7 @@ def test_emptied_and_reconfigured_ledger_is_detected_by_the_mark(tmp_path):
         spelled = connection.execute("SELECT configuration FROM temporaldp_releases").fetchone()[0]
         other = spelled.replace('"alpha":1.0', '"alpha":0.999')
         assert other != spelled
-        head = hashlib.sha256(f"{FORMAT}\n{other}".encode()).hexdigest()
+        head = hashlib.sha256(f"{LEDGER_FORMAT}\n{other}".encode()).hexdigest()
         for table in ("steps", "events"):
             connection.execute(f"DELETE FROM temporaldp_{table}")
         connection.execute(

@@ -52,7 +52,7 @@ def days(first, n):
 @pytest.mark.parametrize("every", ["steps", "monthly"])
 @pytest.mark.parametrize("adopted", [1, 3, 4, 6])
 def test_every_epoch_satisfies_alpha_and_all_satisfy_the_new_promise(tmp_path, every, adopted, monkeypatch):
-    monkeypatch.setattr("temporaldp.publish.release.step.EVERY", 4)
+    monkeypatch.setattr("temporaldp.publish.release.step.STEPS_BETWEEN_CHECKPOINTS", 4)
     place = tmp_path / "release.db"
     with opened(place, BEFORE, every=every) as release:
         for day in days(0, adopted):

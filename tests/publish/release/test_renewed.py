@@ -26,7 +26,7 @@ from temporaldp import (
 )
 from temporaldp.base.errors import LedgerMismatchError
 from temporaldp.publish.release import adopt_correlation, export_ledger
-from temporaldp.publish.release.renewal import RENEWAL, renewal_of
+from temporaldp.publish.release.renewal import renewal_of
 
 
 def test_each_epoch_satisfies_its_level_and_all_satisfy_the_promise(place):
@@ -40,7 +40,7 @@ def test_each_epoch_satisfies_its_level_and_all_satisfy_the_promise(place):
     with Ledger(place) as ledger:
         ledger.verify()
         epsilons, told, renewal = ledger.epsilons, [row.leakage for row in ledger[:]], renewal_of(ledger)
-        assert [event.kind for event in ledger.events] == [RENEWAL] and ledger.events[0].step == 0
+        assert [event.kind for event in ledger.events] == ["renewal"] and ledger.events[0].step == 0
     assert (epsilons[:6] <= np.tile(PLAN.epsilons, 2)).all() and epsilons[3] == epsilons[0]
     for n in range(1, 9):
         assert told[n - 1] == pytest.approx(temporal_by_sign_rule(BACK, FORTH, epsilons[:n]).max(), rel=1e-11)
@@ -68,7 +68,7 @@ def test_skipped_step_lowers_leakage_and_raises_no_budget(place):
 
 @pytest.mark.long
 def test_renewed_release_resumes_from_a_checkpoint_with_identical_results(tmp_path, monkeypatch):
-    monkeypatch.setattr("temporaldp.publish.release.step.EVERY", 10)
+    monkeypatch.setattr("temporaldp.publish.release.step.STEPS_BETWEEN_CHECKPOINTS", 10)
     place = tmp_path / "release.db"
     with opened(place) as release:
         for time in range(25):
@@ -87,7 +87,7 @@ def test_promise_is_part_of_the_ledger(tmp_path):
         export_ledger(ledger, tmp_path / "steps.json")
         promise = renewal_of(ledger).promise
     (event,) = json.loads((tmp_path / "steps.json").read_text())["events"]
-    assert (event["kind"], event["promise"], event["steps"]) == (RENEWAL, promise, 3)
+    assert (event["kind"], event["promise"], event["steps"]) == ("renewal", promise, 3)
     with sqlite3.connect(place) as connection:
         connection.execute("UPDATE temporaldp_events SET content = replace(content, '1.', '0.')")
     connection.close()

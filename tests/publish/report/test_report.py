@@ -29,7 +29,7 @@ from temporaldp import (
 )
 from temporaldp.core.accounting import Observation
 from temporaldp.core.correlation import Origin, random_correlation
-from temporaldp.publish.report import Evidence, explanation, render_report, write_report
+from temporaldp.publish.report import Report, explanation, render_report, write_report
 from temporaldp.publish.report.figures import (
     audit_figure,
     budget_figure,
@@ -46,7 +46,7 @@ def audited():
     sample = load_sample()
     (adversary,) = estimate_adversaries(sample)
     series = temporal_leakage(adversary, np.full(47, 0.1))
-    return Evidence(
+    return Report(
         (adversary,), series, Origin("history", "Estimated from other traces (past.csv)."), sample.times,
         supremum=leakage_supremum(adversary, 0.1), n_users=151,
     )  # fmt: skip
@@ -57,7 +57,7 @@ def released():
     sample = load_sample()
     (adversary,) = estimate_adversaries(sample, prior=1.0)
     plan = plan_budget(adversary, alpha=1.0, horizon=47)
-    return Evidence(
+    return Report(
         (adversary,), temporal_leakage(adversary, plan.epsilons),
         Origin("protected", "Estimated from the protected traces.", prior=1.0, warning="Depends on the protected data."),
         sample.times, plan=plan, released=release_histograms(sample, plan), true_counts=sample.histogram(), n_users=151,
@@ -173,9 +173,9 @@ def test_tied_pairs_are_reported_as_tied(audited):
 
     def first(matrix, steps):
         series = temporal_leakage(Adversary(matrix), [0.1] * steps)
-        return explanation.reasons(
-            Evidence((Adversary(matrix),), series, Origin("matrices", "Given."), ("t",) * steps)
-        )[0]
+        return explanation.reasons(Report((Adversary(matrix),), series, Origin("matrices", "Given."), ("t",) * steps))[
+            0
+        ]
 
     assert first(walk, 5).startswith("Any two states are distinguished equally well, by 0.2")
     assert re.fullmatch(
@@ -188,7 +188,7 @@ def test_states_of_several_tables_are_distinguished_in_a_sentence():
     names = ["W, home", "W, away", "N"]
     matrix = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], names)
     series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 3)
-    evidence = Evidence((Adversary(matrix, matrix),), series, Origin("matrices", "Given."), ("a", "b", "c"))
+    evidence = Report((Adversary(matrix, matrix),), series, Origin("matrices", "Given."), ("a", "b", "c"))
     told = " ".join([*explanation.reasons(evidence), explanation.witness(evidence)])
     assert '"W, home"' in told and '"N"' not in told
     assert told.count("W, ") == told.count('"W, ')
@@ -209,9 +209,7 @@ def test_worst_person_is_searched_for_a_few_times_only(monkeypatch):
     monkeypatch.setattr(
         LeakageSeries, "worst_member", property(lambda one: asked.append(len(one.members)) or find(one))
     )
-    evidence = Evidence(
-        (Adversary(matrix),) * people, series, Origin("matrices", "Given."), ("t",) * 5, name_users=True
-    )
+    evidence = Report((Adversary(matrix),) * people, series, Origin("matrices", "Given."), ("t",) * 5, name_users=True)
     assert "'worst'" in explanation.witness(evidence)
     assert explanation.reasons(evidence)
     render_report(evidence)
@@ -220,7 +218,7 @@ def test_worst_person_is_searched_for_a_few_times_only(monkeypatch):
 
 @pytest.mark.long
 def test_true_counts_appear_only_when_they_are_given(released):
-    without = Evidence(
+    without = Report(
         released.adversaries, released.leakage, released.provenance, released.times, plan=released.plan,
         released=released.released,
     )  # fmt: skip
@@ -249,7 +247,7 @@ def test_nothing_in_the_data_becomes_markup():
     adversaries = tuple(estimate_adversaries(data, prior=1.0, per_user=True))
     series = temporal_leakage(adversaries, [0.1] * 5)
     page = render_report(
-        Evidence(
+        Report(
             adversaries,
             series,
             Origin("history", f"Estimated from other traces ({hostile}).", prior=1.0, per_user=True),
@@ -298,16 +296,16 @@ def test_reasons_name_the_states_and_are_correct(audited):
 
 
 def test_reasons_without_correlations():
-    evidence = Evidence(
+    evidence = Report(
         (Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Origin("matrices", "Given."), ("a", "b")
     )
     assert explanation.reasons(evidence) == []
     page = text_of(render_report(evidence))
     assert "has no temporal correlation" in page and "the adversary knows no temporal correlation." in page
     same = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
-    past = Evidence((Adversary(same),), temporal_leakage(Adversary(same), [1.0]), Origin("matrices", "Given."), ("a",))
+    past = Report((Adversary(same),), temporal_leakage(Adversary(same), [1.0]), Origin("matrices", "Given."), ("a",))
     assert "the adversary knows the backward correlation." in text_of(render_report(past))
-    evidence = Evidence(
+    evidence = Report(
         (Adversary(same, same),),
         temporal_leakage(Adversary(same, same), [1.0, 2.0]),
         Origin("matrices", "Given."),
@@ -325,9 +323,9 @@ def test_reasons_without_correlations():
 
 def test_inconsistent_evidence_is_refused(released):
     with pytest.raises(InputError, match="47 time labels"):
-        Evidence(released.adversaries, released.leakage, released.provenance, ("a",))
+        Report(released.adversaries, released.leakage, released.provenance, ("a",))
     with pytest.raises(InputError, match="beside released ones of the same shape"):
-        Evidence(
+        Report(
             released.adversaries,
             released.leakage,
             released.provenance,
@@ -340,7 +338,7 @@ def test_a_release_that_spent_more_than_is_accounted_for_is_refused(released):
     sample = load_sample()
     lavish = release_histograms(sample, plan_budget(Adversary(), alpha=5.0))
     with pytest.raises(InputError, match="they were not released under this plan"):
-        Evidence(released.adversaries, released.leakage, released.provenance, released.times, released=lavish)
+        Report(released.adversaries, released.leakage, released.provenance, released.times, released=lavish)
 
 
 def test_names_with_formulas_or_missing_glyphs_are_drawn(tmp_path):
@@ -348,7 +346,7 @@ def test_names_with_formulas_or_missing_glyphs_are_drawn(tmp_path):
     matrix = TransitionMatrix(random_correlation(4, rng=1).dense(), names)
     save_figure(matrix_figure(matrix, backward=True), tmp_path / "m.png")
     series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 4)
-    page = render_report(Evidence((Adversary(matrix, matrix),), series, Origin("matrices", "Given."), tuple(names)))
+    page = render_report(Report((Adversary(matrix, matrix),), series, Origin("matrices", "Given."), tuple(names)))
     assert "cost $5^$ #" in page
 
 

@@ -15,7 +15,7 @@ from temporaldp.apps.cli.render import answer, require_places, working
 from temporaldp.base.errors import InputError
 from temporaldp.lab.studies import ReleaseAttack, attack_release
 from temporaldp.publish.project.inputs import Inputs, gather
-from temporaldp.publish.report.attack_figure import attack_figure
+from temporaldp.publish.report.study_figures import attack_figure
 
 
 def attack(

@@ -29,9 +29,9 @@ from temporaldp.core.accounting.exact.method import ExactLimits
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.core.planning.histogram_noise import histogram_profile
-from temporaldp.publish.project.evidence import audit_of
 from temporaldp.publish.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
-from temporaldp.publish.report import Evidence, explanation
+from temporaldp.publish.project.reporting import audit_of
+from temporaldp.publish.report import Report, explanation
 from temporaldp.publish.report.figures import audit_figure, leakage_figure
 from temporaldp.publish.report.sentences import (
     INFINITE_HORIZON,
@@ -45,7 +45,7 @@ from temporaldp.publish.report.sentences import (
     steps,
     supremum,
 )
-from temporaldp.publish.report.uncertainty import range_figure, uncertainty_figure
+from temporaldp.publish.report.study_figures import range_figure, uncertainty_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -130,7 +130,7 @@ def _mechanism(privacy: PrivacySettings) -> Any:
     return histogram_profile(privacy.noise, privacy.scale)
 
 
-def _document(inputs: Inputs, found: Evidence) -> dict[str, Any]:
+def _document(inputs: Inputs, found: Report) -> dict[str, Any]:
     """The audit as JSON values; times from 0. Beside exact numbers the paper's stand under "paper"."""
     series, paper, whole, uncertainty = found.leakage, None, None, None
     if found.paper is not None:
@@ -201,7 +201,7 @@ def _witness(series: LeakageSeries) -> dict[str, Any] | None:
     }
 
 
-def _figure(inputs: Inputs, evidence: Evidence) -> Figure:
+def _figure(inputs: Inputs, evidence: Report) -> Figure:
     if evidence.uncertainty is not None:
         return uncertainty_figure(evidence.uncertainty)
     if inputs.stays is not None and inputs.states is not None and not evidence.leakage.delta:
@@ -228,7 +228,7 @@ def _gap(series: LeakageSeries) -> float | None:
     return float(curves.gaps()[series.worst_time])
 
 
-def _show(inputs: Inputs, evidence: Evidence) -> None:
+def _show(inputs: Inputs, evidence: Report) -> None:
     """Print the audit as tables."""
     series, limits, times = evidence.leakage, evidence.supremum, evidence.times
     whole = "" if limits is None else ", ".join(f"{name} {supremum(limits, name)}" for name in DIRECTIONS)

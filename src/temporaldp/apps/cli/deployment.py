@@ -15,13 +15,9 @@ from temporaldp.apps.cli.render import answer, facts, listing, require_places, s
 from temporaldp.base.errors import MissingFileError
 from temporaldp.base.values import refuse
 from temporaldp.data.files.atomic import suffix_of, write_text
-from temporaldp.publish.deployment import Deployment, DeploymentCard
+from temporaldp.publish.deployment import Assumptions, Deployment, DeploymentCard
 from temporaldp.publish.deployment.card import overview_of
-from temporaldp.publish.deployment.explanation import explained
-from temporaldp.publish.deployment.figure import card_figure, heading
-from temporaldp.publish.deployment.page import render_card
-from temporaldp.publish.deployment.question import Question
-from temporaldp.publish.deployment.registry_field import registry_yaml
+from temporaldp.publish.deployment.formats import card_figure, heading, registry_yaml, render_card
 from temporaldp.publish.report.sentences import INFERENCE_ONLY, INFINITE_HORIZON, factor, upper
 from temporaldp.publish.report.style import save_figure
 
@@ -124,7 +120,7 @@ def deployment(
     terms = given.model_dump(exclude_unset=True, exclude={"correlation"})
     if given.correlation is not None:
         terms |= {"correlation": _known(given.correlation), "correlation_name": given.correlation.name}
-    asked = Question(**terms)
+    asked = Assumptions(**terms)
     if record.is_dir():
         _folder(record, asked, as_json)
         return
@@ -146,20 +142,16 @@ def _show(card: DeploymentCard, places: list[Path]) -> None:
     """Print the card, limits first, and the files that it was written to."""
     found = card.leakage
     console.print(heading(card), style="bold", markup=False)
-    _sentences("Limits", explained(card, "limits"))
-    _sentences("Result" if found is None else "Leakage over time", explained(card, "answers"))
+    _sentences("Limits", card.explained("limits"))
+    _sentences("Result" if found is None else "Leakage over time", card.explained("answers"))
+    title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
     rows = [
         {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}
         for p, leakage in zip(card.stays, card.over_time, strict=True)
     ]
-    listing(
-        rows,
-        f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same",
-        boxed=True,
-        bold=None if found is None else card.stays.index(found.at),
-    )
-    _sentences("Assumptions", explained(card, "assumptions"))
-    _sentences("Suggested message to the publisher", explained(card, "to_publisher"))
+    listing(rows, title, boxed=True, bold=None if found is None else card.stays.index(found.at))
+    _sentences("Assumptions", card.explained("assumptions"))
+    _sentences("Suggested message to the publisher", card.explained("to_publisher"))
     for place in places:
         say_written(card=place)
 
@@ -170,7 +162,7 @@ def _sentences(title: str, sentences: tuple[str, ...]) -> None:
         console.print()
 
 
-def _folder(folder: Path, asked: Question, as_json: bool) -> None:
+def _folder(folder: Path, asked: Assumptions, as_json: bool) -> None:
     """Print one row for each record; records that cannot be read are listed."""
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() in {".yaml", ".yml"} and path.is_file())
     if not files:

@@ -17,7 +17,7 @@ from temporaldp.lab.studies import Diagnosis
 from temporaldp.lab.studies import diagnose as diagnosed
 from temporaldp.lab.studies.diagnosis import ModelLeakage
 from temporaldp.publish.project.inputs import read_data
-from temporaldp.publish.report.uncertainty import diagnosis_figure
+from temporaldp.publish.report.study_figures import diagnosis_figure
 
 
 def diagnose(

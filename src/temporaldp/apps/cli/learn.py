@@ -17,10 +17,9 @@ from temporaldp.base.errors import LedgerError, OutputError
 from temporaldp.data.files.atomic import require_writable
 from temporaldp.publish.project.inputs import read_data
 from temporaldp.publish.release import Ledger
-from temporaldp.publish.release.database import connect
-from temporaldp.publish.release.high_water import require_decision
-from temporaldp.publish.release.learning import CONTRIBUTED
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.correlations import CONTRIBUTED
+from temporaldp.publish.release.database import Store, connect
+from temporaldp.publish.release.key_and_marks import require_decision
 
 
 def learn(

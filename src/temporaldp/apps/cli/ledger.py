@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,13 +23,11 @@ from temporaldp.publish.project.inputs import gather
 from temporaldp.publish.project.recipe import note_recipe, recipe_of
 from temporaldp.publish.project.release import without_traces
 from temporaldp.publish.release import adopt_correlation, export_ledger
+from temporaldp.publish.release.chain import LEDGER
 from temporaldp.publish.release.database import file_of
-from temporaldp.publish.release.export import export_suffix, said_of
-from temporaldp.publish.release.high_water import BEGIN
-from temporaldp.publish.release.ledger import SIGN
+from temporaldp.publish.release.outputs import export_suffix, said_of
 from temporaldp.publish.release.renewal import renewal_of
 from temporaldp.publish.release.shared_account import TableSpent, tables_of
-from temporaldp.publish.release.tables import LEDGER
 from temporaldp.publish.report.sentences import (
     AUTHENTIC,
     NOT_AUTHENTIC,
@@ -86,30 +85,25 @@ def verify(
     project: o.ProjectOption = None,
 ) -> None:
     """Check every row against the chain of hashes, and the head against its MAC; exit code 4 if any was changed or removed."""
-    with Ledger(o.place_of(place, project), release) as ledger:
+    # An older copy is warned of when it is opened, and refused in the same words: then the error is enough.
+    with warnings.catch_warnings(record=True) as opening, Ledger(o.place_of(place, project), release) as ledger:
         if sign:
             ledger.sign(head=head)
         else:
             ledger.verify(head=head)
-        if as_json:
-            covered_by_head = {"alpha", "accounting", "delta", "noise", "plan"}
-            say_json(
-                {
-                    "ledger": ledger.place,
-                    "steps": len(ledger),
-                    "head": ledger.head,
-                    "intact": True,
-                    "authentic": ledger.is_authentic,
-                    **{key: value for key, value in ledger.configuration.items() if key in covered_by_head},
-                }
-            )
-            return
-        found = "" if head is None else f", and contains {head}"
-        console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
-        console.print(f"authentic: {AUTHENTIC if ledger.is_authentic else NOT_AUTHENTIC}")
-        for name, value in (*_decided(ledger), *_terms(ledger)):
-            if value:
-                console.print(f"{name}: {escape(value)}")
+    warn(*(str(one.message) for one in opening))
+    if as_json:
+        covered_by_head = {"alpha", "accounting", "delta", "noise", "plan"}
+        terms = {key: value for key, value in ledger.configuration.items() if key in covered_by_head}
+        state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}
+        say_json({"ledger": ledger.place, **state, **terms})
+        return
+    found = "" if head is None else f", and contains {head}"
+    console.print(f"intact: {steps(len(ledger))}, head {ledger.head}{escape(found)}")
+    console.print(f"authentic: {AUTHENTIC if ledger.is_authentic else NOT_AUTHENTIC}")
+    for name, value in (*_decided(ledger), *_terms(ledger)):
+        if value:
+            console.print(f"{name}: {escape(value)}")
 
 
 @app.command("export")
@@ -284,9 +278,9 @@ def _decided(ledger: Ledger) -> list[tuple[str, str]]:
     found = []
     for event in ledger.events:
         after = f"after {steps(event.step)}, by {event.by}, {event.at}"
-        if event.kind == SIGN:
+        if event.kind == "sign":
             found.append(("signed", f"{after}: this person vouches for the entries before"))
-        elif event.kind == BEGIN:
+        elif event.kind == "begin anew":
             lost = event.details["steps"]
             which = "steps of an output" if lost is None else f"{steps(lost)} of a ledger or of later days"
             found.append(("begun anew", f"{after}: {which} are missing and not counted"))

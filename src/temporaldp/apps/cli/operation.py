@@ -19,11 +19,10 @@ from temporaldp.base.errors import OutputError
 from temporaldp.data.files.spilled import remove_folder, temporary_folder
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import steps_between
-from temporaldp.publish.release.database import database_of, file_of
+from temporaldp.publish.release.database import Store, database_of, file_of
 from temporaldp.publish.release.file_store import FileDatabase
 from temporaldp.publish.release.postgres import PostgresDatabase
 from temporaldp.publish.release.renewal import renewal_of
-from temporaldp.publish.release.store import Store
 from temporaldp.publish.report.sentences import nats, renewed_line, steps
 
 

@@ -20,8 +20,8 @@ from temporaldp.data.tables import CountedTraces
 from temporaldp.data.tables.traces import scarcity
 from temporaldp.lab.studies import LeakageDistribution, leakage_distribution
 from temporaldp.publish.project.inputs import absences, read_data
-from temporaldp.publish.report.population import population_figure
 from temporaldp.publish.report.sentences import PAPER_BOUND, between, steps
+from temporaldp.publish.report.study_figures import population_figure
 
 SHARES = (0.5, 0.9, 0.99, 1.0)
 """Of people, whose largest leakage is reported."""

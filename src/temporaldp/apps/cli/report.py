@@ -12,10 +12,10 @@ from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import warn
 from temporaldp.apps.cli.render import say_json, say_written, working
 from temporaldp.data.files.atomic import require_writable
-from temporaldp.publish.project.evidence import reported, reported_ledger
 from temporaldp.publish.project.inputs import absences
+from temporaldp.publish.project.reporting import reported, reported_ledger
+from temporaldp.publish.release.chain import LEDGER
 from temporaldp.publish.release.database import file_of
-from temporaldp.publish.release.tables import LEDGER
 from temporaldp.publish.report import write_report
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from temporaldp.data.smoothing import PublicCorrelation, Tradeoff, TradeoffPoint
 from temporaldp.publish.project.inputs import gather
 from temporaldp.publish.project.release import public_part
 from temporaldp.publish.report.sentences import USER_LEVEL, NoiseBesideCounts
-from temporaldp.publish.report.tradeoff_figure import tradeoff_figure
+from temporaldp.publish.report.study_figures import tradeoff_figure
 
 
 def tradeoff(

@@ -30,16 +30,14 @@ from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.core.planning.measurement import Measurement
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram, granted_scale
 from temporaldp.data.tables.moments import is_near
-from temporaldp.publish.release.adopting import resumed
 from temporaldp.publish.release.calendar import Calendar
-from temporaldp.publish.release.chain import LedgerRow
-from temporaldp.publish.release.checkpoints import EVERY
+from temporaldp.publish.release.chain import STEPS_BETWEEN_CHECKPOINTS, LedgerRow
+from temporaldp.publish.release.database import Store
 from temporaldp.publish.release.guards import AccountantGuard
-from temporaldp.publish.release.kept import keep_correlations
 from temporaldp.publish.release.ledger import Ledger
 from temporaldp.publish.release.outputs import as_text, from_text
-from temporaldp.publish.release.step import StepRequest, Steps
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.resuming import keep_correlations, resumed
+from temporaldp.publish.release.step import ReleaseSteps, StepRequest
 from temporaldp.publish.release.stream import described
 
 
@@ -173,7 +171,7 @@ class ServedRelease:
             "step": definition.step,
             "every_step": reserve,
         }
-        self._steps = Steps(
+        self._steps = ReleaseSteps(
             store,
             self._guard,
             self._mechanism,
@@ -205,7 +203,7 @@ class ServedRelease:
             if not self._guard.is_within_reserve(request.epsilon):
                 self._guard.catch_up()  # before the release is locked for other requests
             if (
-                len(self.ledger) - len(self._guard.accountant) < EVERY
+                len(self.ledger) - len(self._guard.accountant) < STEPS_BETWEEN_CHECKPOINTS
             ):  # else only after a question, as counting takes long
                 self._steps.keep_checkpoint()
             row, again = self._steps.take(request)

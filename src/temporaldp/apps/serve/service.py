@@ -25,8 +25,7 @@ from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.data.counts.histogram import granted_scale
-from temporaldp.publish.release.database import Database, connect
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.database import Database, Store, connect
 from temporaldp.publish.release.tables import sqlalchemy, tables
 
 Result = TypeVar("Result")

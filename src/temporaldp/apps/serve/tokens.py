@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import printable
 from temporaldp.base.values import real_number
-from temporaldp.publish.release.database import Database
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.database import Database, Store
 from temporaldp.publish.release.tables import selection, tables
 
 if TYPE_CHECKING:

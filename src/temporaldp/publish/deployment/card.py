@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from temporaldp.base.errors import InputError, StateError
+from temporaldp.base.errors import InputError
 from temporaldp.base.values import compared_by_value
-from temporaldp.publish.deployment.explanation import explained
+from temporaldp.publish.deployment.assumptions import Assumptions
 from temporaldp.publish.deployment.over_time import LeakageOverTime
 from temporaldp.publish.deployment.promise import EpsilonPromise, Promise
-from temporaldp.publish.deployment.question import Question, stay_probability
 from temporaldp.publish.deployment.record import Deployment, Misfit
 from temporaldp.publish.deployment.unit import PrivacyUnit
+from temporaldp.publish.report.page import template
 from temporaldp.publish.report.sentences import at_delta
-
-OVERVIEW = (0.7, 0.9)
-"""Probabilities of staying in a table of records, besides the end of the range."""
 
 
 @compared_by_value
@@ -28,7 +26,7 @@ class DeploymentCard:
     Parameters
     ----------
     deployment : Deployment
-    question : Question
+    asked : Assumptions
     promise : Promise
         Promise of a step about this secret: that of the record, or of the tables that the state enters.
     period : str
@@ -44,7 +42,7 @@ class DeploymentCard:
     """
 
     deployment: Deployment
-    question: Question
+    asked: Assumptions
     promise: Promise
     period: str
     unit: PrivacyUnit
@@ -57,7 +55,7 @@ class DeploymentCard:
     def leakage(self) -> LeakageOverTime | None:
         """All numbers at the explained probability of staying; None if there is no number."""
         of_given_correlation = next(iter(self.suprema.values()), None)
-        return self.suprema.get(self.question.explained, of_given_correlation)
+        return self.suprema.get(self.asked.explained, of_given_correlation)
 
     @property
     def reason(self) -> str:
@@ -85,22 +83,30 @@ class DeploymentCard:
     @property
     def limits(self) -> tuple[str, ...]:
         """Limits of the numbers, to be read first."""
-        return explained(self, "limits")
+        return self.explained("limits")
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         """Assumptions that the record does not state."""
-        return explained(self, "assumptions")
+        return self.explained("assumptions")
 
     @property
     def sentences(self) -> tuple[str, ...]:
         """The numbers in sentences."""
-        return explained(self, "answers")
+        return self.explained("answers")
 
     @property
     def to_publisher(self) -> str:
         """A suggested message to the publisher."""
-        return "".join(explained(self, "to_publisher"))
+        return "".join(self.explained("to_publisher"))
+
+    def explained(
+        self, section: Literal["limits", "answers", "assumptions", "assumed", "to_publisher"]
+    ) -> tuple[str, ...]:
+        """The sentences of a section, by a template."""
+        text = getattr(template("deployment/card.txt.j2").module, section)(self)
+        items = f"\n{text}".split("\n- ")[1:]
+        return tuple(re.sub(r"\s*\n\s*", " ", item).strip() for item in items)
 
     def row(self) -> dict[str, Any]:
         """Fields of the record and the suprema, by name."""
@@ -119,7 +125,7 @@ class DeploymentCard:
             "fits": fits,
             "reason": self.reason or None,
             "step": self.period or None,
-            "states": list(self.question.states),
+            "states": list(self.asked.states),
             "unit_of_change": self.unit.name,
             "stays": list(self.stays),
             "over_time": list(self.over_time),
@@ -149,45 +155,32 @@ class DeploymentCard:
         }
 
 
-def card_of(deployment: Deployment, question: Question, points: Iterable[float] | None = None) -> DeploymentCard:
+def card_of(deployment: Deployment, asked: Assumptions, points: Iterable[float] | None = None) -> DeploymentCard:
     """Return the card, with suprema at given probabilities of staying; see `Deployment.card`."""
-    misfit, period = deployment.misfit(question), question.every or deployment.stated_period
-    question = _with_states_of_the_matrix(question)
-    unit = question.privacy_unit(deployment)
-    promise, horizon = _promise_for(deployment, unit), 0 if period is None else question.steps(period)
-    distances = unit.distances(question.states)
+    misfit, period = deployment.misfit(asked), asked.every or deployment.stated_period
+    unit = asked.privacy_unit(deployment)
+    promise, horizon = _promise_for(deployment, unit), 0 if period is None else asked.steps(period)
+    distances = unit.distances(asked.states)
     delta, suprema = 0.0, {}
     if misfit is None:
-        delta = _delta(promise, question)
-        chains = {p: question.chain(p) for p in points or question.points}
-        if question.correlation is not None:
-            chains = {round(stay_probability(question.correlation), 6): question.correlation}
-        alone = unit.name == "binary-count"
+        if not promise.default_delta and asked.delta is not None:
+            raise InputError(
+                f"expected no --delta for a pure promise ({promise.sentence}), got {asked.delta:g}: leave it out"
+            )
+        delta = promise.default_delta if asked.delta is None else asked.delta
         suprema = {
-            p: LeakageOverTime(promise, distances, delta, chain, horizon, p, one_contributes=alone)
-            for p, chain in chains.items()
+            p: LeakageOverTime(
+                promise, distances, delta, chain, horizon, p, one_contributes=unit.name == "binary-count"
+            )
+            for p, chain in asked.chains(points).items()
         }
-    return DeploymentCard(deployment, question, promise, period or "", unit, horizon, misfit, delta, suprema)
+    return DeploymentCard(deployment, asked, promise, period or "", unit, horizon, misfit, delta, suprema)
 
 
-def overview_of(deployment: Deployment, question: Question) -> DeploymentCard:
+def overview_of(deployment: Deployment, asked: Assumptions) -> DeploymentCard:
     """The card for a row of a table of records, with suprema at a few probabilities of staying."""
-    least, most = question.stays
-    return card_of(deployment, question, sorted(p for p in {*OVERVIEW, question.explained, most} if least <= p <= most))
-
-
-def _with_states_of_the_matrix(question: Question) -> Question:
-    """The states of a given correlation are the states of the secret."""
-    if question.correlation is None:
-        return question
-    known = question.correlation.states
-    if known is None:
-        raise InputError("expected a correlation with a matrix, got an adversary without matrices")
-    if question.states != Question().states and set(question.states) != set(known):
-        raise StateError(
-            f"expected the states of the matrix, {', '.join(known)}, got --states {', '.join(question.states)}"
-        )
-    return replace(question, states=known)
+    least, most = asked.stays
+    return card_of(deployment, asked, sorted(p for p in {0.7, 0.9, asked.explained, most} if least <= p <= most))
 
 
 def _promise_for(deployment: Deployment, unit: PrivacyUnit) -> Promise:
@@ -205,12 +198,3 @@ def _promise_for(deployment: Deployment, unit: PrivacyUnit) -> Promise:
             f"{unit.epsilon:.10g}"
         )
     return EpsilonPromise(unit.epsilon)
-
-
-def _delta(promise: Promise, question: Question) -> float:
-    """The delta of the accounting: 0 for a pure promise, else as given or by default."""
-    if not promise.default_delta and question.delta is not None:
-        raise InputError(
-            f"expected no --delta for a pure promise ({promise.sentence}), got {question.delta:g}: leave it out"
-        )
-    return promise.default_delta if question.delta is None else question.delta

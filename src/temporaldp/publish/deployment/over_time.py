@@ -29,18 +29,8 @@ from temporaldp.core.mechanisms.protocol import epsilon_of_one
 from temporaldp.core.planning import sustainable_budget
 from temporaldp.publish.deployment.promise import Promise
 
-GRID_POINTS, COARSEST_GRID = 128, 0.01
-"""Points of a privacy curve up to the epsilon of one step, and the largest distance between them in nats: two more digits than
-a card shows would cost ten times as long."""
-
-SETTLED_SHARE = 0.01
-"""Distance from the supremum, as a share of it, at which backward leakage has settled."""
-
 SERIES_LENGTHS, SERIES_LENGTHS_AT_DELTA = (64, 1024, 20_000), (50, 400)
 """Numbers of steps of the series in which backward leakage is searched for the step at which it settles."""
-
-FINEST_SHARE = 2**14
-"""Parts of a promise, of which a smaller promise at a delta is a multiple."""
 
 
 @compared_by_value
@@ -140,7 +130,7 @@ class LeakageOverTime:
             return None
         past = Adversary(backward=self.adversary.backward)
         for length in SERIES_LENGTHS_AT_DELTA if self.delta else SERIES_LENGTHS:
-            settled = np.flatnonzero(self._series(past, length).backward >= (1.0 - SETTLED_SHARE) * self.limit.backward)
+            settled = np.flatnonzero(self._series(past, length).backward >= 0.99 * self.limit.backward)
             if settled.size:
                 return int(settled[0]) + 1
         return None
@@ -152,13 +142,14 @@ class LeakageOverTime:
             budget = sustainable_budget(self.adversary, self.alone, accounting=self._accounted[1])
             share = budget / self.promise.together(self.units if len(self.distances) == 2 else 1, 1, 0.0)
             return self.promise.times(share) if share > 0.0 else None
-        steps = range(1, FINEST_SHARE)
+        # of the multiples of a part of the promise
+        parts = 2**14
         found = bisect_left(
-            steps,
+            range(1, parts),
             True,
-            key=lambda k: replace(self, promise=self.promise.times(k / FINEST_SHARE)).limit.temporal > self.alone,
+            key=lambda k: replace(self, promise=self.promise.times(k / parts)).limit.temporal > self.alone,
         )
-        return self.promise.times(found / FINEST_SHARE) if found else None
+        return self.promise.times(found / parts) if found else None
 
     @property
     def together(self) -> float:
@@ -185,7 +176,9 @@ class LeakageOverTime:
     def _accounted(self) -> tuple[Any, Accounting[Any, Any]]:
         """The release of each step, and the tightest accounting method for it."""
         if self.delta:
-            grid = min(COARSEST_GRID, self.alone / GRID_POINTS) if self.alone > 0.0 else COARSEST_GRID
+            # 128 points of a privacy curve up to the epsilon of one step, at most 0.01 nats apart: two more digits than a card
+            # shows would cost ten times as long
+            grid = min(0.01, self.alone / 128) if self.alone > 0.0 else 0.01
             return self.promise.mechanism(self.units), ApproximateDP(self.delta, grid=grid)
         if len(self.distances) > 2:
             return self.promise.together(1, 1, 0.0), MetricPrivacy(self.distances)

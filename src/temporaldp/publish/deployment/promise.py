@@ -13,19 +13,13 @@ from temporaldp.core.mechanisms import PrivacyGuarantee
 from temporaldp.core.mechanisms.concentrated import LARGEST_RHO, ConcentratedGuarantee
 from temporaldp.core.mechanisms.protocol import epsilon_of_one
 
-DEFAULT_DELTA = 1e-6
-"""Delta of the accounting where a promise is not pure and none is given."""
-
-LARGEST_EPSILON = 1e4
-"""Nats; a larger epsilon in a record is an error."""
-
 
 @dataclass(frozen=True, slots=True)
 class EpsilonPromise(PrivacyGuarantee):
     """(epsilon, delta)-differential privacy of each step; pure differential privacy by default."""
 
     def __post_init__(self) -> None:
-        real_number(self.epsilon, "epsilon", gt=0.0, le=LARGEST_EPSILON)
+        real_number(self.epsilon, "epsilon", gt=0.0, le=1e4)  # a larger epsilon in a record is an error
         real_number(self.delta, "delta", ge=0.0, lt=1.0)
 
     @property
@@ -35,8 +29,8 @@ class EpsilonPromise(PrivacyGuarantee):
 
     @property
     def default_delta(self) -> float:
-        """Delta of the accounting if none is given: 0, or 1,000 times the delta of a step, since deltas add up."""
-        return min(max(DEFAULT_DELTA, 1000.0 * self.delta), 0.5) if self.delta else 0.0
+        """Delta of the accounting if none is given: 0, or 1,000 times the delta of a step, as deltas add up; at least 1e-6."""
+        return min(max(1e-6, 1000.0 * self.delta), 0.5) if self.delta else 0.0
 
     def mechanism(self, units: int) -> PrivacyGuarantee:
         """The guarantee when several units change: epsilons add up, and the k-th delta counts ``e^((k - 1) epsilon)`` times."""
@@ -70,7 +64,7 @@ class ConcentratedPromise(ConcentratedGuarantee):
     @property
     def default_delta(self) -> float:
         """Delta of the accounting if none is given: 1e-6."""
-        return DEFAULT_DELTA
+        return 1e-6
 
     def mechanism(self, units: int) -> ConcentratedGuarantee:
         """The guarantee when several units change: k^2 rho for k units."""

@@ -3,35 +3,85 @@
 from __future__ import annotations
 
 import re
+import reprlib
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+from pydantic import AfterValidator, AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, Strict, ValidationError
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.extras import needing
 from temporaldp.data.files.atomic import brief, require_file
-from temporaldp.publish.deployment.frequency import period_in
-from temporaldp.publish.deployment.neighbours import Neighbours, stated_neighbours
+from temporaldp.publish.deployment.assumptions import Assumptions
 from temporaldp.publish.deployment.promise import ConcentratedPromise, EpsilonPromise, Promise
-from temporaldp.publish.deployment.stated_unit import Period, StatedUnit
+from temporaldp.publish.deployment.wording import Neighbours, Period, StatedUnit, period_in, stated_neighbours
+from temporaldp.publish.project.settings import Number
 
 if TYPE_CHECKING:
     from temporaldp.publish.deployment.card import DeploymentCard
-    from temporaldp.publish.deployment.question import Question
-    from temporaldp.publish.deployment.schema import Parameters, Record
 
-LARGEST_FILE = 256 * 1024
-"""Bytes; the longest record of the registry has 12 thousand."""
-
-NEEDED = {"Zero-concentrated DP": ("rho",), "Approximate DP": ("epsilon", "delta"), "Pure DP": ("epsilon",)}
+PARAMETERS_OF_VARIANT = {
+    "Zero-concentrated DP": ("rho",),
+    "Approximate DP": ("epsilon", "delta"),
+    "Pure DP": ("epsilon",),
+}
 """Variants that are modelled, with their required parameters; a record without a variant needs epsilon or rho."""
 
-NOTHING_UNPROTECTED = re.compile(
-    r"(?:none|no unprotected quantities)(?: (?:(?:is|are|were) )?(?:mentioned|stated|listed|known))?\.?", re.IGNORECASE
-)
-"""The whole of a field that states that the promise covers every quantity."""
+
+def _given(value: Any) -> Any:
+    """The value of a field; None for one that is empty."""
+    return None if value in ("", "null", "~") else value
+
+
+def _printable(text: str) -> str:
+    """In one line, without control characters, which could change a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in " ".join(text.split()))
+
+
+def _at(path: str) -> AliasPath:
+    return AliasPath(*path.split("."))
+
+
+Text: TypeAlias = Annotated[
+    str, Strict(), AfterValidator(_printable), BeforeValidator(lambda value: "" if _given(value) is None else value)
+]
+Parameter: TypeAlias = Annotated[Number | None, BeforeValidator(_given)]
+
+
+class Parameters(BaseModel):
+    """Privacy parameters of one step."""
+
+    model_config = ConfigDict(frozen=True)
+
+    epsilon: Parameter = None
+    delta: Parameter = None
+    rho: Parameter = None
+
+
+class Record(BaseModel):
+    """A record of the registry; fields that are missing are empty."""
+
+    model_config = ConfigDict(frozen=True)
+
+    slug: Text = Field("", validation_alias="url_slug")
+    status: Text = ""
+    name: Text = Field("", validation_alias=_at("deployment.basic.name"))
+    curators: tuple[Text, ...] = Field((), validation_alias=_at("deployment.basic.data_curators"))
+    variant: Text = Field("", validation_alias=_at("deployment.dp_variant.variant_name"))
+    unprotected: Text = Field("", validation_alias=_at("deployment.dp_variant.unprotected_quantities"))
+    unit: Annotated[Text, Field(min_length=1)] = Field(validation_alias=_at("deployment.privacy_loss.privacy_unit"))
+    unit_details: Text = Field("", validation_alias=_at("deployment.privacy_loss.privacy_unit_details"))
+    parameters: Parameters = Field(validation_alias=_at("deployment.privacy_loss.privacy_parameters"))
+    parameter_details: Text = Field("", validation_alias=_at("deployment.privacy_loss.privacy_parameters_details"))
+    model: Text = Field("", validation_alias=_at("deployment.deployment_model.model_name"))
+    release_type: Text = Field("", validation_alias=_at("deployment.deployment_model.release_type"))
+    release_details: Text = Field("", validation_alias=_at("deployment.deployment_model.release_type_details"))
+    source_details: Text = Field("", validation_alias=_at("deployment.deployment_model.data_source_type_details"))
+    mechanisms: Text = Field("", validation_alias=_at("deployment.implementation.mechanisms"))
+    composition: Text = Field("", validation_alias=_at("deployment.accounting.composition"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +99,7 @@ class Deployment:
     Parameters
     ----------
     record : Record
-        Fields of the record (`temporaldp.publish.deployment.schema`): slug, name, curators, status, variant, unit, model, ...
+        Fields of the record : slug, name, curators, status, variant, unit, model, ...
     promise : EpsilonPromise or ConcentratedPromise
         By the privacy parameters.
     source : str
@@ -89,8 +139,8 @@ class Deployment:
             import yaml
 
         source = require_file(path, "a record of a deployment")
-        if source.stat().st_size > LARGEST_FILE:
-            raise InputError(f"{source}: expected a record of at most {LARGEST_FILE // 1024} KiB, got a larger file")
+        if source.stat().st_size > 256 * 1024:  # the longest record of the registry has 12 thousand bytes
+            raise InputError(f"{source}: expected a record of at most 256 KiB, got a larger file")
         try:
             found = yaml.load(source.read_bytes(), Loader=yaml.BaseLoader)
         except (OSError, yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
@@ -109,10 +159,8 @@ class Deployment:
         InputError
             It is not a record, or has no usable parameters; the message names the field.
         """
-        from temporaldp.publish.deployment.schema import validated
-
         try:
-            known = validated(record)
+            known = _validated(record)
             return cls(known, _promise(known.parameters, known.variant), Path(source).name)
         except InputError as error:
             raise InputError(f"{source}: {error}" if source else str(error)) from None
@@ -144,29 +192,20 @@ class Deployment:
     @property
     def names_unprotected(self) -> bool:
         """Whether the record names quantities that the promise does not cover."""
-        return self.record.unprotected != "" and NOTHING_UNPROTECTED.fullmatch(self.record.unprotected) is None
-
-    @property
-    def is_central(self) -> bool:
-        """Whether the curator draws the noise, after the data have arrived; not known of other models and of none."""
-        return self.record.model == "Central"
-
-    @property
-    def repeats(self) -> bool:
-        """Whether the record states repeated releases."""
-        return self.record.release_type == "Many releases"
+        nothing = r"(?:none|no unprotected quantities)(?: (?:(?:is|are|were) )?(?:mentioned|stated|listed|known))?\.?"
+        return self.record.unprotected != "" and not re.fullmatch(nothing, self.record.unprotected, re.IGNORECASE)
 
     @property
     def stated_period(self) -> Period | None:
         """Length of a step by the unit or by the details of the release type; None if neither states it."""
         return self.stated_unit.period or period_in(self.record.release_details)
 
-    def card(self, question: Question | None = None, **asked: Any) -> DeploymentCard:
+    def card(self, assumptions: Assumptions | None = None, **asked: Any) -> DeploymentCard:
         """Return the leakage over time under the promise, with all assumptions.
 
         Parameters
         ----------
-        question : Question, optional
+        assumptions : Assumptions, optional
             What a record does not state. Or its fields by keyword: ``states``, ``stays``, ``horizon``, ``unit``, ...
 
         Raises
@@ -175,29 +214,25 @@ class Deployment:
             The unit is unknown, the states do not fit it, or the range is empty.
         """
         from temporaldp.publish.deployment.card import card_of
-        from temporaldp.publish.deployment.question import Question
 
-        if question is not None and asked:
-            raise InputError("expected a Question or its fields by keyword, got both")
-        return card_of(self, Question(**asked) if question is None else question)
+        if assumptions is not None and asked:
+            raise InputError("expected Assumptions or their fields by keyword, got both")
+        return card_of(self, Assumptions(**asked) if assumptions is None else assumptions)
 
-    def noise_is_fresh(self, question: Question) -> bool:
-        """Whether the noise of each step is taken to be independent of all other noise: not where a device may reuse it."""
-        return question.fresh_noise or self.is_central
-
-    def misfit(self, question: Question) -> Misfit | None:
+    def misfit(self, assumptions: Assumptions) -> Misfit | None:
         """Return the first reason why there is no number; None if there is one."""
         record, unit, period = self.record, self.stated_unit, self.stated_period
         text = " ".join((record.mechanisms, record.release_details, record.parameter_details)).lower()
-        unstated = not self.repeats and question.every is None
-        step = question.every or period
+        is_central = record.model == "Central"  # else the noise may be drawn on a device, which may reuse it
+        unstated = record.release_type != "Many releases" and assumptions.every is None
+        step = assumptions.every or period
         details = " ".join(record.release_details.split())
         stated = f"release_type is {record.release_type!r}" if record.release_type else "release_type is empty"
         stated += f" (release_type_details: {textwrap.shorten(details, 60, placeholder=' ...')!r})" if details else ""
         repeated = f"the unit {unit.text!r} names a step" if unit.period else "release_type_details names a frequency"
         reasons = (
             (
-                record.variant not in {"", *NEEDED},
+                record.variant not in {"", *PARAMETERS_OF_VARIANT},
                 f"{record.variant} is not modelled",
                 f"dp_variant.variant_name is {record.variant!r}: the parameters alone do not determine the guarantee, and only "
                 "pure, approximate and zero-concentrated differential privacy are modelled.",
@@ -220,19 +255,19 @@ class Deployment:
                 "temporaldp.event_epsilons takes the randomisation that is drawn anew for each report.",
             ),
             (
-                not self.is_central and re.search(r"\bsampl(es|ed|ing)\b", text) is not None,
+                not is_central and re.search(r"\bsampl(es|ed|ing)\b", text) is not None,
                 "sampling on the device",
                 f"model_name is {record.model!r}, and the record mentions sampling on the device: the data that the release "
                 "of a step is about are then random, which is not modelled.",
             ),
             (
-                unit.period is None and unit.of_people and question.every is None,
+                unit.period is None and unit.of_people and assumptions.every is None,
                 "all steps of a person",
                 f"the unit is {unit.text!r}: the promise covers all data of a person together, for every correlation between "
                 "steps.",
             ),
             (
-                unit.may_repeat(step) and question.contributions is None,
+                unit.may_repeat(step) and assumptions.contributions is None,
                 "number of events not stated",
                 f"the unit is {unit.text!r}: the record does not bound the number of units in a {step or 'step'}. Give the "
                 "largest number of a person in one step with --set deployment.contributions=N.",
@@ -243,7 +278,7 @@ class Deployment:
                 "the record does not state how often it releases, or not one frequency: give --set deployment.every=day.",
             ),
             (
-                not self.noise_is_fresh(question) and self.promise.default_delta > 0.0,
+                not (is_central or assumptions.fresh_noise) and self.promise.default_delta > 0.0,
                 "noise on the device",
                 f"model_name is {record.model!r}: noise may be drawn on the device, and the record does not state that it is "
                 "drawn anew at every step, as approximate DP needs. Give --set deployment.fresh_noise=true if it is.",
@@ -257,7 +292,7 @@ def _promise(parameters: Parameters, variant: str) -> Promise:
     place = "deployment.privacy_loss.privacy_parameters"
     given = parameters.model_dump(exclude_none=True)
     names = ", ".join(given) or "none"
-    missing = [name for name in NEEDED.get(variant, ()) if name not in given]
+    missing = [name for name in PARAMETERS_OF_VARIANT.get(variant, ()) if name not in given]
     if missing:
         raise InputError(f"expected {place}.{missing[0]}, which {variant} has, got {names}")
     if not {"epsilon", "rho"} & set(given):
@@ -268,3 +303,46 @@ def _promise(parameters: Parameters, variant: str) -> Promise:
         return EpsilonPromise(given["epsilon"], given.get("delta", 0.0))
     except InputError as error:
         raise InputError(f"{place}: {error}") from None
+
+
+def _validated(document: Mapping[str, Any]) -> Record:
+    """Return the record of a document.
+
+    Raises
+    ------
+    InputError
+        A section or a field is missing or of another kind; the message names it.
+    """
+    if "deployment" not in document:
+        is_schema = "properties" in document and "type" in document
+        found = "the registry's schema" if is_schema else f"the fields {', '.join(map(str, document))[:200]}"
+        raise InputError(f"expected a record with the field 'deployment', got {found}")
+    content = document["deployment"]
+    read = ("basic", "dp_variant", "privacy_loss", "deployment_model", "implementation", "accounting")
+    sections = {f"deployment.{name}": content.get(name) for name in read} if isinstance(content, dict) else {}
+    for place, section in {"deployment": content, **sections}.items():
+        if not isinstance(section, dict) and _given(section) is not None:
+            raise InputError(f"expected {place} to be a mapping of fields, got {_shown(section)}")
+    try:
+        return Record.model_validate(document)
+    except ValidationError as error:
+        raise InputError(_sentence(error)) from None
+
+
+def _sentence(error: ValidationError) -> str:
+    """The first problem: where it is, what is expected and what was found."""
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    hints = {
+        "privacy_unit": ", such as 'User-day-level'",
+        "privacy_parameters": " with epsilon, epsilon and delta, or rho, numbers such as 'epsilon: 0.5'",
+    }
+    found = "nothing" if first["type"] == "missing" else _shown(first["input"])
+    return f"expected {'.'.join(path)}{hints.get(''.join(path[2:3]), '')}, got {found} ({first['msg']})"
+
+
+def _shown(value: Any) -> str:
+    """A value of a record, which may be very large."""
+    short = reprlib.Repr()
+    short.maxstring = short.maxother = 80
+    return "nothing" if value in (None, "") else short.repr(value)

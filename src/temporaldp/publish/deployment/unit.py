@@ -169,7 +169,3 @@ class PrivacyUnit:
             found[k, :] = found[:, k] = 1.0
         np.fill_diagonal(found, 0.0)
         return found * self.contributions
-
-    def most(self, states: tuple[str, ...]) -> int:
-        """Privacy units between the two states that are furthest apart."""
-        return int(self.distances(states).max())

@@ -49,7 +49,6 @@ def read_settings(
         place = file or DEFAULT_FILE
         name, text = str(place), _text(place)
         document = _parsed(text, name)
-        _resolve_paths(document, place.parent)
     given: dict[str, tuple[str, Any]] = {}
     for assignment in assignments:
         key, equals, value = assignment.partition("=")
@@ -59,16 +58,16 @@ def read_settings(
             )
         given[key.strip()] = f"--set {key.strip()}", value
     given |= {key: (option, value) for key, (option, value) in (options or {}).items() if value is not None}
-    for key, (_, value) in given.items():
-        section, _, field = key.partition(".")
-        document.setdefault(section, {})[field] = value
 
     def where(wrong: str) -> str:
         """Option or line that sets a key, or a key of a section."""
         of_options = (option for key, (option, _) in given.items() if f"{key}.".startswith(f"{wrong}."))
         return next(of_options, None) or _location(name, text, wrong)
 
-    _require_own_files(document, given, Path(name).parent, where)
+    _place_files(document, given, Path(name).parent, where)
+    for key, (_, value) in given.items():
+        section, _, field = key.partition(".")
+        document.setdefault(section, {})[field] = value
     try:
         return Settings.model_validate(document)
     except ValidationError as error:
@@ -116,35 +115,26 @@ def _written(field: FieldInfo) -> Written | None:
     return next((mark for mark in marks if isinstance(mark, Written)), None)
 
 
-def _is_url(section: str, key: str, value: str) -> bool:
-    """Whether this is the URL of a database, which only a release's ledger may be."""
-    return (section, key) == ("release", "ledger") and "://" in value
+def _place_files(document: Document, given: Collection[str], folder: Path, where: Callable[[str], str]) -> None:
+    """Make paths of a project file relative to its folder.
 
-
-def _resolve_paths(document: Document, folder: Path) -> None:
-    for section, keys in document.items():
-        for key, field in _fields(section).items():
-            value, written = keys.get(key), _written(field)
-            is_path = written is not None or Path in get_args(field.annotation)
-            if isinstance(value, str) and is_path and not _is_url(section, key, value):
-                keys[key] = str(folder / value)
-
-
-def _require_own_files(document: Document, given: Collection[str], folder: Path, where: Callable[[str], str]) -> None:
-    """Refuse files to write outside of the project's folder, or with other endings, unless a command line gives them.
-
-    A project file may come from others, and must not choose what is overwritten, or what a shell reads when it starts.
+    Files to write outside of it, or with other endings, are refused, unless a command line gives them: a project file may come
+    from others, and must not choose what is overwritten, or what a shell reads when it starts.
     """
     for section, keys in document.items():
         for key, field in _fields(section).items():
             value, written, name = keys.get(key), _written(field), f"{section}.{key}"
-            if not isinstance(value, str) or written is None or name in given or _is_url(section, key, value):
+            is_url = name == "release.ledger" and "://" in str(value)
+            if not isinstance(value, str) or is_url or not (written or Path in get_args(field.annotation)):
                 continue
-            inside = Path(os.path.realpath(value)).is_relative_to(os.path.realpath(folder))
-            if not inside or Path(value).suffix.lower() not in written.suffixes:
+            keys[key] = placed = str(folder / value)
+            if written is None or name in given:
+                continue
+            inside = Path(os.path.realpath(placed)).is_relative_to(os.path.realpath(folder))
+            if not inside or Path(placed).suffix.lower() not in written.suffixes:
                 raise InputError(
                     f"{where(name)}: expected {name} to be a file ending in {' or '.join(written.suffixes)} in the folder of "
-                    f"the project file or below it, got {value!r}; another place is given on the command line "
+                    f"the project file or below it, got {placed!r}; another place is given on the command line "
                     f"(--set {name}=FILE)"
                 )
 

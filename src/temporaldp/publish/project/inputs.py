@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from temporaldp.data.tables.trace_table import TraceTable
     from temporaldp.publish.project.settings import CorrelationSettings, Settings, TableSettings, TracesSettings
 
-MAX_LISTED_HOLES = 3
-
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
@@ -262,9 +260,10 @@ def given_matrices(name: str) -> Origin:
 
 
 def _checked(origin: Origin, adversary: Adversary) -> Origin:
-    """The origin of given matrices or sets, with the warning of an adversary whose directions contradict a stationary chain."""
+    """The origin of a correlation, with the warning of an adversary whose directions contradict a stationary chain."""
     why = adversary.contradiction
-    return replace(origin, warning=f"{why[:1].upper()}{why[1:]}.") if why else origin
+    warnings = [origin.warning, f"{why[:1].upper()}{why[1:]}." if why else None]
+    return replace(origin, warning=" ".join(filter(None, warnings)) or None)
 
 
 def _assuming(origin: Origin, adversaries: Sequence[Adversary]) -> Origin:
@@ -275,10 +274,7 @@ def _assuming(origin: Origin, adversaries: Sequence[Adversary]) -> Origin:
     assumed = "assume a stationary chain"
     if backward.n_steps is not None:
         assumed = f"are those of each of {backward.n_steps} steps, because the shares of states change; {BEGINS_ALIKE}"
-    found = replace(origin, sentence=f"{origin.sentence} Backward intervals {assumed}.")
-    why = adversaries[0].contradiction
-    warnings = [*([origin.warning] if origin.warning else []), *([f"{why[:1].upper()}{why[1:]}."] if why else [])]
-    return replace(found, warning=" ".join(warnings) or None)
+    return _checked(replace(origin, sentence=f"{origin.sentence} Backward intervals {assumed}."), adversaries[0])
 
 
 def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageSeries) -> LeakageUncertainty | None:
@@ -404,8 +400,8 @@ def hole_sentence(data: Traces | None) -> str | None:
     found = holes(data)
     if data is None or not found:
         return None
-    named = ", ".join(f"between {one!r} and {other!r}" for one, other in found[:MAX_LISTED_HOLES])
-    more = "" if len(found) <= MAX_LISTED_HOLES else f", and {len(found) - MAX_LISTED_HOLES} more times"
+    named = ", ".join(f"between {one!r} and {other!r}" for one, other in found[:3])
+    more = "" if len(found) <= 3 else f", and {len(found) - 3} more times"
     return (
         f"times are missing {named}{more}: one step is {data.step or 1}. The audit treats such times as neighbours, although "
         "states so far apart are mostly less correlated; steps that were released in between are not counted "
@@ -437,14 +433,12 @@ def _learnt(data: Traces, settings: Settings) -> tuple[Adversary, ...]:
         confidence=known.confidence,
         stationary=settings.history.path is not None and not settings.release.same_start,
     )
-    total = data.n_users if known.per_user else 1
     learnt = []
     for each in found:
-        adversary = _over(each, settings.privacy.horizon)
-        learnt.append(adversary)
-        for matrix in adversary.matrices:
+        learnt.append(_over(each, settings.privacy.horizon))
+        for matrix in learnt[-1].matrices:
             matrix.leakage_profile()  # the expensive part, cached by the matrix
-        progressed("estimating correlations", len(learnt) / total)
+        progressed("estimating correlations", len(learnt) / (data.n_users if known.per_user else 1))
     return tuple(learnt)
 
 

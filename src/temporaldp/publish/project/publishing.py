@@ -23,7 +23,7 @@ from temporaldp.data.tables.moments import moment
 from temporaldp.publish.project.recipe import note_recipe
 from temporaldp.publish.project.release import BOTH_TOGETHER, ReleaseSetup, named_times, published_times
 from temporaldp.publish.release import ContinualRelease, filtered_histograms, release_histograms
-from temporaldp.publish.release.high_water import BEGIN, require_decision
+from temporaldp.publish.release.key_and_marks import require_decision
 
 if TYPE_CHECKING:
     from temporaldp.publish.project.settings import Settings
@@ -158,7 +158,11 @@ def publish(setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None) -> R
     asked = setup.settings.release
     released = release_histograms(setup.data, drawn_by, consistent=asked.consistent, reached=asked.reached)
     # A run that was stopped before it wrote its output may have recorded it
-    if stream is not None and stream.ledger.disregarded and not any(one.kind == BEGIN for one in stream.ledger.events):
+    if (
+        stream is not None
+        and stream.ledger.disregarded
+        and not any(one.kind == "begin anew" for one in stream.ledger.events)
+    ):
         raise InputError(
             "--begin-anew is recorded with the first step that is drawn, and the ledger has all steps of these data: give data "
             "that are released anew, or leave it out. No file was written"

@@ -15,7 +15,6 @@ from temporaldp.core.correlation import Origin
 from temporaldp.core.planning import Plan, Source
 from temporaldp.data.files.places import trace_files
 from temporaldp.publish.release import Ledger
-from temporaldp.publish.release.ledger import SOURCE
 from temporaldp.publish.report import Recipe
 
 if TYPE_CHECKING:
@@ -63,12 +62,12 @@ def note_recipe(ledger: Ledger, recipe: Recipe) -> None:
     noted = recipes_of(ledger)
     if not noted or noted[-1][1] != recipe:
         with ledger.writing() as writer:
-            writer.note(SOURCE, by="temporaldp", details=plain(recipe))
+            writer.note("source", by="temporaldp", details=plain(recipe))
 
 
 def recipes_of(ledger: Ledger) -> tuple[tuple[int, Recipe], ...]:
     """Return the recipes that a ledger notes, each with the number of steps before it."""
-    return tuple((event.step, value_of(Recipe, event.details)) for event in ledger.events if event.kind == SOURCE)
+    return tuple((event.step, value_of(Recipe, event.details)) for event in ledger.events if event.kind == "source")
 
 
 def _sha256(path: Path) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import InputError, LedgerError, OutputError
-from temporaldp.base.values import plural
+from temporaldp.base.values import plural, refuse
 from temporaldp.core.accounting import PaperBound, TemporalAccountant
 from temporaldp.core.planning import NoisePlan, Plan, Source, plan_budget
 from temporaldp.data.counts import DiscreteLaplaceHistogram, load_released
@@ -26,21 +26,14 @@ from temporaldp.publish.project.inputs import Inputs, gather, read_data
 from temporaldp.publish.project.recipe import recipe_of
 from temporaldp.publish.release import ContinualRelease, Ledger, SharedRelease
 from temporaldp.publish.release.calendar import Calendar
-from temporaldp.publish.release.database import connect, file_of
+from temporaldp.publish.release.database import Store, connect, file_of
 from temporaldp.publish.release.ledger import configuration_at
-from temporaldp.publish.release.shared_account import TABLE, account_tables
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.shared_account import account_tables
 from temporaldp.publish.report import Recipe
 
 if TYPE_CHECKING:
     from temporaldp.publish.project.settings import Settings
 
-
-PHASES = (
-    "each step of the plan has a phase of a clock, and the plan alone cannot show whether the first step of these data is at "
-    "the phase that it was made for: check that, or release with a ledger and the history, whose accountant does"
-)
-"""Warning about a plan for a clock that is released without an accountant."""
 
 BOTH_TOGETHER = (
     "what is known about people from both releases together may exceed the level. Only an owner may decide that: "
@@ -121,7 +114,7 @@ def named_times(times: Sequence[str]) -> str:
 def _lacking(output: Path, table: str | None, ledger: Ledger) -> LedgerError | None:
     """What an output has and its ledger lacks, also times of which a run has no data: their budget is not counted."""
     step_of = Calendar(ledger, ledger.configuration["step"]).position
-    own = (event for event in ledger.events if event.kind == TABLE and event.by == table)
+    own = (event for event in ledger.events if event.kind == "table" and event.by == table)
     has = (
         range(len(ledger))
         if table is None
@@ -149,23 +142,12 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if settings.release.table is not None:
         return _setup_of_table(settings.release.table, settings)
     planned = loaded_plan(settings)
-    if settings.release.ledger is None:
-        return _setup_without_ledger(planned, settings)
-    _refuse_account(settings.release.ledger)
-    if planned is None and privacy.alpha is None:
-        raise InputError("expected a level: --alpha A with a correlation (--history FILE), or a plan (--plan FILE)")
-    if privacy.renew is not None:
-        _require_renewable(planned, settings)
-    if not settings.has_correlation:
-        return _setup_without_correlation(planned, settings)
-    if not settings.has_other_source:
-        raise InputError(
-            "with a ledger, a correlation is estimated from a history (--history FILE), or with privacy (`temporaldp learn`), "
-            "never from TRACES: they grow from run to run and are protected"
-        )
-    if isinstance(planned, NoisePlan):  # its noise is fixed beforehand; a correlation is there to smooth by
-        return plan_alone(planned, settings)
-    if known.period is not None and (planned.horizon if planned is not None else privacy.horizon) is None:
+    _refuse_contradictions(settings, planned)
+    ends = privacy.horizon if planned is None else planned.horizon
+    # The noise of a plan at a delta is fixed beforehand; a correlation is there to smooth by. An accountant of a clock without
+    # end would need the phases of all later steps.
+    is_alone = settings.release.ledger is None or not settings.has_correlation or isinstance(planned, NoisePlan)
+    if is_alone or (known.period is not None and ends is None):
         return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
     by_plan = privacy.renew and planned and isinstance(planned.accounting, PaperBound)
     method = privacy.by(privacy.bound or ("paper" if by_plan else "exact"))
@@ -178,7 +160,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if found.trajectories is None:
         read_data(settings.traces)  # raises: a release needs data
     assert found.trajectories is not None
-    level, ends = (privacy.alpha, privacy.horizon) if planned is None else (planned.alpha, planned.horizon)
+    level = privacy.alpha if planned is None else planned.alpha
     if privacy.renew is not None:
         level, ends = None, None  # the plan satisfies its level within each epoch; the odometer counts all of them
     accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, accounting=method)
@@ -190,6 +172,72 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     same_start, is_smoothed = settings.release.same_start, settings.release.smoothed is not None
     public = public_part(found, same_start=same_start) if is_smoothed else None
     return ReleaseSetup(settings, planned, accountant, found.trajectories, source, recipe, public)
+
+
+def _refuse_contradictions(settings: Settings, planned: Plan | None) -> None:
+    """Refuse settings that contradict each other, or that give no level."""
+    asked, privacy, has_ledger = settings.release, settings.privacy, settings.release.ledger is not None
+    tables = (configuration_at(asked.ledger) or {}).get("tables") if asked.ledger is not None else None
+    refuse(
+        (
+            not has_ledger and any(one is not None for one in (asked.warn_at, asked.log, asked.head, privacy.renew)),
+            InputError(
+                "release.warn_at, release.log, release.head and privacy.renew need a ledger: --ledger LEDGER, or "
+                "release.ledger in the project file"
+            ),
+        ),
+        (
+            not has_ledger and planned is None,
+            InputError(
+                "expected --plan FILE (from `temporaldp plan`), or --ledger LEDGER with --plan or --alpha; or these settings "
+                "in the project file"
+            ),
+        ),
+        (
+            bool(tables),
+            InputError(
+                f"the ledger is an account of several tables, {', '.join(sorted(tables or ()))}: name the one that this job "
+                "publishes (--set release.table=NAME). The account has the level and the correlation"
+            ),
+        ),
+        (
+            planned is None and privacy.alpha is None,
+            InputError("expected a level: --alpha A with a correlation (--history FILE), or a plan (--plan FILE)"),
+        ),
+        (
+            privacy.renew is not None
+            and (planned is None or planned.horizon is None or isinstance(planned, NoisePlan)),
+            InputError(
+                "privacy.renew begins a plan of budgets again: give --plan FILE, from `temporaldp plan --alpha A --horizon T` "
+                "without a delta"
+            ),
+        ),
+        (
+            privacy.renew is not None and not settings.has_correlation,
+            InputError("privacy.renew needs a correlation, to account for leakage between epochs: give --history FILE"),
+        ),
+        (
+            planned is None and not settings.has_correlation,
+            InputError(
+                "--alpha needs a correlation: --history FILE, or matrices (--set correlation.backward=FILE). It is not "
+                "estimated from TRACES, which grow from run to run and are protected"
+            ),
+        ),
+        (
+            has_ledger and not settings.has_correlation and privacy.bound is not None,
+            InputError(
+                "privacy.bound is the accounting method of an accountant, and a plan alone has none: leave it out, or give a "
+                "correlation (--history FILE)"
+            ),
+        ),
+        (
+            has_ledger and settings.has_correlation and not settings.has_other_source,
+            InputError(
+                "with a ledger, a correlation is estimated from a history (--history FILE), or with privacy (`temporaldp "
+                "learn`), never from TRACES: they grow from run to run and are protected"
+            ),
+        ),
+    )
 
 
 def _setup_of_table(table: str, settings: Settings) -> ReleaseSetup:
@@ -208,54 +256,12 @@ def _setup_of_table(table: str, settings: Settings) -> ReleaseSetup:
     return ReleaseSetup(settings, None, None, read_data(settings.traces, states), Source(), None, None)
 
 
-def _refuse_account(ledger: str) -> None:
-    """Refuse the ledger of an account of several tables where no table is named."""
-    tables = (configuration_at(ledger) or {}).get("tables")
-    if tables:
-        raise InputError(
-            f"the ledger is an account of several tables, {', '.join(sorted(tables))}: name the one that this job publishes "
-            "(--set release.table=NAME). The account has the level and the correlation"
-        )
-
-
-def _setup_without_ledger(planned: Plan | None, settings: Settings) -> ReleaseSetup:
-    """The setup of a plan of which all steps are drawn at once."""
-    asked = settings.release
-    if any(one is not None for one in (asked.warn_at, asked.log, asked.head, settings.privacy.renew)):
-        raise InputError(
-            "release.warn_at, release.log, release.head and privacy.renew need a ledger: --ledger LEDGER, or release.ledger "
-            "in the project file"
-        )
-    if planned is None:
-        raise InputError(
-            "expected --plan FILE (from `temporaldp plan`), or --ledger LEDGER with --plan or --alpha; or these settings in "
-            "the project file"
-        )
-    return plan_alone(planned, settings)
-
-
 def _clock_plan(settings: Settings) -> Plan:
     """One budget for every step of a clock without end, where an accountant would need the phases of all later steps."""
     assert settings.privacy.alpha is not None
     found = gather(without_traces(settings))
     made = plan_budget(found.everyone, alpha=settings.privacy.alpha, accounting=settings.privacy.accounting)
     return replace(made, source=found.source)
-
-
-def _setup_without_correlation(planned: Plan | None, settings: Settings) -> ReleaseSetup:
-    """The setup of a plan alone, which is all that a release without a correlation can have."""
-    if planned is None:
-        raise InputError(
-            "--alpha needs a correlation: --history FILE, or matrices (--set correlation.backward=FILE). It "
-            "is not estimated from "
-            "TRACES, which grow from run to run and are protected"
-        )
-    if settings.privacy.bound is not None:
-        raise InputError(
-            "privacy.bound is the accounting method of an accountant, and a plan alone has none: leave it out, or give a "
-            "correlation (--history FILE)"
-        )
-    return plan_alone(planned, settings)
 
 
 def _begun_at(settings: Settings) -> str | None:
@@ -286,25 +292,15 @@ def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     recipe, source = recipe_of("temporaldp release TRACES", settings, plan.source), plan.source
     data, clock = read_data(settings.traces, source.states), source.clock
     if plan.has_phases and (clock is None or phase_at(clock, data.times[0]) is None):
-        source = replace(source, warning=f"{source.warning}; {PHASES}" if source.warning else PHASES)
-    return ReleaseSetup(settings, plan, None, data, source, recipe, _smoothing_by(settings, data))
-
-
-def _require_renewable(planned: Plan | None, settings: Settings) -> None:
-    if planned is None or planned.horizon is None or isinstance(planned, NoisePlan):
-        raise InputError(
-            "privacy.renew begins a plan of budgets again: give --plan FILE, from `temporaldp plan --alpha A --horizon T` "
-            "without a delta"
+        unknown = (
+            "each step of the plan has a phase of a clock, and the plan alone cannot show whether the first step of these data "
+            "is at the phase that it was made for: check that, or release with a ledger and the history, whose accountant does"
         )
-    if not settings.has_correlation:
-        raise InputError(
-            "privacy.renew needs a correlation, to account for leakage between epochs: give --history FILE"
-        )
-
-
-def _smoothing_by(settings: Settings, data: Traces) -> PublicCorrelation | None:
-    """The correlation that smooths the counts of a release; None where they are not smoothed."""
-    return None if settings.release.smoothed is None else public_correlation(settings, data.states, _begun_at(settings))
+        source = replace(source, warning=f"{source.warning}; {unknown}" if source.warning else unknown)
+    public = None
+    if settings.release.smoothed is not None:
+        public = public_correlation(settings, data.states, _begun_at(settings))
+    return ReleaseSetup(settings, plan, None, data, source, recipe, public)
 
 
 def public_correlation(
@@ -349,15 +345,21 @@ def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
         An output is missing, is not writable, or is one of the inputs or another output.
     """
     release = settings.release
-    if release.smoothed is None and settings.correlation.confidence is None and release.same_start:
-        raise InputError(
-            "release.same_start is about smoothed counts, and about backward intervals: --set release.smoothed=FILE, or "
-            "--set correlation.confidence=0.95"
-        )
-    if release.smoothed is not None and release.consistent:
-        raise InputError(
-            "release.consistent changes the counts that are smoothed: leave it out. Smoothed counts are consistent anyway"
-        )
+    refuse(
+        (
+            release.smoothed is None and settings.correlation.confidence is None and release.same_start,
+            InputError(
+                "release.same_start is about smoothed counts, and about backward intervals: --set release.smoothed=FILE, or "
+                "--set correlation.confidence=0.95"
+            ),
+        ),
+        (
+            release.smoothed is not None and release.consistent,
+            InputError(
+                "release.consistent changes the counts that are smoothed: leave it out. Smoothed counts are consistent anyway"
+            ),
+        ),
+    )
     output = Path(os.devnull) if release.output is None and dry_run else release.output
     if output is None:
         raise InputError("expected --output FILE (.parquet or .csv), where the counts are written")

@@ -1,4 +1,10 @@
-"""The rows of a ledger, steps and events, and the chain of hashes over them."""
+"""The rows of a ledger, steps and events, the chain of hashes over them, and checkpoints.
+
+A checkpoint records how far the chain was checked, and the state of the accountant after these steps
+(`TemporalAccountant.kept_state`). It is kept beside the chain, which has an event with its hash: a checkpoint that was changed,
+or that belongs to another ledger, to an older copy with other steps, or to another version of this program, is not used. Then
+the previous checkpoint is used, or all steps are read and counted from the first.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +12,29 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, TypeVar
 
+from temporaldp import __version__
 from temporaldp.base.errors import LedgerChangedError, LedgerError
 
 if TYPE_CHECKING:
-    from temporaldp.publish.release.ledger import Ledger
+    from temporaldp.publish.release.ledger import Ledger, LedgerWriter
+    from temporaldp.publish.release.tables import Transaction
 
-FORMAT = "temporaldp ledger 10"
+
+LEDGER = "ledger"
+"""Name of the release that a ledger holds; a service names its releases by 32 hexadecimal digits."""
+
+LEDGER_FORMAT = "temporaldp ledger 10"
 """Name of the only format that is read and written; a ledger of any other format is refused."""
 
-IDENTIFIER = re.compile("[0-9a-f]{32}")
+
+LEDGER_IDENTIFIER = re.compile("[0-9a-f]{32}")
 """Identifier of a ledger, the random nonce of its first entry."""
 
-ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+EventKind: TypeAlias = Literal["adopt", "begin anew", "checkpoint", "renewal", "sign", "source", "table"]
 
 
 class LedgerRow(NamedTuple):
@@ -73,7 +88,10 @@ class LedgerEvent(NamedTuple):
     step : int
         Number of steps before it.
     kind : str
-        "adopt".
+        "adopt", another correlation from this step on; "source", what the steps after it were computed from; "renewal", before
+        the first step, the bound on the leakage of all epochs together; "table", what one table of an account published at a
+        step; "checkpoint"; "sign", the chain before it was authenticated with the key of another machine; "begin anew", steps
+        that this machine wrote, and which the owner disregards.
     at : str
         Time by the clock of the machine: UTC, as ISO 8601.
     by : str
@@ -86,7 +104,7 @@ class LedgerEvent(NamedTuple):
 
     number: int
     step: int
-    kind: str
+    kind: EventKind
     at: str
     by: str
     content: str
@@ -120,7 +138,7 @@ Entry = TypeVar("Entry", LedgerRow, LedgerEvent)
 
 def canonical(document: Any) -> str:
     """Return the canonical JSON text of a value, the same for equal values."""
-    return ENCODER.encode(document)
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 def digest(*parts: str) -> str:
@@ -130,7 +148,7 @@ def digest(*parts: str) -> str:
 
 def first_hash(configuration: str) -> str:
     """Head of a ledger without rows: the hash of its format and configuration."""
-    return digest(FORMAT, configuration)
+    return digest(LEDGER_FORMAT, configuration)
 
 
 def signed(entry: LedgerRow | LedgerEvent) -> str:
@@ -199,7 +217,7 @@ def _position(entry: LedgerRow | LedgerEvent) -> tuple[int, bool]:
 
 def first_entry(configuration: dict[str, Any], identifier: str) -> str:
     """The entry before all rows, as it is stored."""
-    return canonical({"format": FORMAT, "identifier": identifier, **configuration})
+    return canonical({"format": LEDGER_FORMAT, "identifier": identifier, **configuration})
 
 
 def read_first_entry(spelled: str, place: str) -> tuple[dict[str, Any], str]:
@@ -209,11 +227,97 @@ def read_first_entry(spelled: str, place: str) -> tuple[dict[str, Any], str]:
         found, identifier = configuration.pop("format"), str(configuration.pop("identifier", ""))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise LedgerError(f"{place}: the row with the configuration was changed") from None
-    if found != FORMAT:
+    if found != LEDGER_FORMAT:
         raise LedgerError(
-            f"{place}: expected a ledger of format {FORMAT!r}, got {str(found)[:40]!r}; open it with the version of temporaldp "
-            "that wrote it. Nothing was read or published"
+            f"{place}: expected a ledger of format {LEDGER_FORMAT!r}, got {str(found)[:40]!r}; open it with the version of "
+            "temporaldp that wrote it. Nothing was read or published"
         )
-    if not IDENTIFIER.fullmatch(identifier):
+    if not LEDGER_IDENTIFIER.fullmatch(identifier):
         raise LedgerError(f"{place}: the row with the configuration was changed")
     return configuration, identifier
+
+
+STEPS_BETWEEN_CHECKPOINTS = 100
+"""The largest number of steps that is read and counted when a ledger is opened."""
+
+
+class Checkpoint(NamedTuple):
+    """A checked part of a ledger, and the state of its accountant.
+
+    Parameters
+    ----------
+    end : End
+        The end of the ledger's chain at the checkpoint.
+    accountant : dict
+        State of the accountant; empty without one.
+    """
+
+    end: End
+    accountant: dict[str, Any]
+
+    def text(self, began: str, events: str) -> str:
+        """Text of the checkpoint of a ledger whose first hash is `began`, with the digest of its events (`digest_of`)."""
+        return canonical(
+            {
+                "layout": 7,
+                "version": __version__,
+                "began": began,
+                "events": events,
+                "accountant": self.accountant,
+                **self.end._asdict(),
+            }
+        )
+
+
+def keep_checkpoint(ledger: Ledger, writer: LedgerWriter, accountant: dict[str, Any]) -> bool:
+    """Store a checkpoint of a ledger's end, and record it in the chain; False if it is too large.
+
+    Raises
+    ------
+    LedgerError
+        It cannot be stored.
+    """
+    made = [event for event in ledger.events if event.kind == "checkpoint"]
+    last = (made[-1].number, made[-1].details["events"]) if made else (0, "")
+    events = digest_of(ledger.events, [writer.end.n_events], *last)
+    text = Checkpoint(writer.end, accountant).text(ledger.began, events)
+    if len(text) > 1 << 25:  # of very many people
+        return False
+    writer.transaction.keep(_name(len(made)), text)
+    writer.note("checkpoint", by="temporaldp", details={"digest": digest(text), "events": events})
+    return True
+
+
+def last_checkpoint(transaction: Transaction, began: str, events: Sequence[LedgerEvent]) -> Checkpoint | None:
+    """Last checkpoint that matches its event in the ledger; None if there is none."""
+    made = [event for event in events if event.kind == "checkpoint"]
+    for number, event in list(enumerate(made))[:-3:-1]:
+        with suppress(LedgerError, ValueError, KeyError, TypeError, RecursionError):
+            text = transaction.kept(_name(number)) or ""
+            fields = json.loads(text)
+            found = Checkpoint(End(*(fields[field] for field in End._fields)), fields["accountant"])
+            before = digest_of(events, [one.number for one in made[: number + 1]])
+            is_its_own = digest(text) == event.details["digest"] and text == found.text(began, before)
+            if is_its_own and found.end[:2] == (event.step, event.number) and sealed(event, found.end.head) == event:
+                return found
+    return None
+
+
+def digest_of(events: Sequence[LedgerEvent], ends: Sequence[int], start: int = 0, before: str = "") -> str:
+    """Digest of events up to each of these numbers and of the digest before them: that of all events, not read again each time.
+
+    The rows between events, which would reveal a change of one, are not read when a ledger is opened from a checkpoint.
+    """
+    for end in ends:
+        before, start = digest(before, *(f"{signed(event)}\n{event.hash}" for event in events[start:end])), end
+    return before
+
+
+def last_checked(events: Sequence[LedgerEvent]) -> int:
+    """The number of steps before the last checkpoint, whether or not it still exists."""
+    return next((event.step for event in reversed(events) if event.kind == "checkpoint"), 0)
+
+
+def _name(number: int) -> str:
+    """Name of a checkpoint, counted from the first one of its ledger; two are kept, the next one replaces the older."""
+    return f"checkpoint-{number % 2}"

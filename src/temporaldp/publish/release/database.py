@@ -1,4 +1,4 @@
-"""Databases of releases, and the places that name them: an SQLite file, or a PostgreSQL database behind a URL."""
+"""Storage of releases: an SQLite file or a PostgreSQL database, the places that name them, and one release of a database."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from temporaldp.base.errors import InputError, LedgerError
+from temporaldp.base.errors import InputError, LedgerError, TemporaldpError
 from temporaldp.data.files.atomic import brief
-from temporaldp.publish.release.tables import sqlalchemy
+from temporaldp.publish.release.chain import LEDGER
+from temporaldp.publish.release.tables import Transaction, selection, sqlalchemy, tables
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
+
+    from temporaldp.publish.release.ledger import Ledger
+
 
 SECONDS_TO_WAIT = 60
 """For another process to finish its step."""
@@ -118,7 +122,10 @@ class Database(ABC):
             yield
         except (sqlalchemy().exc.SQLAlchemyError, sqlite3.Error) as error:
             # Not "from error": its parameters may hold noise that was drawn and not stored.
-            what, became = ("database", "") if self.served else ("ledger", UNCERTAIN)
+            stored = (
+                "Nothing was published; a step that was stored all the same gives its stored output when you run again"
+            )
+            what, became = ("database", "") if self.served else ("ledger", f". {stored}")
             raise LedgerError(f"cannot use the {what} {self.place}: {_reason(error)}{became}") from None
 
 
@@ -147,7 +154,13 @@ def database_of(place: str | os.PathLike[str]) -> tuple[str, Any]:
     InputError
         The place is not a URL of PostgreSQL.
     """
-    url = _url(os.fspath(place))
+    sa = sqlalchemy()
+    try:
+        url = sa.engine.make_url(re.sub(r"^postgres://", "postgresql://", os.fspath(place)))
+    except (sa.exc.ArgumentError, ValueError):  # the text may hold a password: it is not repeated
+        raise InputError(
+            "expected a ledger's URL like postgresql://user@host:5432/database, got one that cannot be read"
+        ) from None
     secrets = {
         key: "***" for key in url.query if re.search("password|secret|token|passfile|sslkey", key, re.IGNORECASE)
     }
@@ -167,18 +180,6 @@ def file_of(place: str | os.PathLike[str]) -> Path | None:
         )
     return None if "://" in text else Path(text).absolute()
 
-
-def _url(text: str) -> Any:
-    sa = sqlalchemy()
-    try:
-        return sa.engine.make_url(re.sub(r"^postgres://", "postgresql://", text))
-    except (sa.exc.ArgumentError, ValueError):  # the text may hold a password: it is not repeated
-        raise InputError(
-            "expected a ledger's URL like postgresql://user@host:5432/database, got one that cannot be read"
-        ) from None
-
-
-UNCERTAIN = ". Nothing was published; a step that was stored all the same gives its stored output when you run again"
 
 ADVICE = {
     "SQLITE_FULL": "make room on the disk, then run again",
@@ -200,3 +201,103 @@ def _reason(error: Exception) -> str:
     code = str(getattr(original, "sqlite_errorname", None) or getattr(original, "sqlstate", None))
     advice = next((text for prefix, text in ADVICE.items() if code.startswith(prefix)), "correct that, then run again")
     return f"{brief(original)}; {advice}"
+
+
+class Store:
+    """One release of a database, which is opened on first use.
+
+    Parameters
+    ----------
+    database : Database
+    release : str
+        `LEDGER`, or the identifier of a release of a service.
+    is_shared : bool
+        Whether others use the database, so that closing the store leaves it open.
+    output : path, optional
+        Where the release is published: another name by which a lost ledger is recognised.
+    lacking : callable, optional
+        Returns the refusal of a ledger that lacks what that output has, or None.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        release: str = LEDGER,
+        *,
+        is_shared: bool = False,
+        output: Path | None = None,
+        lacking: Callable[[Ledger], TemporaldpError | None] | None = None,
+    ) -> None:
+        self.lacking = lacking
+        self.database, self.release, self._is_shared = database, release, is_shared
+        self.names = database.names if output is None else (*database.names, f"output {os.path.realpath(output)}")
+        self.place = database.place if release == LEDGER else f"{database.place}, release {release}"
+
+    def exists(self) -> bool:
+        """Whether the release exists; also if only its heading was deleted."""
+        if not self.database.exists():
+            return False
+        if (self.database.is_file and self.release == LEDGER) or self.heading() is not None:
+            return True
+        with self.reading() as transaction:
+            return bool(transaction.rows(0, 1))
+
+    def heading(self) -> sa.Row[Any] | None:
+        """Configuration of the release and the end of its chain; None if there is no such release."""
+        with self.database.asking() as connection:
+            return Transaction(connection, self.release, lock=False).heading
+
+    def create(self, configuration: str, head: str, definition: str | None = None) -> None:
+        """Create the release without steps, atomically; if another process created it meanwhile, that one stays."""
+
+        def fill(connection: sa.Connection) -> None:
+            Transaction(connection, self.release, lock=True).create(configuration, head, definition)
+
+        if self._is_shared:
+            with self.database.writing() as connection:
+                fill(connection)
+        else:
+            self.database.make(fill)
+
+    def discard(self) -> None:
+        """Remove the release if it has no steps. Errors as for `writing`."""
+        self.database.discard(lambda connection: Transaction(connection, self.release, lock=True).discard())
+
+    @contextmanager
+    def reading(self) -> Iterator[Transaction]:
+        """Open a transaction that reads a consistent snapshot."""
+        with self.database.reading() as connection:
+            yield Transaction(connection, self.release, lock=False)
+
+    @contextmanager
+    def writing(self) -> Iterator[Transaction]:
+        """Exclusive write transaction on the release; durable when it ends, undone if it raises."""
+        with self.database.writing() as connection:
+            yield Transaction(connection, self.release, lock=True)
+
+    def step_of(self, request_key: str) -> int | None:
+        """The step of the request with this key; None if there is none."""
+        asked = selection(tables().steps, "release", "request_key")
+        with self.database.asking() as connection:
+            found = connection.execute(asked, {"release": self.release, "request_key": request_key}).first()
+        return None if found is None else int(found.step)
+
+    def kept(self, name: str) -> str | None:
+        """Return the text that was kept beside the release under this name; None if there is none."""
+        with self.reading() as transaction:
+            return transaction.kept(name)
+
+    def keep(self, name: str, content: str) -> None:
+        """Keep a text beside the release. Errors as for `writing`."""
+        with self.writing() as transaction:
+            transaction.keep(name, content)
+
+    def close(self) -> None:
+        """Close the database, unless others use it too."""
+        if not self._is_shared:
+            self.database.close()
+
+
+def store_at(place: str | os.PathLike[str] | Store, release: str = LEDGER) -> Store:
+    """The store of a release at a place; a store itself. `InputError` for another place."""
+    return place if isinstance(place, Store) else Store(connect(place), release)

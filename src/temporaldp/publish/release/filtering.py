@@ -24,9 +24,9 @@ from temporaldp.data.smoothing import (
 from temporaldp.data.smoothing.counts_model import Belief, PredictionErrors
 from temporaldp.publish.release.chain import LedgerRow
 from temporaldp.publish.release.guards import Guard
-from temporaldp.publish.release.kept import correlations_of
 from temporaldp.publish.release.ledger import Ledger
 from temporaldp.publish.release.outputs import filtered_of, from_text
+from temporaldp.publish.release.resuming import correlations_of
 
 
 class StepFilter:

@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.errors import InputError, SpentError
-from temporaldp.base.values import FloatArray
+from temporaldp.base.values import FloatArray, refuse
 from temporaldp.core.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning import BudgetPlan, Plan, replan
 from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.core.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
 from temporaldp.data.tables.moments import require_phase
-from temporaldp.publish.release.adopting import begun, is_new, take_in
 from temporaldp.publish.release.calendar import Calendar
 from temporaldp.publish.release.chain import LedgerRow
-from temporaldp.publish.release.kept import correlations_of, plan_digest
 from temporaldp.publish.release.ledger import Ledger
+from temporaldp.publish.release.resuming import begun, correlations_of, is_new, plan_digest, take_in
 from temporaldp.publish.release.step import StepRequest
 
 Mechanism = Callable[[Any, float], Any]
@@ -280,22 +279,30 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
         )
     if plan is None:
         return accountant.alpha
-    if plan.accounting.is_exact and not accountant.accounting.is_exact:
-        raise InputError(
-            "the plan satisfies alpha by the exact leakage, and this accountant computes an upper bound of it, which would "
-            "exceed alpha under the plan: make the accountant with accounting=Exact(), plan by the same method, or give "
-            "the plan alone"
-        )
-    if plan.accounting.distances is not accountant.accounting.distances and not np.array_equal(
-        np.asarray(plan.accounting.distances), np.asarray(accountant.accounting.distances)
-    ):
-        raise InputError(
-            "the plan's epsilons multiply other distances than the accountant's: make both with one metric"
-        )
-    if plan.alpha > accountant.alpha:
-        raise InputError(f"the plan has alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}")
-    if plan.horizon is not None and accountant.horizon != plan.horizon:
-        raise InputError(
-            f"the plan has {plan.horizon} steps, so the accountant needs a horizon of {plan.horizon}, got {accountant.horizon}"
-        )
+    metrics = plan.accounting.distances, accountant.accounting.distances
+    refuse(
+        (
+            plan.accounting.is_exact and not accountant.accounting.is_exact,
+            InputError(
+                "the plan satisfies alpha by the exact leakage, and this accountant computes an upper bound of it, which would "
+                "exceed alpha under the plan: make the accountant with accounting=Exact(), plan by the same method, or give "
+                "the plan alone"
+            ),
+        ),
+        (
+            metrics[0] is not metrics[1] and not np.array_equal(np.asarray(metrics[0]), np.asarray(metrics[1])),
+            InputError("the plan's epsilons multiply other distances than the accountant's: make both with one metric"),
+        ),
+        (
+            plan.alpha > accountant.alpha,
+            InputError(f"the plan has alpha = {plan.alpha:g}, more than the accountant's {accountant.alpha:g}"),
+        ),
+        (
+            plan.horizon is not None and accountant.horizon != plan.horizon,
+            InputError(
+                f"the plan has {plan.horizon} steps, so the accountant needs a horizon of {plan.horizon}, got "
+                f"{accountant.horizon}"
+            ),
+        ),
+    )
     return accountant.alpha

@@ -1,18 +1,20 @@
-"""Histograms of trajectories, released under a plan or step by step."""
+"""Releases under a plan or step by step: of snapshots by any mechanism, and of the histograms of trajectories."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Generic
 
 import numpy as np
 
+from temporaldp.base.display import bound
 from temporaldp.base.errors import BudgetError, InputError, LateDataError, SpentError, TraceError
 from temporaldp.base.names import require_same_states
-from temporaldp.base.values import FloatArray, IntArray, real_number
+from temporaldp.base.values import FloatArray, IntArray, compared_by_value, copy_in, real_number, sum_up
+from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.planning import Plan
 from temporaldp.data.counts.consistent import consistent_counts
 from temporaldp.data.counts.histogram import histogram_mechanism
@@ -22,13 +24,88 @@ from temporaldp.data.tables.moments import is_near, moment, require_phase
 from temporaldp.data.tables.traces import LEAST_REACHED, Traces, as_traces
 from temporaldp.publish.release.filtering import stored, stored_estimate
 from temporaldp.publish.release.guards import Guard
-from temporaldp.publish.release.snapshots import release_snapshots
+from temporaldp.publish.release.step import Output, Snapshot
 from temporaldp.publish.release.stream import ContinualRelease
 
-MOST_NAMED = 3
-"""Rows that a message names."""
 
-CORRECT = (
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Release(Generic[Output]):
+    """Outputs of a release and the budget spent at each step.
+
+    Parameters
+    ----------
+    outputs : tuple of length T
+        One for each step, of the mechanism's own type; None for a step without a budget.
+    epsilons : array, shape (T,)
+        Budget of each step in nats, as the mechanism reports it: at most that of the plan. Under a noise plan, the epsilon of
+        the plan at its delta.
+    """
+
+    outputs: tuple[Output | None, ...]
+    epsilons: FloatArray
+
+    def __post_init__(self) -> None:
+        copy_in(self, "epsilons")
+
+    def __repr__(self) -> str:
+        return f"Release({len(self.outputs)} steps, spent {bound(sum_up(self.epsilons))} nats in all)"
+
+
+def release_snapshots(
+    mechanism: Callable[[Snapshot, float], Output], snapshots: Iterable[Snapshot], plan: Plan, *, start: int = 0
+) -> Release[Output]:
+    """Run a mechanism once per snapshot under a plan, so that every step satisfies the plan's alpha.
+
+    The paper's conversion of any DP mechanism into one with alpha-DP_T (Section V). All snapshots are read, and their number
+    is checked against the plan, before the first noise is drawn.
+
+    Parameters
+    ----------
+    mechanism : callable (snapshot, epsilon) -> output, or under a noise plan (snapshot, scale) -> output
+        epsilon-DP under replacement of one person's state in the snapshot, with fresh randomness at every call; this
+        cannot be checked here. If it has a method ``epsilon_spent(epsilon)``, that is what counts as spent, otherwise the
+        budget itself. Under a noise plan, a histogram with noise of the given scale; its attribute ``noise`` names the kind.
+    snapshots : iterable of length T
+        The database, or counts of it, at each step.
+    plan : BudgetPlan or NoisePlan
+    start : int
+        The plan's step (from 0) of the first snapshot: ``len(accountant)`` for a plan from `replan`.
+
+    Returns
+    -------
+    Release
+        A step with budget 0 is not published: the mechanism is not called for it.
+
+    Raises
+    ------
+    BudgetError
+        There are no snapshots, more of them than the plan has steps, or the mechanism reports an epsilon above the budget that
+        it was given. Nothing was drawn.
+    InputError
+        The mechanism does not fit the kind of plan.
+    LeakageBudgetError
+        Inside the block of a `TemporalAccountant` that refuses the budgets. Nothing was drawn or spent.
+
+    Examples
+    --------
+    >>> from temporaldp import Adversary, plan_budget
+    >>> plan = plan_budget(Adversary(), alpha=1.0)
+    >>> release_snapshots(lambda count, epsilon: f"{count} with {epsilon:.0f}", [7, 8], plan).outputs
+    ('7 with 1', '8 with 1')
+    """
+    taken = list(snapshots)
+    if not taken:
+        raise BudgetError("expected at least one snapshot, got none")
+    steps = plan.measurements(mechanism, len(taken), start=start)
+    spent = [step.epsilon for step in steps]
+    plan.charge(spent)
+    with accounting_blocks.settled():
+        outputs = tuple(step.draw(one) for step, one in zip(steps, taken, strict=True))
+    return Release(outputs, np.array(spent))
+
+
+CORRECT_ROWS = (
     "nothing was drawn. Correct these rows or leave them out (--set traces.where=CONDITION); if they are right, accept every "
     "row with reached=0 (--set release.reached=0)"
 )
@@ -176,7 +253,7 @@ def require_reached(traces: Traces, new: Sequence[str], share: float) -> None:
     ]
     if ahead:
         rows = traces.rows_after(ahead[0] - 1)
-        raise TraceError(f"expected times up to now, but {_named(rows)} in the future: {CORRECT}")
+        raise TraceError(f"expected times up to now, but {_named(rows)} in the future: {CORRECT_ROWS}")
     come = np.cumsum(traces.ends()[::-1])[::-1]
     common = int(np.flatnonzero(come >= share * come[0] * (1.0 - 1e-12))[-1])
     if not steps or steps[-1] <= common:
@@ -185,14 +262,14 @@ def require_reached(traces: Traces, new: Sequence[str], share: float) -> None:
     if rows := traces.rows_after(common, unusual=not is_cliff):
         raise TraceError(
             f"expected no step after {traces.times[common]!r}, the last time that {100.0 * share:g} % of the people have "
-            f"reached, but {_named(rows)} later, and a release cannot go back: {CORRECT}"
+            f"reached, but {_named(rows)} later, and a release cannot go back: {CORRECT_ROWS}"
         )
 
 
 def _named(rows: Sequence[str]) -> str:
-    """The first of some rows, and the verb."""
-    more = "" if len(rows) <= MOST_NAMED else f" and {len(rows) - MOST_NAMED} more"
-    return f"{', '.join(rows[:MOST_NAMED])}{more} {'is' if len(rows) == 1 else 'are'}"
+    """The first three of some rows, and the verb."""
+    more = "" if len(rows) <= 3 else f" and {len(rows) - 3} more"
+    return f"{', '.join(rows[:3])}{more} {'is' if len(rows) == 1 else 'are'}"
 
 
 def require_same_step(expected: str | None, found: str | None, *, what: str) -> None:

@@ -24,8 +24,10 @@ from temporaldp.base.errors import InputError, LedgerChangedError, LedgerError, 
 from temporaldp.base.names import printable
 from temporaldp.base.values import FloatArray
 from temporaldp.publish.release.chain import (
+    LEDGER,
     End,
     Entry,
+    EventKind,
     LedgerEvent,
     LedgerRow,
     canonical,
@@ -34,35 +36,29 @@ from temporaldp.publish.release.chain import (
     first_entry,
     first_hash,
     followed,
+    last_checkpoint,
     read_first_entry,
     sealed,
 )
-from temporaldp.publish.release.checkpoints import last_checkpoint
 from temporaldp.publish.release.closing import Closing
-from temporaldp.publish.release.high_water import BEGIN, Mark, expected_mark, keep_mark, missing_steps, require_decision
+from temporaldp.publish.release.database import Store, store_at
+from temporaldp.publish.release.key_and_marks import (
+    Mark,
+    expected_mark,
+    keep_mark,
+    missing_steps,
+    require_decision,
+)
 from temporaldp.publish.release.outputs import from_text
-from temporaldp.publish.release.store import Store, store_at
-from temporaldp.publish.release.tables import LEDGER, Transaction
+from temporaldp.publish.release.tables import Transaction
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-LEAST_HEAD_DIGITS = 12
-"""Of a noted head: fewer could fit a forgery by chance."""
-
 ROWS_AT_ONCE = 256
 """Rows that are read and checked together where one of them is asked for."""
 
-ADOPT = "adopt"
-"""Kind of an event that records the step from which another correlation is valid."""
-
-SOURCE = "source"
-"""Kind of an event that records the source from which the steps after it were computed."""
-
-SIGN = "sign"
-"""Kind of an event by which an owner authenticated the chain before it with the key of another machine."""
-
-SETTINGS = {
+SETTING_OF_TERM = {
     "accounting": "privacy.bound",
     "alpha": "privacy.alpha",
     "filter": "release.smoothed",
@@ -300,8 +296,8 @@ class Ledger(Closing):
         """Go on to an end of the chain. Safe to be interrupted: what is not taken in yet is read again."""
         first, recent = self._recent
         self.events[self.end.n_events :] = events
-        if any(event.kind == ADOPT for event in events):
-            self.adoptions = [event for event in self.events if event.kind == ADOPT]
+        if any(event.kind == "adopt" for event in events):
+            self.adoptions = [event for event in self.events if event.kind == "adopt"]
         if rows:
             follows = first + len(recent) == rows[0].step
             self._recent = (first, recent + rows) if follows and len(recent) < ROWS_AT_ONCE else (rows[0].step, rows)
@@ -427,8 +423,8 @@ class Ledger(Closing):
             raise self._refusal
 
     def _check(self, head: str | None) -> None:
-        if head is not None and not re.fullmatch(f"[0-9a-fA-F]{{{LEAST_HEAD_DIGITS},64}}", head):
-            raise InputError(f"expected a head of at least {LEAST_HEAD_DIGITS} hexadecimal digits, got {head!r}")
+        if head is not None and not re.fullmatch("[0-9a-fA-F]{12,64}", head):  # fewer could fit a forgery by chance
+            raise InputError(f"expected a head of at least 12 hexadecimal digits, got {head!r}")
         with self._lock, self.store.reading() as transaction:
             rows, events, end = self._read_on(transaction, End(0, 0, self.began))
             if not contains(rows, events, self.end):
@@ -466,7 +462,7 @@ class Ledger(Closing):
                     return None
                 transaction.signs = True
                 writer = LedgerWriter(transaction, self.end)
-                event = writer.note(SIGN, by=by, details={"head": self.head})
+                event = writer.note("sign", by=by, details={"head": self.head})
                 if not Transaction(transaction.connection, self.store.release, lock=False).is_authentic:
                     raise LedgerError(
                         f"cannot sign {self.place}: no key can be made; name a file for it (TEMPORALDP_KEY_FILE)"
@@ -552,10 +548,10 @@ class LedgerWriter:
     def begin_anew(self) -> None:
         """Record the missing steps that an owner disregards, if that is not recorded yet."""
         if self.disregarded is not None:
-            self.note(BEGIN, details=self.disregarded)
+            self.note("begin anew", details=self.disregarded)
             self.disregarded = None
 
-    def note(self, kind: str, *, by: str | None = None, details: dict[str, Any]) -> LedgerEvent:
+    def note(self, kind: EventKind, *, by: str | None = None, details: dict[str, Any]) -> LedgerEvent:
         """Add an event after the last step and return it, by default by this process's user. `StateError` for a bad name."""
         n_steps, n_events, _ = self.end
         at = datetime.now(UTC).isoformat(timespec="seconds")
@@ -603,7 +599,7 @@ def _differs(key: str, kept: Any, asked: Any) -> str:
             return "plan: another one"
         one, other = ("this release", "the ledger") if kept is None else ("the ledger", "this release")
         return f"{key}: {one} has {what}, {other} has none"
-    setting = f" ({SETTINGS[key]} in a project file, or --set)" if key in SETTINGS else ""
+    setting = f" ({SETTING_OF_TERM[key]} in a project file, or --set)" if key in SETTING_OF_TERM else ""
     return f"{key}{setting}: the ledger has {_brief(kept)}, this release has {_brief(asked)}"
 
 

@@ -14,22 +14,6 @@ from temporaldp.publish.release.tables import sqlalchemy, tables
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-PLAIN = ("SET client_encoding = 'UTF8'", "SET extra_float_digits = 3", "SET synchronous_commit = on")
-"""Text as UTF-8, numbers with all their digits and durable commits, whatever the database's defaults are."""
-
-SERVED = (
-    "SET lock_timeout = '5s'",
-    "SET statement_timeout = '60s'",
-    "SET idle_in_transaction_session_timeout = '30s'",
-)
-"""Limits on locks: a server that hangs in the middle of a step loses its lock on the release."""
-
-LOCAL = {"localhost", "127.0.0.1", "::1"}
-"""Names of this machine's server."""
-
-CONNECTIONS = 24
-"""Of one server: one for each of its workers, and some for what they read beside their step."""
-
 
 class PostgresDatabase(Database):
     """A PostgreSQL database.
@@ -100,7 +84,8 @@ class PostgresDatabase(Database):
             self._engine, self._pid = None, os.getpid()
         if self._engine is None:
             pool: dict[str, Any] = (
-                {"pool_size": CONNECTIONS, "max_overflow": CONNECTIONS, "pool_timeout": 5.0, "pool_recycle": 600}
+                # one for each worker of a server, and some for what they read beside their step
+                {"pool_size": 24, "max_overflow": 24, "pool_timeout": 5.0, "pool_recycle": 600}
                 if self.served
                 else {"pool_pre_ping": True}
             )
@@ -112,8 +97,18 @@ class PostgresDatabase(Database):
         return self._engine
 
     def _begin_session(self, connection: Any, _: Any) -> None:
-        for line in PLAIN + (SERVED if self.served else (f"SET lock_timeout = '{SECONDS_TO_WAIT}s'",)):
-            connection.execute(line)
+        # Text as UTF-8, numbers with all their digits and durable commits, whatever the database's defaults are.
+        lines = ["client_encoding = 'UTF8'", "extra_float_digits = 3", "synchronous_commit = on"]
+        if self.served:  # a server that hangs in the middle of a step loses its lock on the release
+            lines += [
+                "lock_timeout = '5s'",
+                "statement_timeout = '60s'",
+                "idle_in_transaction_session_timeout = '30s'",
+            ]
+        else:
+            lines += [f"lock_timeout = '{SECONDS_TO_WAIT}s'"]
+        for line in lines:
+            connection.execute(f"SET {line}")
         connection.commit()
 
 
@@ -122,7 +117,7 @@ def _identity_of(url: Any) -> str:
     given = {**url.translate_connect_args(database="dbname"), **url.query}
     where = given.get("hostaddr") or given.get("host") or os.environ.get("PGHOST") or "localhost"
     hosts = [host if host.startswith("/") else host.lower() for host in ([where] if isinstance(where, str) else where)]
-    named = ",".join("localhost" if host in LOCAL else host for host in hosts)
+    named = ",".join("localhost" if host in {"127.0.0.1", "::1"} else host for host in hosts)
     port = given.get("port") or os.environ.get("PGPORT") or 5432
     name = given.get("dbname") or os.environ.get("PGDATABASE") or given.get("username")
     return f"postgresql://{named}:{port}/{name}"

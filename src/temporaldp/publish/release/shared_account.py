@@ -16,23 +16,20 @@ from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputDiffersWarning, InputError, LedgerMismatchError
 from temporaldp.base.names import printable, state_names
-from temporaldp.base.values import positive
+from temporaldp.base.values import positive, refuse
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.planning.measurement import budget_measurement, require_budget_mechanism
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram
 from temporaldp.data.counts.shared_budget import LEFT_OVER
 from temporaldp.data.tables.moments import label_of, spelled
-from temporaldp.publish.release.adopting import unspent_accountant
 from temporaldp.publish.release.chain import LedgerRow
+from temporaldp.publish.release.database import Store
 from temporaldp.publish.release.guards import Forecast
-from temporaldp.publish.release.keyed_digest import keyed_digest
+from temporaldp.publish.release.key_and_marks import keyed_digest
 from temporaldp.publish.release.ledger import Ledger
 from temporaldp.publish.release.outputs import as_text
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.resuming import unspent_accountant
 from temporaldp.publish.release.stream import ContinualRelease, described, request_of
-
-TABLE = "table"
-"""The kind of event that has what one of the tables published at a step."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +64,7 @@ def tables_of(ledger: Ledger) -> list[TableSpent]:
     shares = {name: one["share"] for name, one in ledger.configuration.get("tables", {}).items()}
     found = {name: np.zeros(len(ledger)) for name in shares}
     for event in ledger.events:
-        if event.kind == TABLE:
+        if event.kind == "table":
             charged = event.details
             found.setdefault(event.by, np.zeros(len(ledger)))[charged["step"]] = charged["epsilon"]
     return [TableSpent(name, shares.get(name), spent) for name, spent in found.items()]
@@ -148,13 +145,21 @@ class SharedRelease(ContinualRelease[Any, Any]):
         begin_anew: bool = False,
     ) -> None:
         known = {printable(name, "table"): positive(one, f"share of {name!r}") for name, one in shares.items()}
-        if table not in known:
-            raise InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}")
-        if math.fsum(known.values()) > 1.0 + LEFT_OVER:
-            raise InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}")
+        refuse(
+            (
+                table not in known,
+                InputError(f"expected a table with a share ({', '.join(known) or 'none has one'}), got {table!r}"),
+            ),
+            (
+                math.fsum(known.values()) > 1.0 + LEFT_OVER,
+                InputError(f"expected shares of at most 1 together, got {math.fsum(known.values()):g}"),
+            ),
+            (
+                states is not None and set(states) != set(known),
+                InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states or ()) or 'none'}"),
+            ),
+        )
         require_budget_mechanism(mechanism, accountant.accounting.distances)
-        if states is not None and set(states) != set(known):
-            raise InputError(f"expected states for {', '.join(known)}, got some for {', '.join(states) or 'none'}")
         named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         charge = SharedCharge(tuple(sorted(known.items())), named)
         super().__init__(charge, ledger=ledger, accountant=accountant, step=step, begin_anew=begin_anew)
@@ -202,7 +207,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
                     drawn = self._steps.drawn(made, snapshot)
                     writer.begin_anew()
                     writer.note(
-                        TABLE,
+                        "table",
                         by=self.table,
                         details={
                             "step": row.step,
@@ -258,7 +263,7 @@ class SharedRelease(ContinualRelease[Any, Any]):
         with self._steps.lock:
             new = self.ledger.events[self._n_seen :]
             self._n_seen += len(new)
-            texts = [event.content for event in new if event.kind == TABLE and event.by == self.table]
+            texts = [event.content for event in new if event.kind == "table" and event.by == self.table]
             for published in json.loads(f"[{','.join(texts)}]"):  # at once: there may be very many
                 if published["mechanism"] != self._described:
                     self.close()

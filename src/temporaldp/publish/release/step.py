@@ -12,20 +12,21 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from temporaldp.base.errors import InputError, LedgerError, SpentError
 from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.planning.measurement import Measurement
 from temporaldp.publish.release.calendar import Calendar
-from temporaldp.publish.release.chain import LedgerRow
-from temporaldp.publish.release.checkpoints import EVERY, keep_checkpoint, last_checked
+from temporaldp.publish.release.chain import STEPS_BETWEEN_CHECKPOINTS, LedgerRow, keep_checkpoint, last_checked
+from temporaldp.publish.release.database import Store
 from temporaldp.publish.release.ledger import Ledger, LedgerWriter
-from temporaldp.publish.release.store import Store
 
 if TYPE_CHECKING:
     from temporaldp.publish.release.guards import Guard
 
+Snapshot = TypeVar("Snapshot")
+Output = TypeVar("Output")
 Written: TypeAlias = Callable[[Any, float, Any], tuple[str, str | None]]
 """What a row keeps of an output, given with its epsilon and the data it was drawn from: the text, and a digest of the data."""
 
@@ -58,7 +59,7 @@ class StepRequest:
     data: Any = None
 
 
-class Steps:
+class ReleaseSteps:
     """The steps of a release on its ledger, which is made if there is none.
 
     Parameters
@@ -143,12 +144,12 @@ class Steps:
 
     def keep_checkpoint(self, beside: Callable[[], dict[str, Any]] = dict) -> None:
         """Store what was checked and counted, and what `beside` returns, every 100 steps; if that fails, no step suffers."""
-        if not self._can_be_kept or len(self.ledger) - last_checked(self.ledger.events) < EVERY:
+        if not self._can_be_kept or len(self.ledger) - last_checked(self.ledger.events) < STEPS_BETWEEN_CHECKPOINTS:
             return
         self.guard.kept_state()  # counts before the release is locked for other requests
         with suppress(LedgerError), self.ledger.writing() as writer:
             self.guard.replay(self.ledger)
-            if len(self.ledger) - last_checked(self.ledger.events) < EVERY or self.ledger[-1].last:
+            if len(self.ledger) - last_checked(self.ledger.events) < STEPS_BETWEEN_CHECKPOINTS or self.ledger[-1].last:
                 return
             state = self.guard.kept_state()
             self._can_be_kept = state is not None and keep_checkpoint(self.ledger, writer, {**state, **beside()})

@@ -21,14 +21,12 @@ from temporaldp.data.tables.moments import label_of, moment
 from temporaldp.publish.release import filtering
 from temporaldp.publish.release.chain import LedgerRow
 from temporaldp.publish.release.closing import Closing
-from temporaldp.publish.release.epochs import Every
+from temporaldp.publish.release.database import Store
 from temporaldp.publish.release.guards import Forecast, guard_of
-from temporaldp.publish.release.keyed_digest import keyed_digest, matches
+from temporaldp.publish.release.key_and_marks import keyed_digest, matches
 from temporaldp.publish.release.outputs import as_text, from_text, with_filtered
-from temporaldp.publish.release.renewed import renewed_guard
-from temporaldp.publish.release.snapshots import Output, Snapshot
-from temporaldp.publish.release.step import StepRequest, Steps
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.renewal import Every, renewed_guard
+from temporaldp.publish.release.step import Output, ReleaseSteps, Snapshot, StepRequest
 
 
 class ContinualRelease(Closing, Generic[Snapshot, Output]):
@@ -167,7 +165,9 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             public = public if self.states is None else public.reordered(self.states)
             self._filter, self.correlation = filtering.StepFilter(public, self.guard), public
             self._configured["filter"] = self._filter.identity
-        self._steps = Steps(ledger, self.guard, mechanism, self._configured, self._written, begin_anew=begin_anew)
+        self._steps = ReleaseSteps(
+            ledger, self.guard, mechanism, self._configured, self._written, begin_anew=begin_anew
+        )
         self.ledger = self._steps.ledger
         if self._filter is not None and self.ledger.checkpoint is not None:
             self._filter.resume(self.ledger.checkpoint.accountant["filter"])

@@ -10,17 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from temporaldp.base.errors import LedgerError
 from temporaldp.base.extras import needing
-from temporaldp.publish.release.chain import LedgerEvent, LedgerRow
-from temporaldp.publish.release.keyed_digest import key_file, keyed_digest, matches
+from temporaldp.publish.release.chain import LEDGER, LedgerEvent, LedgerRow
+from temporaldp.publish.release.key_and_marks import key_file, keyed_digest, matches
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
-
-LEDGER = "ledger"
-"""Name of the release that a ledger holds; a service names its releases by 32 hexadecimal digits."""
-
-FLAGS = {0: False, 1: True}
-"""SQLite has no booleans; anything else was not written by this package, and stays what it is."""
 
 
 class Tables(NamedTuple):
@@ -204,7 +198,9 @@ class Transaction:
     def rows(self, start: int = 0, end: int | None = None) -> list[LedgerRow]:
         """The rows of steps ``start:end``, in order; from 0 on also rows with negative numbers, which reveal a change."""
         found, make = self._read(tables().steps, "step", start, end), tuple.__new__
-        return [make(LedgerRow, (*row[1:6], FLAGS.get(row[6], row[6]), *row[7:])) for row in found]
+        # SQLite has no booleans; anything but 0 and 1 was not written by this package, and stays what it is
+        flags = {0: False, 1: True}
+        return [make(LedgerRow, (*row[1:6], flags.get(row[6], row[6]), *row[7:])) for row in found]
 
     def events(self, start: int = 0) -> list[LedgerEvent]:
         """The events from number `start` on, in order."""

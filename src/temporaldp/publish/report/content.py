@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from temporaldp import __version__
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import ULP
+from temporaldp.base.values import ULP, refuse
 from temporaldp.core.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.core.accounting.exact.evidence import ExactLeakage, Observation
 from temporaldp.core.correlation import Adversary, Origin
@@ -23,9 +23,6 @@ from temporaldp.data.counts import ReleasedHistograms
 from temporaldp.lab.studies import LeakageUncertainty
 from temporaldp.publish.release.renewal import Renewal
 from temporaldp.publish.release.shared_account import TableSpent
-
-RECOMPUTE_TOLERANCE = 1e-9
-"""Relative amount by which an epoch may exceed its level when it is recomputed on another machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +82,7 @@ class EpochLeakage:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class Report:
     """Content of a report.
 
     Parameters
@@ -147,29 +144,40 @@ class Evidence:
     recipes: tuple[tuple[int, Recipe], ...] = ()
 
     def __post_init__(self) -> None:
-        if len(self.times) != len(self.leakage):
-            raise InputError(f"expected {len(self.leakage)} time labels, one per step, got {len(self.times)}")
-        if self.paper is not None and not np.array_equal(self.paper.epsilons, self.leakage.epsilons):
-            raise InputError("the paper's bound is of another release: its epsilons differ from those of the leakage")
-        if self.released is not None and len(self.released.times) != len(self.leakage):
-            raise InputError(
-                f"the released histograms have {len(self.released.times)} steps, the audited release has {len(self.leakage)}"
-            )
-        if self.plan is not None and self.plan.delta != self.leakage.delta:
-            raise InputError(f"the leakage is at delta {self.leakage.delta:g}, the plan is for {self.plan.delta:g}")
-        if self.released is not None:
-            self._require_accounted(self.released)
-        beside = None if self.released is None else self.released.counts.shape
-        if self.true_counts is not None and self.true_counts.shape != beside:
-            raise InputError(
-                f"expected true counts beside released ones of the same shape, got {self.true_counts.shape} beside {beside}"
-            )
-
-    def _require_accounted(self, released: ReleasedHistograms) -> None:
-        """Require at least the noise of the plan, or without a plan of the accounted epsilons, at every step."""
-        noise = "laplace" if self.plan is None else self.plan.noise
-        n_steps = len(self.leakage)
-        least = laplace_scales(self.leakage.epsilons) if self.plan is None else self.plan.scales_for(n_steps)
+        n_steps, plan, released, noise = len(self.leakage), self.plan, self.released, "laplace"
+        n_released = n_steps if released is None else len(released.times)
+        counts = None if released is None else released.counts.shape
+        true = None if self.true_counts is None else self.true_counts.shape
+        refuse(
+            (
+                len(self.times) != n_steps,
+                InputError(f"expected {n_steps} time labels, one per step, got {len(self.times)}"),
+            ),
+            (
+                self.paper is not None and not np.array_equal(self.paper.epsilons, self.leakage.epsilons),
+                InputError("the paper's bound is of another release: its epsilons differ from those of the leakage"),
+            ),
+            (
+                n_released != n_steps,
+                InputError(f"the released histograms have {n_released} steps, the audited release has {n_steps}"),
+            ),
+            (
+                plan is not None and plan.delta != self.leakage.delta,
+                InputError(
+                    f"the leakage is at delta {self.leakage.delta:g}, the plan is for {0.0 if plan is None else plan.delta:g}"
+                ),
+            ),
+            (
+                true is not None and true != counts,
+                InputError(f"expected true counts beside released ones of the same shape, got {true} beside {counts}"),
+            ),
+        )
+        if released is None:
+            return
+        # at least the noise of the plan, or without a plan of the accounted epsilons, at every step
+        least = laplace_scales(self.leakage.epsilons)
+        if plan is not None:
+            noise, least = plan.noise, plan.scales_for(n_steps)
         if released.noise != noise or (released.scales < least).any():
             step = int(np.argmin(released.scales / least))
             raise InputError(
@@ -262,7 +270,8 @@ class Evidence:
         exceed its level.
         """
         if self.plan is None:
-            within = self.renewal is None or self.largest_epoch <= self.renewal.alpha * (1.0 + RECOMPUTE_TOLERANCE)
+            # another machine may round otherwise when it computes an epoch again
+            within = self.renewal is None or self.largest_epoch <= self.renewal.alpha * (1.0 + 1e-9)
             return None if self.held is None else within and self.leakage.worst <= self.held
         limit = self.supremum.temporal if self.supremum is not None and self.plan.horizon is None else 0.0
         return max(self.leakage.worst, limit) <= self.plan.alpha

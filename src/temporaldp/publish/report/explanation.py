@@ -15,19 +15,7 @@ from temporaldp.core.kernels import Witness
 from temporaldp.data.tables.estimation import ONE_MATRIX
 from temporaldp.lab.studies import LeakageUncertainty
 from temporaldp.publish.report import sentences as s
-from temporaldp.publish.report.content import Evidence
-
-TIED = 1e-9
-"""Relative difference of leakage below which pairs of states are reported as tied."""
-
-COMPARED_STATES = 100
-"""With more states than this, tied pairs are not searched for."""
-
-SHOWN_RUNS = 4
-"""Runs of steps with the same high counts, before the worst step and after it, that a sentence names."""
-
-MOST_STATES = 6
-"""A set of more states than this is named by its smaller complement, or by its size."""
+from temporaldp.publish.report.content import Report
 
 
 def uncertainty(found: LeakageUncertainty) -> str:
@@ -50,22 +38,22 @@ def uncertainty(found: LeakageUncertainty) -> str:
     )
 
 
-def paper(evidence: Evidence) -> str | None:
+def paper(report: Report) -> str | None:
     """The paper's bound of the largest leakage, and of its supremum if that is shown; None if it is not shown."""
-    if evidence.paper is None:
+    if report.paper is None:
         return None
-    limit = evidence.paper_supremum
+    limit = report.paper_supremum
     more = "" if limit is None else f"; {s.INFINITE_HORIZON} {s.supremum(limit)}"
-    return number(evidence.paper.worst, up=True) + more
+    return number(report.paper.worst, up=True) + more
 
 
-def reasons(evidence: Evidence) -> list[str]:
+def reasons(report: Report) -> list[str]:
     """The states that are distinguished best at the explained step, and what past and future contribute."""
-    series, step, seen = evidence.leakage.worst_member, evidence.explained_step, evidence.observation
+    series, step, seen = report.leakage.worst_member, report.explained_step, report.observation
     pair = series.worst_pair(step)
-    listed = [] if pair is None else [_distinguished(evidence, pair)]
+    listed = [] if pair is None else [_distinguished(report, pair)]
     for direction, neighbour in (("backward", step - 1), ("forward", step + 1)):
-        known = getattr(evidence.worst_adversary, direction)
+        known = getattr(report.worst_adversary, direction)
         matrix = known.at(min(step, neighbour)) if 0 <= neighbour < len(series) else None
         if matrix is None:
             continue
@@ -76,9 +64,9 @@ def reasons(evidence: Evidence) -> list[str]:
     return listed
 
 
-def _distinguished(evidence: Evidence, pair: tuple[str, str]) -> str:
+def _distinguished(report: Report, pair: tuple[str, str]) -> str:
     """The pair of states that is distinguished best, and the pairs that are tied with it."""
-    series, step = evidence.leakage.worst_member, evidence.explained_step
+    series, step = report.leakage.worst_member, report.explained_step
     state, other = map(_state, pair)
     most = s.nats(float(series.temporal[step]))
     by = f"by {most}"
@@ -88,10 +76,10 @@ def _distinguished(evidence: Evidence, pair: tuple[str, str]) -> str:
         return (
             f"{state} is distinguished from {other} by at least {attained} nats, and no two states by more than {most}."
         )
-    if not isinstance(known, ExactLeakage | PairwiseLeakage) or len(known.states) > COMPARED_STATES:
+    if not isinstance(known, ExactLeakage | PairwiseLeakage) or len(known.states) > 100:  # many to compare
         return f"{state} is distinguished from {other} {by}; no two states are distinguished better."
     metric = known.metric(step)
-    tied = np.argwhere(metric >= metric.max() * (1.0 - TIED)).tolist()
+    tied = np.argwhere(metric >= metric.max() * (1.0 - 1e-9)).tolist()
     if len(tied) == metric.size - len(metric):
         return f"Any two states are distinguished equally well, {by}."
     others = [(known.states[i], known.states[j]) for i, j in tied if (known.states[i], known.states[j]) != pair]
@@ -105,7 +93,7 @@ def _by_observation(seen: Observation, neighbour: int, direction: str, matrix: T
     """Probabilities of the high counts at the neighbouring step, given the two states."""
     pair = [matrix.states.index(state) for state in (seen.state, seen.other_state)]
     likely, unlikely = (float(matrix.probabilities[[row]][:, seen.high[neighbour]].sum()) for row in pair)
-    if likely - unlikely <= TIED:
+    if likely - unlikely <= 1e-9:
         rows = f"the rows of {_state(seen.state)} and {_state(seen.other_state)} are equal"
         return f"{direction.capitalize()}: no leakage in this direction, because {rows}."
     event = Witness(seen.state, seen.other_state, seen.counts_high(neighbour), likely, unlikely)
@@ -127,16 +115,16 @@ def _by_profile(series: LeakageSeries, step: int, neighbour: int, direction: str
     return _likelier(event, direction, matrix, f", {number(profile.loss(incoming), up=True)} of the {total} nats")
 
 
-def witness(evidence: Evidence) -> str | None:
+def witness(report: Report) -> str | None:
     """The observation that attains the leakage of the explained step; None where none is known."""
-    seen = evidence.observation
+    seen = report.observation
     if seen is None:
         return None
     changes = np.flatnonzero((seen.high[1:] != seen.high[:-1]).any(axis=1)) + 1
     runs = [range(first, end) for first, end in pairwise([0, *changes.tolist(), len(seen)])]
     runs = [run for run in runs if seen.high[run[0]].any() and not seen.high[run[0]].all()]
     n_before, n_until = sum(run[-1] < seen.time for run in runs), sum(run[0] <= seen.time for run in runs)
-    shown = runs[max(n_before - SHOWN_RUNS, 0) : n_until + SHOWN_RUNS]
+    shown = runs[max(n_before - 4, 0) : n_until + 4]
     left = sum(map(len, runs)) - sum(map(len, shown))
     counts = "; ".join(
         f"{_named(seen.counts_high(run[0]), seen.states, 'and', 'every state but')} at {_steps_from_to(run)}"
@@ -144,7 +132,7 @@ def witness(evidence: Evidence) -> str | None:
     )
     leakage, state, other = number(seen.leakage, up=True), _state(seen.state), _state(seen.other_state)
     return (
-        f"The most revealing observation about step {seen.time + 1}, in favour of {evidence.who or 'a person'} in {state} "
+        f"The most revealing observation about step {seen.time + 1}, in favour of {report.who or 'a person'} in {state} "
         f"rather than {other}: these counts are high, and all others low: {counts}"
         + (f"; and {s.steps(left)} further away, which add less" if left else "")
         + f". The whole observation is e^{leakage} = {s.factor(float(leakage))} times as likely if the person was in {state}."
@@ -167,11 +155,11 @@ def _likelier(event: Witness, direction: str, matrix: Matrix, share: str = "") -
 
 
 def _named(inside: tuple[str, ...], states: tuple[str, ...], joint: str, but: str) -> str:
-    """A set of states: all of it, its complement, or its size."""
+    """A set of states: up to six of them, its complement, or its size."""
     outside = [state for state in states if state not in set(inside)]
-    if len(inside) <= MOST_STATES:
+    if len(inside) <= 6:
         return _listed(inside, joint)
-    if len(outside) <= MOST_STATES:
+    if len(outside) <= 6:
         return f"{but} {_listed(outside, joint)}"
     return f"{'one of ' if joint == 'or' else ''}{len(inside)} states ({', '.join(map(_state, inside[:3]))}, ...)"
 

@@ -37,17 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-MOST_LABELS = 30
-"""States named on an axis."""
-
-MOST_NUMBERED = 10
-"""States of a matrix whose probabilities are written into its cells."""
-
-MOST_STEPS = 121
-"""Steps drawn of an observation."""
-
-MOST_BARS = 2_000
-
 
 @figure_of.register(LeakageSeries)
 @styled
@@ -110,13 +99,12 @@ def _draw_leakage(
 def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) -> None:
     """Draw an observation, of a long series the steps around the explained one."""
     at, n = observation.time, len(observation.states)
-    first = max(0, min(at - MOST_STEPS // 2, len(observation) - MOST_STEPS))
-    high = observation.high[first : first + MOST_STEPS]
-    shown = times[first : first + MOST_STEPS]
+    first = max(0, min(at - 60, len(observation) - 121))
+    drawn = slice(first, first + 121)
     frame: dict[str, Any] = {"fill": False, "edgecolor": ORANGE, "linewidth": 2, "clip_on": False, "zorder": 3}
-    axes.imshow(high.T, cmap="Greys", vmin=-0.1, vmax=1.3, aspect="auto", interpolation="nearest")
+    axes.imshow(observation.high[drawn].T, cmap="Greys", vmin=-0.1, vmax=1.3, aspect="auto", interpolation="nearest")
     axes.grid(visible=False)
-    for line in range(n + 1) if n <= MOST_LABELS else ():
+    for line in range(n + 1) if n <= 30 else ():
         axes.axhline(line - 0.5, color="white", linewidth=1)
     axes.axvspan(at - first - 0.5, at - first + 0.5, **frame)
     axes.set_yticks(*_labels(observation.states))
@@ -128,7 +116,7 @@ def _draw_witness(axes: Axes, observation: Observation, times: Sequence[str]) ->
         fontsize=9,
         loc="left",
     )
-    _time_axis(axes, shown)
+    _time_axis(axes, times[drawn])
 
 
 def _height(observation: Observation) -> float:
@@ -171,7 +159,7 @@ def plan_figure(
 
 def _draw_budgets(axes: Axes, epsilons: FloatArray, times: Sequence[str]) -> None:
     """Draw the budget of each step; of a long series the largest budget of each run of steps."""
-    n, together = len(epsilons), -(-len(epsilons) // MOST_BARS)
+    n, together = len(epsilons), -(-len(epsilons) // 2_000)
     starts = np.arange(0, n, together)
     label = "budget of the step (epsilon)" if together == 1 else f"largest budget of {together} steps (epsilon)"
     edges = np.append(starts, n) - 0.5
@@ -213,7 +201,7 @@ def matrix_figure(matrix: TransitionMatrix, *, backward: bool = False, axes: Axe
     n = matrix.n_states
     side = min(6.0, 2.2 + 0.42 * n)
     figure, axes = one_plot(side, axes, width=side + 1.0)
-    darkest = 1.0 if n <= MOST_NUMBERED else float(matrix.dense().max())  # many small probabilities would all be white
+    darkest = 1.0 if n <= 10 else float(matrix.dense().max())  # many small probabilities would all be white
     image = axes.imshow(matrix.dense(), cmap="Greys", vmin=0.0, vmax=darkest)
     axes.grid(visible=False)
     now, other = "state now", "state one step before" if backward else "state one step later"
@@ -222,7 +210,7 @@ def matrix_figure(matrix: TransitionMatrix, *, backward: bool = False, axes: Axe
     upright = max(map(len, names)) > 3 or sum(map(len, names)) > 40
     axes.set_xticks(positions, names, rotation=90 if upright else 0)
     axes.set_yticks(positions, names)
-    if n <= MOST_NUMBERED:
+    if n <= 10:
         for (i, j), value in np.ndenumerate(matrix.dense()):
             shown = "0" if value == 0.0 else "<.005" if value < 0.005 else f"{value:.2f}"
             shade = "white" if value > 0.55 else "black"
@@ -291,8 +279,8 @@ def _draw_smoothed(panel: Axes, released: ReleasedHistograms, smoothed: Smoothed
 
 
 def _labels(states: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Positions and names of the labels of an axis of states: every k-th if not all of them fit."""
-    shown = list(range(0, len(states), -(-len(states) // MOST_LABELS)))
+    """Positions and names of at most 30 labels of an axis of states: every k-th if not all of them fit."""
+    shown = list(range(0, len(states), -(-len(states) // 30)))
     return shown, [_short(states[k]) for k in shown]
 
 

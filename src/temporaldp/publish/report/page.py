@@ -14,16 +14,13 @@ from temporaldp.base.extras import needing
 from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY, laplace_scales, mean_absolute_noise
 from temporaldp.data.files.atomic import write_text
 from temporaldp.publish.report import explanation, figures, sentences
-from temporaldp.publish.report.content import Evidence
+from temporaldp.publish.report.content import Report
+from temporaldp.publish.report.study_figures import uncertainty_figure
 from temporaldp.publish.report.style import figure_svg, name_step
-from temporaldp.publish.report.uncertainty import uncertainty_figure
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from matplotlib.figure import Figure
-
-MOST_ROWS = 400
-"""Steps in the table at the end of the page."""
 
 
 @cache
@@ -51,14 +48,12 @@ def _data_url(figure: Figure, step: str | None = None) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(figure)).decode('ascii')}"
 
 
-def render_report(
-    evidence: Evidence, *, title: str = "Temporal privacy leakage report", step: str | None = None
-) -> str:
+def render_report(report: Report, *, title: str = "Temporal privacy leakage report", step: str | None = None) -> str:
     """Return the report as one HTML document: verdict, guarantee, reasons, assumptions, figures, method, numbers.
 
     Parameters
     ----------
-    evidence : Evidence
+    report : Report
     title : str
     step : str, optional
         Length of a step, for the labels of figures. Default: that of the plan.
@@ -68,24 +63,23 @@ def render_report(
     str
         HTML that loads nothing from outside.
     """
-    series, plan = evidence.leakage, evidence.plan
+    series, plan = report.leakage, report.plan
     return template("report/page.html.j2").render(
         step=plan.source.step if step is None and plan is not None else step,
         title=title,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        evidence=evidence,
+        report=report,
         series=series,
         explanation=explanation,
         figures=figures,
         uncertainty_figure=uncertainty_figure,
-        noise=_noise(evidence),
+        noise=_noise(report),
         sensitivity=HISTOGRAM_SENSITIVITY,
-        most_rows=MOST_ROWS,
     )
 
 
 def write_report(
-    evidence: Evidence,
+    report: Report,
     path: str | Path,
     *,
     title: str = "Temporal privacy leakage report",
@@ -98,11 +92,11 @@ def write_report(
     OutputError
         The file cannot be written; its previous content is unchanged.
     """
-    write_text(path, render_report(evidence, title=title, step=step))
+    write_text(path, render_report(report, title=title, step=step))
 
 
-def _noise(evidence: Evidence) -> float | None:
+def _noise(report: Report) -> float | None:
     """Mean absolute noise of a count; None at a delta without a plan, where the noise is unknown."""
-    if evidence.plan is not None:
-        return mean_absolute_noise(evidence.plan.scales_for(len(evidence.leakage)), evidence.plan.noise)
-    return None if evidence.leakage.delta else mean_absolute_noise(laplace_scales(evidence.leakage.epsilons))
+    if report.plan is not None:
+        return mean_absolute_noise(report.plan.scales_for(len(report.leakage)), report.plan.noise)
+    return None if report.leakage.delta else mean_absolute_noise(laplace_scales(report.leakage.epsilons))

@@ -22,27 +22,6 @@ if TYPE_CHECKING:
     from temporaldp.data.counts import ReleasedHistograms
     from temporaldp.publish.release.renewal import Renewal
 
-TEMPLATES = {
-    "odds": "the releases change the odds between two states by at most a factor of {factor}",
-    "odds_at_delta": (
-        "any set of outputs is at most {factor} times as likely under one state as under another, plus a probability of {delta}"
-    ),
-    "posterior": "from {prior} % to at most {posterior}",
-    "posteriors": "The probability that an adversary assigns to one of two states increases {clauses}.",
-    "guess": "A guess between two equally likely states is correct with probability at most {right}.",
-    "no_guess": "Certainty is not excluded: a guess between two equally likely states may always be correct.",
-}
-"""Templates of `odds` and `posteriors`."""
-
-PRIORS = (0.5, 0.1)
-"""Prior probabilities of `posteriors`."""
-
-CERTAIN = 1e-9
-"""Distance from certainty that is not printed."""
-
-LARGE = 13.0
-"""Nats above which a factor is written as a power of ten."""
-
 NO_EFFORT = "--effort (privacy.effort) limits the exact leakage, with delta = 0: leave it out, or --delta"
 USER_LEVEL = "user level (all steps of a person)"
 INFINITE_HORIZON = "supremum over an infinite horizon"
@@ -102,7 +81,7 @@ def probability(value: float) -> str:
 def percent(value: float) -> str:
     """An upper bound of a probability, with as many digits as its distance from certainty requires."""
     left = 1.0 - value
-    if left < CERTAIN:
+    if left < 1e-9:
         return "100 %"
     digits = max(0, math.ceil(-math.log10(left)) - 1)
     scale = 10.0**digits
@@ -114,7 +93,7 @@ def factor(leakage: float) -> str:
     """The factor by which odds change, rounded up."""
     if math.isinf(leakage):
         return "without bound"
-    if leakage >= LARGE:
+    if leakage >= 13.0:
         return f"10^{math.ceil(10.0 * leakage / math.log(10.0)) / 10.0:g}"
     times = math.exp(leakage)
     return number(times, up=True) if times < 1e4 else f"{10 * math.ceil(times / 10.0 - 1e-9):,}"
@@ -127,20 +106,25 @@ def posterior(prior: float, leakage: float) -> float:
 
 def odds(leakage: float, delta: float) -> str:
     """Effect of a leakage on the odds between two states, as a clause."""
-    kind = "odds_at_delta" if delta else "odds"
-    return TEMPLATES[kind].format(factor=factor(leakage), delta=f"{delta:g}")
+    times = factor(leakage)
+    if delta:
+        return (
+            f"any set of outputs is at most {times} times as likely under one state as under another, plus a probability of "
+            f"{delta:g}"
+        )
+    return f"the releases change the odds between two states by at most a factor of {times}"
 
 
 def posteriors(leakage: float, delta: float) -> str:
     """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two states."""
     if delta:
         right = (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
-        return TEMPLATES["no_guess" if 1.0 - right < CERTAIN else "guess"].format(right=percent(right))
-    clauses = [
-        TEMPLATES["posterior"].format(prior=f"{100 * prior:g}", posterior=percent(posterior(prior, leakage)))
-        for prior in PRIORS
-    ]
-    return TEMPLATES["posteriors"].format(clauses=" and ".join(clauses))
+        if 1.0 - right < 1e-9:
+            return "Certainty is not excluded: a guess between two equally likely states may always be correct."
+        return f"A guess between two equally likely states is correct with probability at most {percent(right)}."
+    half, tenth = (percent(posterior(prior, leakage)) for prior in (0.5, 0.1))
+    increases = f"from 50 % to at most {half} and from 10 % to at most {tenth}"
+    return f"The probability that an adversary assigns to one of two states increases {increases}."
 
 
 def satisfied(alpha: float, delta: float = 0.0) -> str:

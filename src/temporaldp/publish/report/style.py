@@ -37,12 +37,7 @@ STYLE: Any = {
     "text.parse_math": False,  # names may contain dollar signs
     "path.simplify_threshold": 1.0 / 3.0,  # of a pixel; a long line has about 4,000 points, its peaks among them
 }
-LABEL_HEIGHT = 0.17
-"""Inches of a line of a label of nine points."""
-
 BLUE, ORANGE, DARK, GREY = "#2166ac", "#d6604d", "#1a1a1a", "#8c8c8c"
-WIDTH = 7.2
-DARK_MODE = b"@media (prefers-color-scheme: dark) {svg {filter: invert(0.9) hue-rotate(180deg)}}"
 
 
 @contextmanager
@@ -82,7 +77,8 @@ def save_figure(figure: Figure, path: str | Path) -> None:
 def figure_svg(figure: Figure) -> bytes:
     """A figure as an SVG document, which a viewer in dark mode inverts; hues stay what they are."""
     drawn = _drawn(figure, format="svg", metadata={"Date": None})  # a date would make equal figures unequal files
-    return drawn.replace(b"</style>", DARK_MODE + b"</style>", 1)
+    dark_mode = b"@media (prefers-color-scheme: dark) {svg {filter: invert(0.9) hue-rotate(180deg)}}"
+    return drawn.replace(b"</style>", dark_mode + b"</style>", 1)
 
 
 def figure_png(figure: Figure, dpi: int) -> bytes:
@@ -100,7 +96,7 @@ def _drawn(figure: Figure, **options: Any) -> bytes:
 def new_figure(
     height: float,
     *,
-    width: float = WIDTH,
+    width: float = 7.2,
     subplots: tuple[int, int] = (1, 1),
     height_ratios: Sequence[float] | None = None,
 ) -> tuple[Figure, Any]:
@@ -111,7 +107,7 @@ def new_figure(
     return figure, figure.subplots(*subplots, height_ratios=height_ratios)
 
 
-def one_plot(height: float, axes: Axes | None, *, width: float = WIDTH) -> tuple[Figure, Axes]:
+def one_plot(height: float, axes: Axes | None, *, width: float = 7.2) -> tuple[Figure, Axes]:
     """A figure with one plot; or given `axes` and their figure."""
     return new_figure(height, width=width) if axes is None else (cast("Figure", axes.figure), axes)
 
@@ -124,9 +120,9 @@ def name_step(figure: Figure, step: str | None) -> None:
 
 
 def label_lines(axes: Axes) -> None:
-    """Write the label of each line beside its end, in its colour; labels that would overlap are moved up."""
+    """Write the label of each line beside its end, in its colour; labels that would overlap are moved up by 0.17 inches."""
     bottom, top = axes.get_ylim()
-    height = LABEL_HEIGHT * (top - bottom) / (axes.get_window_extent().height / axes.figure.dpi)
+    height = 0.17 * (top - bottom) / (axes.get_window_extent().height / axes.figure.dpi)
     place = bottom
     for line in sorted(axes.get_lines(), key=lambda line: float(np.asarray(line.get_ydata())[-1])):
         place = max(float(np.asarray(line.get_ydata())[-1]), place + height)

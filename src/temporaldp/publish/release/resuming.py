@@ -1,4 +1,4 @@
-"""Texts stored beside the chain of a ledger: the matrices of a release, and its reserve.
+"""The accountant of a ledger's release: from its rows, its checkpoint, and the matrices and the reserve kept beside its chain.
 
 The chain has salted digests of the matrices, against which they are checked when they are read. The reserve is a hint, not a
 permission: an accountant checks that it satisfies the level, and computes another if it does not.
@@ -11,15 +11,20 @@ import json
 import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
-from temporaldp.base.errors import BudgetError, LedgerError
+from temporaldp.base.errors import BudgetError, InputError, LedgerError
+from temporaldp.base.values import refuse
 from temporaldp.core.accounting import TemporalAccountant
+from temporaldp.core.accounting.adoption import KeptAdoption
+from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversary, Population
 from temporaldp.core.correlation.documents import correlation_from
 from temporaldp.core.planning import Plan
 from temporaldp.publish.release.chain import canonical, digest
-from temporaldp.publish.release.store import Store
+from temporaldp.publish.release.database import Store
+from temporaldp.publish.release.ledger import Ledger
 from temporaldp.publish.release.tables import Transaction
 
 if TYPE_CHECKING:
@@ -126,3 +131,105 @@ def _digest(adversary: Adversary, salt: str) -> str:
                 known[id(matrix)] = own.digest()
             whole.update(known[id(matrix)])
     return whole.hexdigest()
+
+
+def accountant_of(ledger: Ledger) -> TemporalAccountant:
+    """The accountant of a ledger's release after all its steps, from the ledger and its stored matrices.
+
+    Raises
+    ------
+    InputError
+        The release has no accountant, or one with distances.
+    LedgerError
+        The matrices are not stored.
+    """
+    known = ledger.configuration
+    refuse(
+        (
+            known.get("correlations") is None,
+            InputError(
+                f"{ledger.place} is the ledger of a plan alone, which has no accountant: what it may spend was fixed "
+                "beforehand. For a report, give the correlation (--history FILE); to adopt another one, make a plan and a "
+                "ledger for it"
+            ),
+        ),
+        (
+            "distances" in known["accounting"],
+            InputError(
+                f"{ledger.place} is accounted for with distances between states: only a release by Exact() without distances "
+                "continues with another correlation"
+            ),
+        ),
+    )
+    accountant = resumed(unspent_accountant(ledger, known["correlations"]["users"]), ledger)
+    take_in(accountant, ledger)
+    return accountant
+
+
+def unspent_accountant(ledger: Ledger, users: list[str]) -> TemporalAccountant:
+    """The accountant of a ledger's release before its first step, with the stored matrices that have these digests."""
+    known = ledger.configuration
+    return TemporalAccountant(
+        kept_correlations(ledger, users),
+        None if "renewal" in known else known["alpha"],  # the odometer of all epochs
+        accounting=accounting_from(known["accounting"]),
+        horizon=known["horizon"],
+        reserve=known["reserve"],
+    )
+
+
+def begun(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
+    """An unused accountant of a ledger's release, advanced to the ledger's checkpoint, if any.
+
+    Its matrices are stored in the ledger; if there are adoptions, the accountant has those of the first step instead.
+    """
+    known, account = ledger.configuration["correlations"], accountant
+    with suppress(LedgerError):  # a disk that is full or read-only: needed only if something is adopted one day
+        keep_correlations(ledger.store, account.population, known["salt"])
+    if ledger.adoptions:
+        accountant = unspent_accountant(ledger, known["users"])
+    has_sustainable_reserve = (
+        accountant.alpha is not None and accountant.horizon is None and account.asked_reserve is None
+    )
+    if has_sustainable_reserve and known["users"]:
+        with suppress(LedgerError):
+            expect_kept_reserve(accountant, ledger)
+    return resumed(accountant, ledger)
+
+
+def is_new(accountant: TemporalAccountant) -> bool:
+    """Whether an accountant has spent and adopted nothing."""
+    return not len(accountant) and not accountant.n_adopted
+
+
+def take_in(accountant: TemporalAccountant, ledger: Ledger) -> None:
+    """Count the steps and adoptions of a ledger that an accountant has not counted."""
+    for event in ledger.adoptions[accountant.n_adopted :]:
+        _record(accountant, ledger, event.step)
+        details = event.details
+        now = kept_correlations(ledger, details["users"])
+        accountant.adopt_kept(KeptAdoption(event.step, now, details["both"], details["reserve"]))
+    _record(accountant, ledger, len(ledger))
+
+
+def resumed(accountant: TemporalAccountant, ledger: Ledger) -> TemporalAccountant:
+    """The accountant from a ledger's checkpoint on; the given one where there is none, or one that does not fit it."""
+    checkpoint = ledger.checkpoint
+    if checkpoint is None or not checkpoint.accountant:
+        return accountant
+    trial = copy(accountant)
+    with suppress(InputError, LedgerError):
+        known = [
+            KeptAdoption(e.step, kept_correlations(ledger, e.details["users"]), e.details["both"], e.details["reserve"])
+            for e in ledger.adoptions
+            if e.number < checkpoint.end.n_events
+        ]
+        # Older rows are read only if somebody asks.
+        trial.resume(checkpoint.accountant, known, lambda: [row.epsilon for row in ledger[: checkpoint.end.n_steps]])
+        return trial
+    return accountant
+
+
+def _record(accountant: TemporalAccountant, ledger: Ledger, end: int) -> None:
+    for row in ledger[len(accountant) : end]:
+        accountant.spend(row.epsilon, last=row.last, enforce=False)  # another machine's rounding must not refuse a fact

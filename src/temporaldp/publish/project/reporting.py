@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import require_same_states
-from temporaldp.base.values import REPLACE_PERSON
+from temporaldp.base.values import REPLACE_PERSON, refuse
 from temporaldp.core.accounting import (
     Exact,
     LeakageSeries,
@@ -31,32 +31,31 @@ from temporaldp.publish.project.inputs import Inputs, gather, given_matrices, un
 from temporaldp.publish.project.recipe import recipe_of, recipes_of
 from temporaldp.publish.project.release import loaded_plan, without_traces
 from temporaldp.publish.release import Ledger
-from temporaldp.publish.release.adopting import accountant_of
-from temporaldp.publish.release.kept import plan_digest
 from temporaldp.publish.release.outputs import counts_of
 from temporaldp.publish.release.renewal import Renewal, renewal_of
-from temporaldp.publish.release.shared_account import TableSpent, tables_of
-from temporaldp.publish.report import EpochLeakage, Evidence
+from temporaldp.publish.release.resuming import accountant_of, plan_digest
+from temporaldp.publish.release.shared_account import tables_of
+from temporaldp.publish.report import EpochLeakage, Report
 
 if TYPE_CHECKING:
     from temporaldp.publish.project.settings import Settings
 
 
-def evidence_by(
+def _accounted(
     inputs: Inputs,
     method: Any,
     *,
     leakage: Callable[..., LeakageSeries],
     supremum: Callable[..., LeakageSupremum | None],
     **content: Any,
-) -> Evidence:
+) -> Report:
     """Return leakage and supremum by a method, and beside exact numbers the paper's, with more content of a report.
 
     `leakage` and `supremum` are functions of `accounting`.
     """
     series = leakage(accounting=method)
     is_tighter = isinstance(series.accounting, Exact | IntervalBound)
-    return Evidence(
+    return Report(
         inputs.adversaries,
         series,
         inputs.provenance,
@@ -67,7 +66,7 @@ def evidence_by(
     )
 
 
-def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any, **content: Any) -> Evidence:
+def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any, **content: Any) -> Report:
     """Return the leakage of a release that spends an epsilon, or calls a mechanism, at every step, and its supremum.
 
     There is none of a correlation that is known for a number of steps only.
@@ -77,7 +76,7 @@ def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any, **content:
         is_constant = all(one.n_steps is None for one in inputs.adversaries)
         return leakage_supremum(inputs.everyone, release, **how) if is_constant else None
 
-    return evidence_by(
+    return _accounted(
         inputs,
         method,
         leakage=partial(temporal_leakage, inputs.everyone, release, horizon=n_steps),
@@ -86,7 +85,7 @@ def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any, **content:
     )
 
 
-def reported(settings: Settings) -> tuple[Evidence, Inputs | None]:
+def reported(settings: Settings) -> tuple[Report, Inputs | None]:
     """Return the content of a report on the plan, or else on the epsilon of every step, and what was read for it.
 
     Raises
@@ -123,12 +122,17 @@ def reported(settings: Settings) -> tuple[Evidence, Inputs | None]:
     }
     if shown is not None:
         content["times"] = shown.times
-    n_steps = _reported_steps(privacy.horizon, shown, planned, inputs)
+    # The steps that are asked for, else those that were released, else all that are planned, else those in the data. A plan
+    # counts before the data: steps to come raise the leakage of those that were, and a report must not leave them out.
+    ends = None if planned is None else planned.horizon
+    if shown is not None:
+        ends = len(shown.times)
+    n_steps = inputs.n_steps(privacy.horizon or ends)
     if planned is None:
         found = audit_of(inputs, privacy.epsilon, n_steps, method, **content)
     else:
         is_limited = math.isfinite(method.effort) and isinstance(planned.for_others, Exact)
-        found = evidence_by(
+        found = _accounted(
             inputs,
             None if isinstance(method, Exact) and not is_limited else method,
             leakage=partial(planned.leakage_to, inputs.everyone, n_steps),
@@ -138,18 +142,7 @@ def reported(settings: Settings) -> tuple[Evidence, Inputs | None]:
     return replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.leakage)), inputs
 
 
-def _reported_steps(horizon: int | None, shown: ReleasedHistograms | None, plan: Plan | None, inputs: Inputs) -> int:
-    """The steps that are asked for, else those that were released, else all that are planned, else those in the data.
-
-    A plan counts before the data: steps to come raise the leakage of those that were, and a report must not leave them out.
-    """
-    if horizon is None and shown is not None:
-        return len(shown.times)
-    planned = None if plan is None else plan.horizon
-    return inputs.n_steps(planned if horizon is None else horizon)
-
-
-def reported_ledger(settings: Settings, identifier: str, *, is_other: bool) -> tuple[Evidence, Inputs | None]:
+def reported_ledger(settings: Settings, identifier: str, *, is_other: bool) -> tuple[Report, Inputs | None]:
     """Return the content of a report on a ledger, or on a release of a service by its identifier, and what was read for it.
 
     It is against the ledger's own correlation, unless that is not stored or the settings give another one (`is_other`).
@@ -164,56 +157,67 @@ def reported_ledger(settings: Settings, identifier: str, *, is_other: bool) -> t
             begun_at = ledger[0].time if len(ledger) else None
             inputs = gather(without_traces(settings), None if states is None else tuple(states), begun_at)
         plan = None if release.plan is None else load_plan(release.plan)
-        return evidence_of(ledger, plan, inputs, name_users=asked.name_users), inputs
+        return report_of(ledger, plan, inputs, name_users=asked.name_users), inputs
 
 
-def evidence_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Evidence:
+def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Report:
     """Return the content of a report on a ledger.
 
     The matrices of a release with an accountant are stored beside the ledger. Otherwise, or if other matrices are given,
     `inputs` has the adversaries.
     """
-    if not len(ledger):
-        raise InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")
-    known = ledger.configuration
-    if known["neighboring_relation"] == REPLACE_PERSON:
-        raise InputError(
-            f"{ledger.place} is the ledger of a learned correlation, whose guarantee is about all states of a person: "
-            "`temporaldp ledger show` shows it"
-        )
-    if plan is not None and ledger.plan != plan_digest(plan):
-        raise InputError(f"{ledger.place} was not made with this plan: give the one that it was released with")
-    if "noise" in known and plan is None:
-        raise InputError(
-            f"{ledger.place} was released with noise at a delta: give its plan too (--plan), which has the scales"
-        )
-    if plan is not None and plan.delta:
-        if inputs is None:
-            raise InputError(
+    known, followed = ledger.configuration, plan if plan is not None and plan.delta else None
+    refuse(
+        (not len(ledger), InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")),
+        (
+            known["neighboring_relation"] == REPLACE_PERSON,
+            InputError(
+                f"{ledger.place} is the ledger of a learned correlation, whose guarantee is about all states of a person: "
+                "`temporaldp ledger show` shows it"
+            ),
+        ),
+        (
+            plan is not None and ledger.plan != plan_digest(plan),
+            InputError(f"{ledger.place} was not made with this plan: give the one that it was released with"),
+        ),
+        (
+            "noise" in known and plan is None,
+            InputError(
+                f"{ledger.place} was released with noise at a delta: give its plan too (--plan), which has the scales"
+            ),
+        ),
+        (
+            followed is not None and inputs is None,
+            InputError(
                 "a noise plan's ledger keeps no correlation: give --history, or --set correlation.backward=FILE"
-            )
-        leakage = plan.leakage_to(inputs.everyone, len(ledger))
-    elif inputs is None:
+            ),
+        ),
+    )
+    if inputs is None:
         accountant = accountant_of(ledger)
         inputs, leakage = _kept(ledger, accountant), accountant.leakage()
+    elif followed is not None:
+        leakage = followed.leakage_to(inputs.everyone, len(ledger))
     else:
         leakage = temporal_leakage(inputs.everyone, ledger.epsilons, accounting=accounting_from(known["accounting"]))
     renewal = renewal_of(ledger)
     level = float(known["alpha"]) if renewal is None else renewal.promise
-    followed = plan if plan is not None and plan.delta else None
-    return Evidence(
+    return Report(
         adversaries=inputs.adversaries,
         leakage=leakage,
         provenance=inputs.provenance,
         times=ledger.times,
         plan=followed,
         held=level if followed is None else None,
-        released=released_in(ledger),
+        released=_released_in(ledger),
         name_users=name_users,
         paper=temporal_leakage(inputs.everyone, ledger.epsilons, accounting=PaperBound())
         if leakage.accounting.is_exact
         else None,
-        tables=tuple((table, _alone(table, inputs)) for table in tables_of(ledger)),
+        tables=tuple(
+            (table, temporal_leakage(inputs.everyone, table.epsilons).worst if table.epsilons.any() else 0.0)
+            for table in tables_of(ledger)
+        ),
         renewal=renewal,
         epochs=() if renewal is None else _epochs(ledger, renewal, inputs),
         recipes=recipes_of(ledger),
@@ -237,12 +241,7 @@ def _epochs(ledger: Ledger, renewal: Renewal, inputs: Inputs) -> tuple[EpochLeak
     return tuple(found)
 
 
-def _alone(table: TableSpent, inputs: Inputs) -> float:
-    """Leakage of one table of an account by itself; 0 if nothing was published."""
-    return temporal_leakage(inputs.everyone, table.epsilons).worst if table.epsilons.any() else 0.0
-
-
-def released_in(ledger: Ledger) -> ReleasedHistograms | None:
+def _released_in(ledger: Ledger) -> ReleasedHistograms | None:
     """The counts that were released at all steps; None where some step has none, or something else was released."""
     known = ledger.configuration
     if known["states"] is None or "noise" in known:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -13,47 +13,28 @@ from temporaldp.base.errors import BudgetError, InputError, StateError
 from temporaldp.base.names import printable, state_names
 from temporaldp.base.values import assign, refuse, whole_number
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
-from temporaldp.publish.deployment.stated_unit import STEPS_A_YEAR, Period
 from temporaldp.publish.deployment.unit import PrivacyUnit
+from temporaldp.publish.deployment.wording import STEPS_A_YEAR, Period
 
 if TYPE_CHECKING:
     from temporaldp.publish.deployment.record import Deployment
 
 UnitName: TypeAlias = Literal["replace-one", "add-or-remove", "binary-count", "category-histogram"]
 
-STATES = ("present", "absent")
-"""The secret by default: whether the person's data of a step are in the release."""
-
-STAYS = (0.5, 0.99)
-"""From independent steps to a change once in a hundred steps."""
-
-MOST_STEPS = 10_000_000
-"""More than a step every three seconds for a year."""
-
-EXPLAINED = 0.9
-"""Probability of staying of the explanation, if the range contains it."""
-
-
-UNCLEAR_NEIGHBOURS = (
-    "The record does not state one neighbouring relation (privacy_unit_details names neither adding or removing nor replacing, "
-    "or both, or denies one): adding or removing is assumed, for which the leakage is larger. If the promise is about "
-    "replacing, give --unit replace-one."
-)
-"""Reason for the unit of a record whose text is ambiguous."""
-
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class Assumptions:
     """Assumptions about a deployment; every field has a default, and the card lists all of them.
 
     Parameters
     ----------
     states : tuple of str
-        The states of the secret of a step; 2 or more.
+        The states of the secret of a step; 2 or more: by default, whether the person's data of a step are in the release.
     stays : tuple of two float
         Range of the probability that the state stays the same from one step to the next; all other states are equally likely.
+        By default from independent steps to a change once in a hundred steps.
     correlation : Adversary, optional
-        In place of `stays`: the correlation that the adversary knows.
+        In place of `stays`: the correlation that the adversary knows, whose states are those of the secret.
     correlation_name : str
         Name of its file.
     at : float, optional
@@ -78,8 +59,8 @@ class Question:
         Whether noise that is drawn on a device is drawn anew at every step; a promise of approximate DP needs it.
     """
 
-    states: tuple[str, ...] = STATES
-    stays: tuple[float, float] = STAYS
+    states: tuple[str, ...] = ("present", "absent")
+    stays: tuple[float, float] = (0.5, 0.99)
     correlation: Adversary | None = None
     correlation_name: str = ""
     at: float | None = None
@@ -109,8 +90,9 @@ class Question:
             whole_number(self.horizon, "the horizon", least=1, error=BudgetError)
         refuse(
             (
-                self.horizon is not None and self.horizon > MOST_STEPS,
-                BudgetError(f"expected a horizon of at most {MOST_STEPS} steps, got a larger one"),
+                # more than a step every three seconds for a year
+                self.horizon is not None and self.horizon > 10_000_000,
+                BudgetError("expected a horizon of at most 10000000 steps, got a larger one"),
             ),
             (
                 len(names) < 2,
@@ -155,6 +137,8 @@ class Question:
                 InputError(f"expected absent with the unit 'add-or-remove' alone, got {self.unit!r}"),
             ),
         )
+        if self.correlation is not None:
+            assign(self, states=_states_of(self.correlation, names))
 
     @property
     def explained(self) -> float:
@@ -162,9 +146,7 @@ class Question:
         least, most = self.stays
         if self.at is not None:
             return self.at
-        return (
-            EXPLAINED if least <= EXPLAINED <= most else max(self.stays, key=lambda p: abs(p - 1.0 / len(self.states)))
-        )
+        return 0.9 if least <= 0.9 <= most else max(self.stays, key=lambda p: abs(p - 1.0 / len(self.states)))
 
     @property
     def points(self) -> tuple[float, ...]:
@@ -176,11 +158,16 @@ class Question:
             inside = [round(float(p), 6) for p in np.linspace(least, most, 11)]
         return tuple(sorted({least, most, self.explained, *inside}))
 
-    def chain(self, stays: float) -> Adversary:
-        """The adversary with a chain that stays with this probability and otherwise moves uniformly."""
+    def chains(self, points: Iterable[float] | None = None) -> dict[float, Adversary]:
+        """The adversaries by probability of staying (default: `points`): the given one, or chains that else move uniformly."""
+        if self.correlation is not None:
+            return {round(stay_probability(self.correlation), 6): self.correlation}
         n = len(self.states)
-        matrix = TransitionMatrix(np.where(np.eye(n, dtype=bool), stays, (1.0 - stays) / (n - 1)), self.states)
-        return Adversary(matrix, matrix)
+        chains = {
+            stays: TransitionMatrix(np.where(np.eye(n, dtype=bool), stays, (1.0 - stays) / (n - 1)), self.states)
+            for stays in points or self.points
+        }
+        return {stays: Adversary(matrix, matrix) for stays, matrix in chains.items()}
 
     def steps(self, period: Period) -> int:
         """The number of steps: as given, those of a year, or the calendar periods (weeks from Monday) that the dates touch."""
@@ -223,10 +210,25 @@ class Question:
             "category-histogram": PrivacyUnit.category_histogram(),
         }[name]
         if self.unit is None and name != "binary-count" and deployment.neighbours is None:
-            unit = replace(unit, reasoning=(*unit.reasoning, UNCLEAR_NEIGHBOURS))
+            unclear = (
+                "The record does not state one neighbouring relation (privacy_unit_details names neither adding or removing "
+                "nor replacing, or both, or denies one): adding or removing is assumed, for which the leakage is larger. If "
+                "the promise is about replacing, give --unit replace-one."
+            )
+            unit = replace(unit, reasoning=(*unit.reasoning, unclear))
         if self.contributions is not None:
             unit = PrivacyUnit.at_most(self.contributions, of=unit)
         return unit if self.tables is None else PrivacyUnit.tables(dict(self.tables), of=unit)
+
+
+def _states_of(correlation: Adversary, asked: tuple[str, ...]) -> tuple[str, ...]:
+    """The states of a given correlation, which are those that are asked for, unless these are the default."""
+    known = correlation.states
+    if known is None:
+        raise InputError("expected a correlation with a matrix, got an adversary without matrices")
+    if asked != Assumptions().states and set(asked) != set(known):
+        raise StateError(f"expected the states of the matrix, {', '.join(known)}, got --states {', '.join(asked)}")
+    return known
 
 
 def stay_probability(adversary: Adversary) -> float:
