@@ -242,7 +242,7 @@ def test_extras_named_by_errors_exist():
 
 
 LONG_FILES = {"accountant.py": 760, "protocol.py": 520, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
-"""The first two are mostly the documentation of their methods; the others are one algorithm, one file or one set of settings each."""
+"""The first two are mostly documentation; the others are one algorithm, one file or one set of settings each."""
 
 
 def test_nothing_is_called_utils_and_no_file_is_long():
@@ -252,7 +252,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 8_180, "base + data": 2_999, "lab": 1_095, "publish": 4_120, "apps": 2_032, "in all": 18_450}
+LIMITS = {"core": 8_160, "base + data": 2_999, "lab": 1_095, "publish": 4_120, "apps": 2_036, "in all": 18_400}
 """The most statements of each wing."""
 
 
