@@ -23,9 +23,7 @@ from temporaldp.apps.cli.console import say, warn
 from temporaldp.apps.cli.render import answer, at_most, facts, require_places, steps_table, working
 from temporaldp.base.display import number
 from temporaldp.base.values import refuse
-from temporaldp.core.accounting import ExactLeakage, LeakageCurves
 from temporaldp.core.accounting.curve.method import ApproximateDP
-from temporaldp.core.accounting.exact.method import ExactLimits
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.core.planning.histogram_noise import histogram_profile
@@ -112,7 +110,7 @@ def audit(
         raise typer.Exit(3)
     if privacy.alpha is not None and found.leakage.worst > privacy.alpha:
         series = found.leakage
-        by = at_delta(series.delta) or (f" by {PAPER_BOUND}" if isinstance(series.accounting, PaperBound) else "")
+        by = at_delta(series.delta) or (f" by {PAPER_BOUND}" if series.accounting == PaperBound() else "")
         warn(f"the leakage{by} is {at_most(series)}{nats(series.worst)}, above alpha = {privacy.alpha:g}")
         raise typer.Exit(3)
 
@@ -137,7 +135,7 @@ def _document(inputs: Inputs, found: Report) -> dict[str, Any]:
         paper = _directions(found.paper, worst_leakage=found.paper.worst, supremum=_directions(found.paper_supremum))
     if found.supremum is not None:
         known = found.supremum.evidence
-        attained = _directions(known if isinstance(known, ExactLimits) else None)
+        attained = _directions(known and known.attained)
         whole = _directions(found.supremum, certified=found.supremum.certified, attained=attained)
     if found.uncertainty is not None:
         one = found.uncertainty
@@ -189,7 +187,7 @@ def _directions(leakage: object, **more: Any) -> dict[str, Any] | None:
 def _witness(series: LeakageSeries) -> dict[str, Any] | None:
     """The observation that attains the leakage of the worst step; None where none is known."""
     member = series.worst_member
-    if not (member.is_exact and isinstance(member.evidence, ExactLeakage)):
+    if not (member.is_exact and member.evidence and member.evidence.best_pairs):
         return None
     seen = series.witness()
     return {
@@ -222,10 +220,8 @@ def _range(stays: tuple[float, float], n_states: int, guarantee: LeakageSeries) 
 
 def _gap(series: LeakageSeries) -> float | None:
     """Bound of the discretisation error of the largest leakage; None if it is unknown: for each pair, and without a delta."""
-    curves = series.worst_member.evidence
-    if not isinstance(curves, LeakageCurves) or curves.pairs is not None:
-        return None
-    return float(curves.gaps()[series.worst_time])
+    known = series.worst_member.evidence
+    return None if known is None else known.gap(series.worst_time)
 
 
 def _show(inputs: Inputs, evidence: Report) -> None:

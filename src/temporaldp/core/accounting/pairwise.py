@@ -43,6 +43,8 @@ class PairwiseLeakage(Evidence):
         copy_in(self, "epsilons", "guarantee")
         locked((*self.past, *self.future))
 
+    compares_pairs = True
+
     def __len__(self) -> int:
         return len(self.past)
 

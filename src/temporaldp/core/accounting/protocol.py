@@ -71,6 +71,13 @@ class Evidence:
 
     states: tuple[str, ...]
     """The states, in the order of rows and columns of `metric`."""
+    compares_pairs: ClassVar[bool] = False
+    """Whether `metric` tells pairs of states apart that leak differently."""
+
+    @property
+    def best_pairs(self) -> dict[str, tuple[IntArray, IntArray]]:
+        """The two states at each step that observations tell apart best, for each direction; empty where there are none."""
+        return {}
 
     @property
     def attained(self) -> Attained | None:
@@ -107,6 +114,10 @@ class Evidence:
         """Leakage at the series' delta about all states together, for every correlation; None where budgets add up."""
         return None
 
+    def gap(self, step: int) -> float | None:
+        """Bound of the discretisation error at a step, in nats; None where nothing is discretised, or nothing is known."""
+        return None
+
     def checked_step(self, step: int, direction: Direction = "temporal") -> int:
         """The step, counted from 0; `InputError` where there is no such step or direction."""
         at = whole_number(step, "a step")
@@ -128,6 +139,17 @@ class Leakage:
     method: Accounting[Any, Any] | None = None
 
 
+class SupremumEvidence:
+    """Evidence of an accounting method for suprema; base class of lower sides and certificates."""
+
+    __slots__ = ()
+
+    @property
+    def attained(self) -> Any:
+        """Lower sides, with a number for each direction, that some horizon comes close to; None where there are none."""
+        return None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
     """Suprema over all horizons, in nats; ``inf`` where there is none.
@@ -139,7 +161,7 @@ class Limits:
         Number of the user with the largest temporal one.
     certified : bool
         Whether finite horizons approach the suprema; for upper bounds, whether they are proved.
-    evidence
+    evidence : SupremumEvidence or None
         Lower sides or certificates of the accounting method, for a single user.
     """
 
@@ -148,7 +170,7 @@ class Limits:
     temporal: float
     worst: int = 0
     certified: bool = True
-    evidence: Any = None
+    evidence: SupremumEvidence | None = None
 
 
 class OnlineState(ABC):
@@ -234,6 +256,10 @@ class Accounting(ABC, Generic[R, A]):
     """Whether its numbers hold for every matrix of an `IntervalMatrix`."""
     allows_any_level: ClassVar[bool] = False
     """Whether there are filters for every level, with a reserve of 0 if need be."""
+    looser: ClassVar[Accounting[Any, Any] | None] = None
+    """A method whose larger numbers reports show beside these."""
+    remedy: ClassVar[str] = ""
+    """What to do where by this method no budget is sustainable, as a sentence."""
     delta: float = 0.0
     """The delta at which leakage is counted; 0 for pure differential privacy."""
     distances: FloatArray | None = None
@@ -261,6 +287,11 @@ class Accounting(ABC, Generic[R, A]):
     def label(self) -> str:
         """Kind of its numbers: exact or an upper bound."""
         return "exact" if self.is_exact else "upper bound"
+
+    @property
+    def scope(self) -> str:
+        """How, or for what, its numbers hold, after "sustainable at a level"."""
+        return f"by the accounting method {self.name!r}"
 
     @property
     def sentence(self) -> str:

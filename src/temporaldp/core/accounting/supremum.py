@@ -7,15 +7,14 @@ from typing import Any
 
 from temporaldp.base.display import bound, interval, summary
 from temporaldp.base.values import compared_by_value, positive
-from temporaldp.core.accounting.curve.method import CurveLimits
-from temporaldp.core.accounting.exact.method import EXACT, ExactLimits
-from temporaldp.core.accounting.metric.method import MetricLimits
+from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.periodic import limits_of
 from temporaldp.core.accounting.protocol import (
     DIRECTIONS,
     Accounting,
     Direction,
     Limits,
+    SupremumEvidence,
     grouped,
     largest_limits,
     weakest,
@@ -42,7 +41,7 @@ class LeakageSupremum:
     certified : bool
         False if the search, or its effort, ended before the upper bound came within 1e-9 of what some horizon attains; the
         supremum is then an upper bound only, often inf or that of the paper.
-    evidence : ExactLimits, MetricLimits, CurveLimits or None
+    evidence : SupremumEvidence or None
         Lower bounds of the exact leakage (of several users, those of the worst), or certificates of another accounting method
         for a single user.
     """
@@ -54,7 +53,7 @@ class LeakageSupremum:
     worst_user: str | None = None
     accounting: Accounting[Any, Any] = EXACT
     certified: bool = True
-    evidence: ExactLimits | MetricLimits | CurveLimits | None = None
+    evidence: SupremumEvidence | None = None
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={self.written(name, digits=6)}" for name in DIRECTIONS)
@@ -87,8 +86,8 @@ class LeakageSupremum:
 
     def attained(self, direction: Direction = "temporal") -> float | None:
         """Return leakage that some horizon comes arbitrarily close to; None where there are only upper bounds."""
-        known = self if self.label == "exact" else self.evidence
-        return float(getattr(known, direction)) if isinstance(known, LeakageSupremum | ExactLimits) else None
+        known = self if self.label == "exact" else self.evidence and self.evidence.attained
+        return None if known is None else float(getattr(known, direction))
 
     @property
     def delta(self) -> float:

@@ -12,6 +12,7 @@ from temporaldp.base.values import FloatArray, compared_by_value, copy_in
 from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.accounting.exact.method import Exact
 from temporaldp.core.accounting.metric.method import MetricPrivacy
+from temporaldp.core.accounting.paper.method import PAPER
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.core.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
@@ -63,7 +64,7 @@ class BudgetPlan(Plan):
     def description(self) -> str:
         """The method, and the paper's bound where the leakage is by that."""
         made = f"{self.method.replace('_', ' ')}: {METHODS[self.method]}"
-        return f"{made}, held by the paper's upper bound" if self.accounting.name == "paper" else made
+        return f"{made}, held by the paper's upper bound" if self.accounting == PAPER else made
 
     def measurement(
         self, mechanism: Callable[[Any, float], Any], step: int, epsilon: float | None = None

@@ -19,7 +19,7 @@ import numpy as np
 
 from temporaldp.base.progress import effort_is_over, progressed
 from temporaldp.base.values import BoolArray, FloatArray, IntArray
-from temporaldp.core.accounting import ExactLeakage, LeakageSeries
+from temporaldp.core.accounting import LeakageSeries
 from temporaldp.core.accounting.exact.arrivals import ordered_matrices, pair_values
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.kernels.chain import LARGEST_EXPONENT, Chain
@@ -222,9 +222,9 @@ def worst_pairs(series: LeakageSeries, alpha: float, *, share: float) -> IntArra
     """The pair that leaks most at each step, for each user and step within `share` of the level: constraints."""
     found = [np.zeros((4, 0), np.int64)]
     for number, member in enumerate(series.members or (series,)):
-        if isinstance(member.evidence, ExactLeakage):
+        if member.evidence is not None and member.evidence.best_pairs:
             steps = np.flatnonzero(member.temporal >= alpha * (1.0 - share))
-            pairs = (states[steps] for states in member.evidence.pairs["temporal"])
+            pairs = (states[steps] for states in member.evidence.best_pairs["temporal"])
             found.append(np.stack([np.full(len(steps), number), steps, *pairs]))
     return np.hstack(found)
 

@@ -83,7 +83,7 @@ def plan_noise(
     >>> plan_noise(adversary, alpha=1.0, accounting=ApproximateDP(delta=1e-6)).scales.round(2)
     array([9.55])
     """
-    if not isinstance(accounting, ApproximateDP):
+    if not getattr(accounting, "delta", 0.0):
         raise InputError(
             f"expected accounting to be ApproximateDP(delta), got {accounting!r}: noise is planned for a delta. Use "
             "plan_budget for pure differential privacy"

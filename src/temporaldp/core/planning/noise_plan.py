@@ -108,5 +108,5 @@ class NoisePlan(Plan):
     def for_others(self) -> ApproximateDP:
         """The plan's own method, on its own grid."""
         own = self.accounting
-        pairwise = not isinstance(own, ApproximateDP) or own.pairwise is not False
+        pairwise = getattr(own, "pairwise", None) is not False
         return ApproximateDP(self.delta, pairwise=pairwise, grid=planned_grid(self.alpha, pairwise=pairwise))

@@ -12,8 +12,6 @@ from temporaldp.base.errors import BudgetError, PlanError
 from temporaldp.base.values import FloatArray, positive, whole_number
 from temporaldp.core.accounting import LeakageSeries, temporal_leakage
 from temporaldp.core.accounting.exact.method import EXACT
-from temporaldp.core.accounting.interval.method import IntervalBound
-from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.paper.supremum import merged_profile
 from temporaldp.core.accounting.periodic import sustainable_epsilon_of
 from temporaldp.core.accounting.protocol import Accounting, grouped, weakest
@@ -160,19 +158,9 @@ class Request:
             if certain
             else f"the correlation{who} is so strong that no budget was found that lasts"
         )
-        if isinstance(method, IntervalBound):
-            return PlanError(
-                f"no positive budget is sustainable at alpha = {self.alpha:g} for every matrix of the set: {why}. Give "
-                f"narrower bounds. {otherwise}"
-            )
-        if isinstance(method, PaperBound):
-            return PlanError(
-                f"no positive budget is sustainable at alpha = {self.alpha:g} by the paper's bound: {why}. Plan by the exact "
-                f"leakage, which is the default. {otherwise}"
-            )
-        what = "noise" if method.delta else "positive budget"
-        at = "at any delta" if method.delta else f"by the accounting method {method.name!r}"
-        return PlanError(f"no {what} is sustainable at alpha = {self.alpha:g} {at}: {why}. {otherwise}")
+        what, at = ("noise", "at any delta") if method.delta else ("positive budget", method.scope)
+        advice = " ".join(filter(None, [method.remedy, otherwise]))
+        return PlanError(f"no {what} is sustainable at alpha = {self.alpha:g} {at}: {why}. {advice}")
 
 
 def _certain(correlation: Correlation) -> Witness | None:

@@ -106,7 +106,7 @@ class LeakageOverTime:
     @property
     def is_exact(self) -> bool:
         """Whether the supremum is the least bound for every mechanism with the promise; an upper bound otherwise."""
-        symmetric = isinstance(self._accounted[1], PaperBound)
+        symmetric = self._accounted[1] == PaperBound()
         return symmetric or (self.limit.accounting.is_exact and self.limit.certified)
 
     @property

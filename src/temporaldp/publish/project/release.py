@@ -149,9 +149,9 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     is_alone = settings.release.ledger is None or not settings.has_correlation or isinstance(planned, NoisePlan)
     if is_alone or (known.period is not None and ends is None):
         return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
-    by_plan = privacy.renew and planned and isinstance(planned.accounting, PaperBound)
+    by_plan = privacy.renew and planned and planned.accounting == PaperBound()
     method = privacy.by(privacy.bound or ("paper" if by_plan else "exact"))
-    if planned is not None and planned.accounting.is_exact and isinstance(method, PaperBound):
+    if planned is not None and planned.accounting.is_exact and not method.is_exact:
         raise InputError(
             "the plan satisfies alpha by the exact leakage, which the paper's bound exceeds: leave out privacy.bound = "
             "'paper', or plan with it"

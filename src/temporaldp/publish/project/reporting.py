@@ -12,7 +12,6 @@ from temporaldp.base.errors import InputError
 from temporaldp.base.names import require_same_states
 from temporaldp.base.values import REPLACE_PERSON, refuse
 from temporaldp.core.accounting import (
-    Exact,
     LeakageSeries,
     LeakageSupremum,
     PaperBound,
@@ -20,7 +19,6 @@ from temporaldp.core.accounting import (
     leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.core.accounting.interval.method import IntervalBound
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation.origin import together
 from temporaldp.core.planning import Plan
@@ -54,14 +52,14 @@ def _accounted(
     `leakage` and `supremum` are functions of `accounting`.
     """
     series = leakage(accounting=method)
-    is_tighter = isinstance(series.accounting, Exact | IntervalBound)
+    looser = series.accounting.looser
     return Report(
         inputs.adversaries,
         series,
         inputs.provenance,
         supremum=supremum(accounting=method),
-        paper=leakage(accounting=PaperBound()) if is_tighter else None,
-        paper_supremum=supremum(accounting=PaperBound()) if is_tighter else None,
+        paper=None if looser is None else leakage(accounting=looser),
+        paper_supremum=None if looser is None else supremum(accounting=looser),
         **({"times": inputs.times(len(series))} | content),
     )
 
@@ -98,7 +96,7 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
         raise InputError("report.true_counts shows TRACES beside --released: give both")
     planned, method = loaded_plan(settings), privacy.accounting
     states = None if planned is None else planned.source.states
-    if isinstance(method, PaperBound) and planned is not None and not isinstance(planned.accounting, PaperBound):
+    if privacy.bound == "paper" and planned is not None and planned.accounting != method:
         raise InputError(
             f"the plan satisfies {planned.level} by another accounting method ({planned.accounting.name}), of which the "
             "paper's bound is not evidence: leave out --bound paper, or plan with --bound paper"
@@ -131,10 +129,10 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
     if planned is None:
         found = audit_of(inputs, privacy.epsilon, n_steps, method, **content)
     else:
-        is_limited = math.isfinite(method.effort) and isinstance(planned.for_others, Exact)
+        is_limited = math.isfinite(method.effort) and planned.for_others.is_exact
         found = _accounted(
             inputs,
-            None if isinstance(method, Exact) and not is_limited else method,
+            None if method.is_exact and not is_limited else method,
             leakage=partial(planned.leakage_to, inputs.everyone, n_steps),
             supremum=partial(planned.supremum_to, inputs.everyone),
             **content,

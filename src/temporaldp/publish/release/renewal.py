@@ -14,8 +14,6 @@ from typing import Any, Literal, NamedTuple, TypeAlias, cast, get_args
 from temporaldp.base.display import apart
 from temporaldp.base.errors import BudgetError, InputError, LedgerError, LedgerMismatchError, PlanError, SpentError
 from temporaldp.core.accounting import TemporalAccountant, temporal_leakage
-from temporaldp.core.accounting.exact.method import Exact
-from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.correlation import Population
 from temporaldp.core.planning import BudgetPlan, Plan
@@ -379,10 +377,8 @@ def renewed_guard(
             "expected an accountant without alpha that has spent and adopted nothing: an odometer, which computes the leakage "
             "of all epochs together. Each epoch satisfies the plan's alpha by itself"
         )
-    if (
-        not isinstance(accountant.accounting, Exact | PaperBound)
-        or accountant.accounting.distances is not None
-        or accountant.horizon is not None
-    ):
+    method, users = accountant.accounting, accountant.population.users
+    is_plain = not method.delta and method.distances is None and not any(user.is_uncertain for user in users)
+    if not is_plain or accountant.horizon is not None:
         raise InputError("expected an odometer of budgets, without a horizon or a metric")
     return RenewedGuard(plan, accountant, renewing, step or plan.source.step, timezone)

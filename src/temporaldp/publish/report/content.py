@@ -15,7 +15,7 @@ from temporaldp import __version__
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import ULP, refuse
 from temporaldp.core.accounting import LeakageSeries, LeakageSupremum
-from temporaldp.core.accounting.exact.evidence import ExactLeakage, Observation
+from temporaldp.core.accounting.exact.evidence import Observation
 from temporaldp.core.correlation import Adversary, Origin
 from temporaldp.core.planning import Plan, Source
 from temporaldp.core.planning.histogram_noise import laplace_scales
@@ -247,7 +247,7 @@ class Report:
     def observation(self) -> Observation | None:
         """The observation that attains the leakage of the explained step; computed once. None where none is known."""
         member = self.leakage.worst_member
-        is_known = member.is_exact and isinstance(member.evidence, ExactLeakage)
+        is_known = member.is_exact and bool(member.evidence and member.evidence.best_pairs)
         return self.leakage.witness(self.explained_step) if is_known else None
 
     @property

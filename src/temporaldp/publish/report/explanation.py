@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from temporaldp.base.display import number
-from temporaldp.core.accounting import ExactLeakage, LeakageSeries, Observation, PairwiseLeakage
+from temporaldp.core.accounting import LeakageSeries, Observation
 from temporaldp.core.correlation import TransitionMatrix
 from temporaldp.core.correlation.adversary import Matrix
 from temporaldp.core.kernels import Witness
@@ -71,12 +71,13 @@ def _distinguished(report: Report, pair: tuple[str, str]) -> str:
     most = s.nats(float(series.temporal[step]))
     by = f"by {most}"
     known = series.evidence
-    if isinstance(known, ExactLeakage) and not series.is_exact:
+    if known is not None and known.best_pairs and not series.is_exact:
+        assert known.attained is not None
         attained = number(float(known.attained.temporal[step]), down=True)
         return (
             f"{state} is distinguished from {other} by at least {attained} nats, and no two states by more than {most}."
         )
-    if not isinstance(known, ExactLeakage | PairwiseLeakage) or len(known.states) > 100:  # many to compare
+    if known is None or not known.compares_pairs or len(known.states) > 100:  # many to compare
         return f"{state} is distinguished from {other} {by}; no two states are distinguished better."
     metric = known.metric(step)
     tied = np.argwhere(metric >= metric.max() * (1.0 - 1e-9)).tolist()

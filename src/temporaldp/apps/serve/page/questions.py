@@ -15,7 +15,6 @@ from temporaldp.base.names import listed
 from temporaldp.core.accounting import (
     ApproximateDP,
     Exact,
-    ExactLeakage,
     LeakageSeries,
     PaperBound,
     leakage_supremum,
@@ -89,11 +88,11 @@ class LeakageQuestion(PageQuestion):
         adversary, epsilons = self.adversary(), [self.epsilon] * self.horizon
         series = temporal_leakage(adversary, epsilons)
         limits = leakage_supremum(adversary, self.epsilon)
-        assert isinstance(series.evidence, ExactLeakage)
+        assert series.evidence is not None
         step = series.worst_time if self.step is None else min(self.step, self.horizon - 1)
         return _shown(adversary, series, 0.0) | {
             "paper": _curves(temporal_leakage(adversary, epsilons, accounting=PaperBound())),
-            "pairs": np.transpose(series.evidence.pairs["temporal"]),
+            "pairs": np.transpose(series.evidence.best_pairs["temporal"]),
             "step": step,
             "high": series.evidence.witness(step).high,
             "supremum": {"temporal": limits.temporal, "certified": limits.certified},

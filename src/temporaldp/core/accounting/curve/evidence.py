@@ -222,6 +222,10 @@ class LeakageCurves(Evidence):
         with np.errstate(invalid="ignore"):
             return np.where(high == low, 0.0, np.maximum(high - low, 0.0))
 
+    def gap(self, step: int) -> float | None:
+        """That of the one curve for all pairs; None for one curve for each."""
+        return None if self.pairs is not None else float(self.gaps()[step])
+
     def window(self, first: int, end: int) -> float:
         """Leakage at the series' delta about all states in steps ``first:end`` together (Theorem 2 of the paper, composed).
 

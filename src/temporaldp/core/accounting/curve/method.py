@@ -43,6 +43,7 @@ from temporaldp.core.accounting.protocol import (
     Leakage,
     Limits,
     Side,
+    SupremumEvidence,
     constant_matrix,
 )
 from temporaldp.core.accounting.stepwise import StepwiseOdometer
@@ -79,7 +80,7 @@ class CurveArrivals(NamedTuple):
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
-class CurveLimits:
+class CurveLimits(SupremumEvidence):
     """Certificates of suprema under approximate DP, for a single user.
 
     Parameters

@@ -190,7 +190,11 @@ def _filled(
         cells = Cells(user, steps, releases.lift[t], releases.drop[t], ceiling[user, t], candidates)
         with part(first / n_steps, last / n_steps, "leakage of every step"):
             here = largest(sides, cells)
-        found.attained[user, t], found.proved[user, t], found.pairs[user, t] = here.attained, here.proved, here.pairs
+        found.attained[user, t], found.proved[user, t], found.pairs[user, t] = (
+            here.attained,
+            here.proved,
+            here.pairs,
+        )
         chains = [one.chain for one in sides]
         for place in np.flatnonzero(t == last - 1).tolist():
             one, depths = int(user[place]), here.depths[:, place].tolist()

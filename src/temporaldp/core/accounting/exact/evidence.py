@@ -80,11 +80,13 @@ class ExactLeakage(Evidence):
     spreads: FloatArray = field(compare=False)
     codes: IntArray
 
+    compares_pairs = True
+
     def __len__(self) -> int:
         return len(self.releases)
 
     @property
-    def pairs(self) -> dict[str, tuple[IntArray, IntArray]]:
+    def best_pairs(self) -> dict[str, tuple[IntArray, IntArray]]:
         """For each of "backward", "forward" and "temporal", the positions of the two states, arrays of shape (T,)."""
         return {name: np.divmod(self.codes[k], len(self.states)) for k, name in enumerate(Attained._fields)}
 

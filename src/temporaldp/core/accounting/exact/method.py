@@ -49,6 +49,7 @@ from temporaldp.core.accounting.protocol import (
     Limits,
     Odometer,
     Side,
+    SupremumEvidence,
     budgets,
     constant_matrix,
     largest_limits,
@@ -68,7 +69,7 @@ one has no certificate."""
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
-class ExactLimits:
+class ExactLimits(SupremumEvidence):
     """Lower bounds of exact suprema, and their pair of states, for a single user or the one with the largest.
 
     Parameters
@@ -83,6 +84,11 @@ class ExactLimits:
     forward: float
     temporal: float
     pair: tuple[str, str]
+
+    @property
+    def attained(self) -> ExactLimits:
+        """These numbers."""
+        return self
 
 
 class Exact(Accounting[Releases, Any]):
@@ -105,6 +111,7 @@ class Exact(Accounting[Releases, Any]):
 
     name = "exact"
     is_exact = True
+    looser = PAPER
     takes_sets = True
     allows_any_level = True
 

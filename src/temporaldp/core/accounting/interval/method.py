@@ -48,6 +48,9 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
 
     name = "interval"
     takes_sets = True
+    looser = PAPER
+    scope = "for every matrix of the set"
+    remedy = "Give narrower bounds."
 
     supremum_factor = 1.0 + 3.0 * AHEAD * SETTLED
     """A series may stop so much above where it settles."""

@@ -22,7 +22,7 @@ from temporaldp.core.accounting.exact.arrivals import Releases
 from temporaldp.core.accounting.exact.method import EXACT, Exact
 from temporaldp.core.accounting.interval.method import IntervalBound
 from temporaldp.core.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
-from temporaldp.core.accounting.protocol import SIDES, Accounting, Limits, Side
+from temporaldp.core.accounting.protocol import SIDES, Accounting, Limits, Side, SupremumEvidence
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import exactly_known
 from temporaldp.core.kernels.lifting import Trees, lifted, no_trees, off_diagonal
@@ -158,7 +158,7 @@ class MetricSteps:
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False)
-class MetricLimits:
+class MetricLimits(SupremumEvidence):
     """The certificates of suprema under a metric, for a single user.
 
     ``backward`` and ``forward`` have shape (n, n): metrics that one more step ``b -> K(b) + e D`` does not raise anywhere, so

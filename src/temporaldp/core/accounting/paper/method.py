@@ -37,6 +37,8 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
     """
 
     name = "paper"
+    scope = "by the paper's bound"
+    remedy = "Plan by the exact leakage, which is the default."
     takes_sets = True
     allows_any_level = True
 
