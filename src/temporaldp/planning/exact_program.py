@@ -101,9 +101,9 @@ class PairProgram:
 
     def at(self, x: FloatArray, near: Point) -> Point:
         """The point with these budgets; it keeps the ratios less 1 of both directions, which begin at those nearby."""
-        epsilons, ratios = self.spent(x), near.kept.copy()
+        epsilons, ratios = self.spent(x), np.zeros(near.kept.shape)
         for user, side, members, pairs in self._groups():
-            arriving = pair_values(self._chain(user, side, epsilons), *pairs, ratios[members, side])[0]
+            arriving = pair_values(self._chain(user, side, epsilons), *pairs, near.kept[members, side])[0]
             ratios[members, side] = np.expm1(arriving)
         return Point(x, [self._alpha - epsilons[self.constraints[1]] - np.log1p(ratios).sum(axis=1)], ratios)
 
