@@ -338,7 +338,9 @@ class _RootRun:
 
     def take(self) -> None:
         """Raise the coefficients by the factors of a step."""
-        self.raising = self.chain.raising(self.s, self.at_root > 0.0)
+        up, down = self.chain.factors(self.s)
+        is_raised = self.at_root > 0.0
+        self.raising = is_raised * up if self.chain.is_plain else np.where(is_raised, up, down)
         gained = self.both * self.raising[:, None]
         self.both += gained
         self.sums += gained @ self.ones
