@@ -100,10 +100,18 @@ class Chain:
         """Whether the factors of all steps are alike."""
         return bool((self.up == self.up[0]).all() and (self.down == self.down[0]).all())
 
-    def raising(self, s: IntArray, positive: BoolArray) -> FloatArray:
-        """Factors less 1 of each state, shape (m, n): the largest of its step where it is positive, the smallest elsewhere."""
-        up, down = (self.up[:1], self.down[:1]) if self.repeats else (self.up[s], self.down[s])
-        return np.where(positive, up, up.dtype.type(0.0) if self.is_plain else down)
+    def factors(self, s: IntArray) -> tuple[FloatArray, FloatArray | None]:
+        """The largest and the smallest factors less 1 of steps; the smallest are None where they are 0."""
+        which: Any = slice(1) if self.repeats else s
+        return self.up[which], None if self.is_plain else self.down[which]
+
+    def raise_all(self, s: IntArray, c: FloatArray, positive: FloatArray) -> None:
+        """Multiply coefficients by the factors of a step; `positive`, the positive ones, is written over."""
+        up, down = self.factors(s)
+        if down is not None:
+            c += (c - positive) * down
+        positive *= up
+        c += positive
 
     @cached_property
     def gamma(self) -> float:

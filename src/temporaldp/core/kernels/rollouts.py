@@ -326,9 +326,9 @@ def computed_signs(chain: Chain, items: Items, level: FloatArray, deepest: int) 
     look_at, nearest = 1, deepest if chain.infinite else int(s.min(initial=deepest))
     for depth in range(1, deepest + 1 if len(alive) else 0):
         ends = not chain.infinite and nearest == 0
-        look = ends or every_step or depth in (look_at, deepest)
+        look, positive = ends or every_step or depth in (look_at, deepest), np.maximum(c, 0.0)
         if look:
-            look_at, p = next_look(depth), np.maximum(c, 0.0) @ ones
+            look_at, p = next_look(depth), positive @ ones
             w, grown = p - c @ ones, 1.0 + chain.growth_less_1[user, s]
             sign = -((grown * p <= w) & (w < np.inf)).astype(np.int64)
             # For plain releases F grows with the number of steps.
@@ -337,7 +337,7 @@ def computed_signs(chain: Chain, items: Items, level: FloatArray, deepest: int) 
             )
             sign[above] = 1
             ended = sign != 0
-        c += c * chain.raising(s, c > 0.0)
+        chain.raise_all(s, c, positive)
         if look:
             if ends:
                 whole, last = c @ ones, s == 0

@@ -306,7 +306,7 @@ class _RootRun:
             np.zeros(m, bool),
             np.ones(chain.n),
         )
-        self.before, self.at_once = np.zeros(m), np.zeros(m, np.int64)
+        self.before, self.at_once, self.unknown = np.zeros(m), np.zeros(m, np.int64), np.full(m, np.nan)
         """By how much the root has moved, and steps that were not taken one by one."""
         self.roots: list[FloatArray] = []
         self.at_root, self.pause, self.has_jumped = both[:, 0], Pause(chain, FIRST_ALONE), False
@@ -326,7 +326,7 @@ class _RootRun:
         """Coefficients at the root that these steps lead to, with what later ones add."""
         root = self.sums[:, 0] / self.sums[:, 1]
         if not self.has_jumped and depth <= MOST_FORESEEN:
-            known = np.full(len(self.jumped), np.nan)
+            known = self.unknown.copy()
             known[self.alive] = root
             self.roots.append(known)
         if not self.has_jumped and depth - 2 < len(self.foreseen.later):
@@ -347,7 +347,9 @@ class _RootRun:
 
     def take(self) -> None:
         """Raise the coefficients by the factors of a step."""
-        self.raising = self.chain.raising(self.s, self.at_root > 0.0)
+        up, down = self.chain.factors(self.s)
+        is_raised = self.at_root > 0.0
+        self.raising = is_raised * up if down is None else np.where(is_raised, up, down)
         gained = self.both * self.raising[:, None]
         self.both += gained
         self.sums += gained @ self.ones

@@ -24,9 +24,6 @@ from temporaldp.core.planning.plan import Method
 from temporaldp.core.planning.request import Request
 from temporaldp.core.planning.within_level import plan_within_level
 
-ENLARGEMENTS, ROUGH, NEARLY = 4, 0.02, 0.995
-"""Largest number of factors tried for a start, the relative precision of the factor, and the share of alpha to reach."""
-
 
 def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
     """The plan of a method for a known horizon; with a measure, the one of least noise.
@@ -51,8 +48,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
     if by is None:
         found = raised(known, accounted, alpha, mean_noise)
         return plan_within_level(request, found, method, leakage=accounted(found))
-    start = _enlarged(known, accounted, alpha)
-    found = least_noise(list(request.users), alpha, by, start, accounted)
+    found = least_noise(list(request.users), alpha, by, known, accounted)
     # Share of alpha that a plan may leave unused without another look
     if accounted(found).worst < alpha * (1.0 - 1e-5):  # where leakage has kinks, the method may stop short of the level
         found = raised(found, accounted, alpha, by.error)
@@ -91,23 +87,3 @@ def raised(
     stretched = budgets * largest(lambda share: accounted(budgets * share).worst, 1.0, max(1.0, factor), alpha)
     level = largest(lambda level: accounted(levelled(level)).worst, least, max(least, alpha), alpha)
     return min(stretched, levelled(level), key=error)
-
-
-def _enlarged(epsilons: FloatArray, accounted: Callable[[FloatArray], LeakageSeries], alpha: float) -> FloatArray:
-    """Budgets that satisfy alpha, times a factor with which they nearly reach it, as the start of a search."""
-    low, high = 1.0, alpha / float(epsilons.max())
-    leaked = accounted(epsilons).worst
-    factor = min(high, alpha / leaked)
-    for _ in range(ENLARGEMENTS):
-        leakage = accounted(factor * epsilons).worst
-        # Leakage is nearly linear between two factors: a little less than what would reach the level.
-        share = (NEARLY * alpha - leaked) / (leakage - leaked) if leakage > leaked else 0.5
-        following = low + share * (factor - low)
-        if leakage <= alpha:
-            low, leaked = factor, leakage
-        else:
-            high = factor
-        if high <= low * (1.0 + ROUGH) or leaked >= (1.0 - ROUGH) * alpha:
-            break
-        factor = following if low < following < high else 0.5 * (low + high)
-    return low * epsilons

@@ -30,6 +30,9 @@ from temporaldp.core.planning.optimal import POWERS, Measure
 GAP = 1e-7
 """Relative loss that the last barrier may cost."""
 
+SHORTEST = 2.0**-6
+"""Share of a step of Newton up to which kinks count as what hinders it."""
+
 MOST_ROUNDS = 12
 """Times that items join; three to six are usual."""
 
@@ -82,7 +85,8 @@ class PairProgram:
         for share in 0.97 * 0.9 ** np.arange(130.0):
             now = self.at(share * budgets[self._steps], now)
             if (now.slacks[0] > 0.0).all():
-                return self.spent(minimise(self, now, gap=GAP, centred=0.3 * self.constraints.shape[1])[0])
+                centred = 0.3 * self.constraints.shape[1]
+                return self.spent(minimise(self, now, gap=GAP, centred=centred, shortest=SHORTEST)[0])
         return budgets  # the steps that cannot change use the whole level
 
     def spent(self, x: FloatArray) -> FloatArray:
@@ -101,9 +105,9 @@ class PairProgram:
 
     def at(self, x: FloatArray, near: Point) -> Point:
         """The point with these budgets; it keeps the ratios less 1 of both directions, which begin at those nearby."""
-        epsilons, ratios = self.spent(x), near.kept.copy()
+        epsilons, ratios = self.spent(x), np.zeros(near.kept.shape)
         for user, side, members, pairs in self._groups():
-            arriving = pair_values(self._chain(user, side, epsilons), *pairs, ratios[members, side])[0]
+            arriving = pair_values(self._chain(user, side, epsilons), *pairs, near.kept[members, side])[0]
             ratios[members, side] = np.expm1(arriving)
         return Point(x, [self._alpha - epsilons[self.constraints[1]] - np.log1p(ratios).sum(axis=1)], ratios)
 

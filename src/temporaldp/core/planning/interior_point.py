@@ -47,12 +47,12 @@ class Program(Protocol):
 
 
 def minimise(
-    program: Program, start: Point, *, gap: float, centred: float = 0.1
+    program: Program, start: Point, *, gap: float, centred: float = 0.1, shortest: float = 0.0
 ) -> tuple[FloatArray, list[FloatArray]]:
     """A local minimum and its multipliers, from a point inside.
 
-    `gap` is the relative loss that the last barrier may cost. Within `centred` times mu of its minimum, the barrier function
-    counts as minimised, and mu falls.
+    `gap` is the relative loss that the last barrier may cost. Within `centred` times mu of its minimum, and where a share of at
+    most `shortest` of a step is taken, as at kinks, the barrier function counts as minimised, and mu falls.
     """
     now, scale = start, program.loss(start.x)
     count = sum(part.size for part in now.slacks)
@@ -68,7 +68,7 @@ def minimise(
         # Multipliers stay within this factor of mu / g, so that a poor step cannot freeze the method
         y = [np.clip(a, mu / (1e10 * b), 1e10 * mu / b) for a, b in zip(y, now.slacks, strict=True)]
         # A decrease of this share of the loss is rounding
-        if step == 0.0 or decrease <= max(centred * mu, 1e-14):
+        if step <= shortest or decrease <= max(centred * mu, 1e-14):
             if mu * count <= gap:
                 break
             mu = max(0.2 * mu, 0.5 * gap / count)
