@@ -252,7 +252,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 8_160, "base + data": 2_999, "lab": 1_095, "publish": 4_120, "apps": 2_036, "in all": 18_400}
+LIMITS = {"core": 8_190, "base + data": 2_999, "lab": 1_085, "publish": 4_120, "apps": 2_036, "in all": 18_420}
 """The most statements of each wing."""
 
 

@@ -134,9 +134,8 @@ def _of_one(output: Any, n_steps: int) -> FloatArray:
         if output.n_steps not in {None, n_steps}:
             raise BudgetError(f"expected outputs of {n_steps} steps, the horizon, got {output!r} with {output.n_steps}")
         return output.require_pure(n_steps)
-    is_mechanism = hasattr(output, "pure_epsilon")
-    pure = checked_mechanism(output).pure_epsilon if is_mechanism else output
-    if is_mechanism and not np.isfinite(pure):
+    pure = checked_mechanism(output).pure_epsilon if hasattr(output, "pure_epsilon") else output
+    if pure is not output and not np.isfinite(pure):
         raise InputError(f"expected mechanisms with a pure epsilon, got {output!r}, which has none without a delta")
     given = real_array(pure, "epsilons of the outputs", ge=0.0, error=BudgetError)
     if given.shape not in {(), (n_steps,)}:

@@ -89,11 +89,17 @@ class LeakageDistribution(Table):
         if not len(values) or not len(names) == len(values) == len(counts) or np.isnan(values).any():
             raise InputError(f"expected one leakage for each name, got {len(names)} names and {len(values)} numbers")
         order = np.argsort(-values, kind="stable")
-        ordered = read_only(values[order]), read_only(counts[order], np.int64)
-        lower = (values if accounting.is_exact else None) if attained is None else np.array(attained, dtype=np.float64)
-        known = None if lower is None else read_only(lower[order])
-        fields = tuple(names[k] for k in order), *ordered, epsilon, horizon, accounting, known
-        assign(self, **dict(zip(self.__slots__, fields, strict=True)))
+        lower = values if attained is None and accounting.is_exact else attained
+        assign(
+            self,
+            names=tuple(names[k] for k in order),
+            leakage=read_only(values[order]),
+            people=read_only(counts[order], np.int64),
+            epsilon=epsilon,
+            horizon=horizon,
+            accounting=accounting,
+            attained=None if lower is None else read_only(np.asarray(lower)[order]),
+        )
 
     @property
     def is_exact(self) -> bool:
