@@ -63,7 +63,8 @@ def demo(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"cannot make folder {output}: {error.strerror}; choose another with -o") from error
-    (output / "released.parquet").unlink(missing_ok=True)  # of an earlier demonstration: no release replaces another
+    for made in ("released.parquet", "correlation.json"):  # of an earlier demonstration: nothing is drawn over
+        (output / made).unlink(missing_ok=True)
     sample = load_sample()
     stages = np.array(["wake", "REM", "N1 light", "N2", "N3 deep"])[sample.codes]
     for name, people in (("history.csv", slice(75)), ("protected.csv", slice(75, None))):
