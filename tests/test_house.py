@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -264,6 +265,19 @@ def test_the_package_stays_small():
     scripts = list((REPOSITORY / "src").rglob("static/*.js"))
     assert len(scripts) > 10
     assert sum(len(script.read_text().splitlines()) for script in scripts) <= 1_500
+
+
+def test_classes_and_constants_have_names_of_their_own():
+    """Two things of one name are taken for one another; and few numbers are worth a name at the top of a module."""
+    classes, constants = Counter(), Counter()
+    for path in modules():
+        tree = ast.parse(path.read_text())
+        classes.update(node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+        targets = [target for node in tree.body for target in getattr(node, "targets", [getattr(node, "target", None)])]
+        names = [part.id for target in targets for part in getattr(target, "elts", [target]) if hasattr(part, "id")]
+        constants.update(name for name in names if name.lstrip("_").isupper())
+    assert {name for name, times in (classes + constants).items() if times > 1} == set()
+    assert constants.total() <= 330
 
 
 @pytest.mark.parametrize("name", [*temporaldp.__all__, *temporaldp.studies.__all__])

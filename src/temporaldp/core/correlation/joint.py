@@ -14,7 +14,7 @@ from temporaldp.base.errors import InputError
 from temporaldp.core.correlation.adversary import Adversary
 from temporaldp.core.correlation.transition import TransitionMatrix
 
-MOST_STATES = 1_000
+MOST_JOINT_STATES = 1_000
 """Largest number of joint states of all tables together."""
 
 
@@ -51,8 +51,8 @@ def independent_adversary(*adversaries: Adversary) -> Adversary:
 
 def require_few(n_joint: int) -> None:
     """Refuse more than 1,000 joint states, by `InputError`."""
-    if n_joint > MOST_STATES:
-        raise InputError(f"expected at most {MOST_STATES} joint states, got {n_joint}: publish coarser states")
+    if n_joint > MOST_JOINT_STATES:
+        raise InputError(f"expected at most {MOST_JOINT_STATES} joint states, got {n_joint}: publish coarser states")
 
 
 def joint_names(codes: Sequence[int] | NDArray[np.int64], each: Sequence[Sequence[str]]) -> list[str]:

@@ -21,17 +21,12 @@ LARGEST_EXPONENT = 600.0
 LARGEST_LEVEL = 300.0
 """Nats. Levels and spreads up to this keep all coefficients within the range of doubles."""
 
-ENTRIES = 1 << 16
+CHAIN_ENTRIES = 1 << 16
 """Coefficients of one block of pairs, half a megabyte: several arrays of them fit the cache."""
 
 ROWS = 32
 """Rows of a dense matrix that are summed at once: rounding grows with them, and with their number."""
 
-SINGLE_STATES = 64
-"""States from which on signs are looked for in single precision first: products take half as long."""
-
-AT_ONCE, MOST_POWERS = 256, 32
-"""Steps over an infinite horizon taken at once, at most; and signs for which the matrices of several steps are kept."""
 
 Items: TypeAlias = tuple[IntArray, IntArray, IntArray, IntArray]
 """User, step t, and the two states i and j of each item, arrays of shape (m,)."""
@@ -124,7 +119,8 @@ class Chain:
     @cached_property
     def rough(self) -> Chain:
         """Return the chain in single precision where states are many and the horizon is known, else the chain itself."""
-        if not self.is_dense or self.infinite or self.n < SINGLE_STATES:
+        # States from which on signs are looked for in single precision first: products take half as long
+        if not self.is_dense or self.infinite or self.n < 64:
             return self
         assert isinstance(self.matrices, np.ndarray)
         # Products that underflow, by 1e-38 each, are nothing compared with the margin, with all that they can grow by later on.
@@ -206,7 +202,7 @@ class Chain:
             filled[place] = g.reshape(-1, r, self.n)
         filled = filled.reshape(len(starts), width * r, self.n)
         out = np.empty(filled.shape)
-        step = max(1, ENTRIES // self.n**2)
+        step = max(1, CHAIN_ENTRIES // self.n**2)
         for first in range(0, len(starts), step):
             some = slice(first, first + step)
             np.matmul(filled[some], self.matrices[number[starts[some]]], out=out[some])
@@ -227,7 +223,8 @@ class Chain:
             or self.n > ROWS // 2
         ):
             return 0
-        most = min(AT_ONCE, int(2.0 / max(float(self.up.max()), float(self.down.max()), 1e-6)))
+        # Steps over an infinite horizon taken at once, at most
+        most = min(256, int(2.0 / max(float(self.up.max()), float(self.down.max()), 1e-6)))
         return most if most >= 4 else 0
 
     @cached_property
@@ -243,7 +240,8 @@ class Chain:
             found = step[None]
             while len(found) < self.most_at_once:
                 found = np.concatenate((found, found @ found[-1]))[: self.most_at_once]
-            if len(self._powers) >= MOST_POWERS:
+            # Signs for which the matrices of several steps are kept
+            if len(self._powers) >= 32:
                 self._powers.clear()
             known = self._powers[key] = found.transpose(1, 0, 2).reshape(self.n, -1), factors
         return known
@@ -281,7 +279,7 @@ class Chain:
 
     def blocks(self, m: int) -> Iterator[slice]:
         """Blocks of m items whose coefficients fit the cache."""
-        step = max(16, ENTRIES // self.n)
+        step = max(16, CHAIN_ENTRIES // self.n)
         return (slice(first, first + step) for first in range(0, m, step))
 
 

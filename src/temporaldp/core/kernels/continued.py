@@ -19,9 +19,6 @@ from temporaldp.core.kernels.chain import LARGEST_EXPONENT, ROWS, Chain, product
 from temporaldp.core.kernels.rollouts import LONGEST, Rollouts
 from temporaldp.core.kernels.roots import ENOUGH, MISSED_SHARE, Foreseen, newton_steps
 
-MOST_STEPS_OF_NEWTON, MOST_TRIES = 60, 12
-"""Newton's steps towards the largest budget, a dozen usually; and budgets below it for which a proof is tried."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Coefficients:
@@ -139,7 +136,8 @@ def largest_budget(chain: Chain, items: Coefficients, incoming: float, low: floa
     if not len(now):
         return high
     root = float(_roots_from_above(chain, now, root, least).min())
-    for attempt in range(MOST_TRIES):
+    # Budgets below the largest one for which a proof is tried
+    for attempt in range(12):
         h = root * (1.0 - 1e-12 * 8.0**attempt) - 1e-18
         if h <= least:
             break
@@ -162,7 +160,8 @@ def _roots_from_above(chain: Chain, items: Rollouts, high: float, least: float) 
         return np.asarray(np.maximum(-items.total / rise, least))
     h, before, alive = np.full(len(items), high), np.full(len(items), high), np.arange(len(items))
     foreseen = Foreseen.nothing(chain, len(items))
-    for _ in range(MOST_STEPS_OF_NEWTON):
+    # A dozen steps usually
+    for _ in range(60):
         now, neglected = h[alive], np.maximum(ENOUGH * before, 2.0**-51 * h[alive])
         both = np.stack((items.c[alive] + now[:, None] * slope[alive], slope[alive]), axis=1)
         user, s = np.zeros(len(alive), np.int64), np.full(len(alive), last)

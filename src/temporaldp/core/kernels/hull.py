@@ -27,7 +27,7 @@ Point: TypeAlias = tuple[float, float, int]
 DIRECT_LIMIT = 700.0
 """Up to here exp(-a) is a normal double, and 1 / exp(-a) does not overflow."""
 
-SLACK = 4.0 * ULP
+HULL_SLACK = 4.0 * ULP
 """Relative amount given to the safe side where the closed form of the supremum is a difference of rounded terms."""
 
 
@@ -95,13 +95,13 @@ def vertex_supremum(d: FloatArray, q: FloatArray, x: FloatArray, c: FloatArray, 
 
     The paper's Theorem 5, as a quadratic in y = exp(a) - 1: ``d y^2 + B y - C = 0`` with ``B = c + d - q (exp(e) - 1)`` and
     ``C = exp(e) - 1``. For small e this loses no digits at a near 0; for large e it is scaled by exp(-e), so that nothing
-    overflows. B is a difference: `SLACK` of its terms is given away, so that its rounding can only raise the root. With
+    overflows. B is a difference: `HULL_SLACK` of its terms is given away, so that its rounding can only raise the root. With
     d = 0 the root is C / B and needs B > 0: at e = -log q there is none, rounding or not.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
         grow, shrink, rest = np.expm1(e), np.exp(-e), -np.expm1(-e)
-        near_b = c + d - q * grow - SLACK * (c + d + q * grow)
-        far_b = shrink * (c + d) - q * rest - SLACK * (shrink * (c + d) + q * rest)
+        near_b = c + d - q * grow - HULL_SLACK * (c + d + q * grow)
+        far_b = shrink * (c + d) - q * rest - HULL_SLACK * (shrink * (c + d) + q * rest)
         near = np.log1p(_positive_root(d, near_b, grow))
         far = e + np.log(shrink + _positive_root(d, far_b, shrink * rest))
         line = np.where(near_b > 0.0, np.log1p(grow / near_b), np.inf)

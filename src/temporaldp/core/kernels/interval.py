@@ -45,20 +45,18 @@ Bounds: TypeAlias = tuple[FloatArray, FloatArray]
 MOST_VECTORS = 1 << 15
 """Vectors of likelihoods that `by_sets` goes through at a step; its depth follows from it."""
 
-MOST_STATES = 64
+MOST_ENUMERATED_STATES = 64
 """States up to which more than the profile is computed."""
 
 LARGEST_SPREAD = 300.0
 """Nats that likelihoods may be apart, of everything or of some steps; beyond, numbers would overflow: the spread is given."""
 
-MOST_DEPTH = 3
-"""Steps that `by_rows` looks back at most: its linear bounds lose a little at every step, so that more do not help."""
 
-AT_ONCE = 64
+VECTORS_AT_ONCE = 64
 """Pairs whose bounds `by_rows` improves together, those with the largest first."""
 
 
-CLOSE = 3e-3
+CLOSE_PAIRS = 3e-3
 """Share of theta by which a corner may lie above it, beyond what the weights leave."""
 
 STEEPEST, FASTER = 1e14, 8.0
@@ -67,7 +65,7 @@ STEEPEST, FASTER = 1e14, 8.0
 NEARLY = 1.001
 """A bound above the largest of those that were made small by no more than this factor is small enough."""
 
-ENTRIES = 1 << 15
+VECTOR_ENTRIES = 1 << 15
 """Entries of the arrays in which pairs are looked at together, so that they stay in the processor's cache."""
 
 
@@ -158,7 +156,7 @@ class _Lines:
             above = np.flatnonzero(bounds > most * NEARLY)
             of_i, of_j = self.high - lam * self.reach, g * (self.low + mu * self.reach)
             weighed = lam * self.slack[:, None] + g * mu * self.over
-            for some in np.array_split(above, 1 + above.size * n // ENTRIES):
+            for some in np.array_split(above, 1 + above.size * n // VECTOR_ENTRIES):
                 i, j = some // n, some % n
                 parts = np.maximum(of_i[i] - of_j[j], 0.0).sum(axis=1)
                 bounds[some] = np.minimum(bounds[some], weighed[i, j] + parts)
@@ -254,7 +252,7 @@ def _bounded(low: FloatArray, high: FloatArray, states: Sequence[str]) -> Leakag
         share = (right - h) / (right - left)
         at_h = share * at_left + (1.0 - share) * at_right  # and is convex
         lines.look(h, at_h)
-        if share * lines.theta[left] + (1.0 - share) * lines.theta[right] > (1.0 + CLOSE) * lines.theta[h]:
+        if share * lines.theta[left] + (1.0 - share) * lines.theta[right] > (1.0 + CLOSE_PAIRS) * lines.theta[h]:
             waiting += [(left, h, at_left, at_h), (h, right, at_h, at_right)]
     return _polygon(lines, states)
 
@@ -264,7 +262,7 @@ def _crossing(lines: _Lines, left: float, right: float) -> float | None:
 
     The smallest probability of a set is minus the slope of its line, which theta may exceed.
     """
-    if right - left <= CLOSE * (1.0 + left):
+    if right - left <= CLOSE_PAIRS * (1.0 + left):
         return None
     d_left, d_right = lines.point[left][0], lines.point[right][0]
     run, drop = d_left - d_right, lines.theta[left] + left * d_left - lines.theta[right] - right * d_right
@@ -313,7 +311,8 @@ def depth(n: int) -> int:
     """Steps before the last that are looked at."""
     by_enumeration = int(math.log2(MOST_VECTORS)) // n - 1
     # Steps that are looked back at most: what lies further away hardly counts
-    return min(by_enumeration, 8) if by_enumeration >= 1 else MOST_DEPTH
+    # Steps that `by_rows` looks back at most: its linear bounds lose a little at every step, so that more do not help
+    return min(by_enumeration, 8) if by_enumeration >= 1 else 3
 
 
 def arrival(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequence[float]) -> FloatArray:
@@ -372,8 +371,8 @@ def extremes(bounds: Bounds, x: FloatArray) -> tuple[FloatArray, FloatArray]:
     most = np.minimum((high @ sets.T) * (1.0 + n * U), 1.0 - low @ (1.0 - sets.T) + room)
     least = np.maximum((low @ sets.T) * (1.0 - n * U), 1.0 - high @ (1.0 - sets.T) - room)
     largest, smallest = np.empty_like(x), np.empty_like(x)
-    for first in range(0, x.shape[1], ENTRIES // 8):
-        some = slice(first, first + ENTRIES // 8)
+    for first in range(0, x.shape[1], VECTOR_ENTRIES // 8):
+        some = slice(first, first + VECTOR_ENTRIES // 8)
         order = np.argsort(-x[:, some], axis=0)
         falling = np.take_along_axis(x[:, some], order, axis=0)
         largest[:, some] = smallest[:, some] = falling[-1]
@@ -396,8 +395,8 @@ def by_rows(matrices: Sequence[Bounds], epsilons: Sequence[float], spreads: Sequ
     rough = _root(matrices[:1], (), spreads[0], i, j, ceiling, 7)
     order = np.argsort(-rough, kind="stable")
     largest = 0.0
-    for first in range(0, len(order), AT_ONCE):
-        some = order[first : first + AT_ONCE]
+    for first in range(0, len(order), VECTORS_AT_ONCE):
+        some = order[first : first + VECTORS_AT_ONCE]
         if rough[some[0]] <= largest:
             break
         for d in range(1, back + 1):

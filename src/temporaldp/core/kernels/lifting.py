@@ -38,7 +38,7 @@ Trees = NDArray[np.int16]
 TREE_STATES = 400
 """States up to which every pair keeps the tree of its shipment, 2 n^3 bytes (128 MB); with more, each search starts anew."""
 
-ENTRIES = 1 << 16
+LIFTED_ENTRIES = 1 << 16
 """Entries of the arrays in which pairs are looked at together, so that they stay in the processor's cache."""
 
 
@@ -89,7 +89,7 @@ def lifted(rows: FloatArray, metric: FloatArray, profile: LeakageProfile, trees:
     metric = closed(metric)
     i, j = np.nonzero((rows[:, None] != rows[None]).any(axis=2))
     kept = trees if trees.shape[2] == n else np.full((1, 1, n), -1, np.int16)
-    for first in range(0, len(i), size := 1 + ENTRIES // n):
+    for first in range(0, len(i), size := 1 + LIFTED_ENTRIES // n):
         pairs = (i[first : first + size], j[first : first + size]) if kept is trees else (0, 0)
         one, other = rows[i[first : first + size]], rows[j[first : first + size]]
         search = _Search(one, other, metric, level, np.broadcast_to(kept[pairs], one.shape))
@@ -280,5 +280,5 @@ class _Search:
 
 def _blocks(count: int, entries: int) -> Iterator[slice]:
     """Slices of so many items, with arrays of some entries each, that the processor's cache holds a block."""
-    size = 1 + ENTRIES // entries
+    size = 1 + LIFTED_ENTRIES // entries
     return (slice(first, first + size) for first in range(0, count, size))

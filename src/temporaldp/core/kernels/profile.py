@@ -14,9 +14,6 @@ from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import ULP, FloatArray, assign, compared_by_value, copy_in, positive
 from temporaldp.core.kernels.hull import lies_under, upper_hull, vertex_gap, vertex_loss, vertex_supremum
 
-LOSSES = 1 << 15
-"""Losses of vertices that are computed together. If doubled, their arrays no longer fit a second-level cache of 1 MB."""
-
 
 @dataclass(frozen=True, slots=True)
 class Witness:
@@ -135,7 +132,9 @@ class LeakageProfile:
         """
         levels = _levels(alpha, "alpha", minimum=0.0)
         flat, (d, x) = levels.ravel(), self.curve
-        result, step = np.zeros(flat.size), 1 + LOSSES // (len(self) + 1)
+        # Losses of vertices that are computed together. If doubled, their arrays no longer fit a second-level cache of
+        # 1 MB.
+        result, step = np.zeros(flat.size), 1 + (1 << 15) // (len(self) + 1)
         for first in range(0, flat.size if len(self) else 0, step):
             block = slice(first, first + step)
             result[block] = vertex_loss(d, x, flat[block, None]).max(axis=1)

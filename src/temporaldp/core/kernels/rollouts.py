@@ -41,9 +41,6 @@ LONGEST = 20_000
 """Steps after which a rollout over an infinite horizon is given up. If doubled: suprema near the border of existence take four
 times as long, and a few more of them are certified."""
 
-LOOK_EVERY = 3
-"""Single steps before several are taken at once again, where that went well."""
-
 
 def next_look(depth: int) -> int:
     """The depth of the next look at whether to go on: the further, the longer steps may be in vain, but not without end."""
@@ -53,8 +50,6 @@ def next_look(depth: int) -> int:
 FIRST_JUMP = 64
 """Steps of rollouts before several are taken at once: coefficients that shrink quickly have done so, and round less."""
 
-FEW_ITEMS, WORTH = 64, 8
-"""Items up to which it saves time to take several steps at once, and how many steps take as long as single ones."""
 
 LEVEL_SHARE = 2.0**-34
 """Share of a level up to which rounding may hide whether a pair stays below it."""
@@ -203,14 +198,16 @@ class Pause:
 
     def is_over(self, n_items: int) -> bool:
         """Whether to try it now; asked once a step."""
-        if self._always or n_items > FEW_ITEMS:
+        # Items up to which it saves time to take several steps at once
+        if self._always or n_items > 64:
             return False
         self._left -= 1
         return self._left < 0
 
     def noted(self, steps: IntArray) -> None:
         """Note how many steps were taken."""
-        self._length = min(2 * self._length, LONGEST) if steps.mean() < WORTH else LOOK_EVERY
+        # So many steps at once take as long as single ones; where they went well, three single ones follow
+        self._length = min(2 * self._length, LONGEST) if steps.mean() < 8 else 3
         self._left = self._length
 
 

@@ -25,7 +25,7 @@ from temporaldp.core.kernels.rollouts import (
     upper,
 )
 
-CLOSE = 2.0**-41
+CLOSE_RATIO = 2.0**-41
 """Relative distance of both sides at which a pair is done."""
 
 ENOUGH = 2.0**-20
@@ -34,16 +34,12 @@ ENOUGH = 2.0**-20
 UNDERSHOT = 1.0 - 2.0**-5
 """Share by which Newton's steps are lengthened of what would lead to the root."""
 
-FIRST_ALONE, MOST_FORESEEN = 16, 512
-"""Steps that are taken one by one before several are taken at once, and steps for which it is kept what later ones add."""
 
 SHRINKING, MISSED_SHARE = 0.5, 2.0**-10
 """Share of what was misjudged before from which on the next step takes other signs, and share of it that may be left."""
 
-MOST_STEPS_OF_NEWTON = 40
-"""Newton's steps without bounds of rounding."""
 
-MOST_ROUNDS, MOST_LONG = 60, 3
+MOST_RUNS, MOST_LONG = 60, 3
 """Times that signs of a pair are looked for, and times that rollouts may reach `LONGEST`."""
 
 
@@ -105,7 +101,7 @@ class Values(NamedTuple):
     depth: IntArray
 
 
-def values(chain: Chain, items: Items, guess: FloatArray | None = None, *, close: float = CLOSE) -> Values:
+def values(chain: Chain, items: Items, guess: FloatArray | None = None, *, close: float = CLOSE_RATIO) -> Values:
     """K of each item between two sides, which a share `close` or rounding keeps apart. `guess` has ratios less 1."""
     m = len(items[1])
     arriving = chain.arriving(*items[:2])
@@ -151,7 +147,7 @@ def _values(chain: Chain, items: Items, arriving: FloatArray, guess: FloatArray,
         enclosed[:, asked] |= positive, negative
         depth[asked] = np.maximum(depth[asked], steps.reshape(2, -1).max(axis=0))
         alive = np.flatnonzero(~_is_done(attained, proved, chain.blur(depth), close))
-    for attempt in range(MOST_ROUNDS if len(alive) else 0):
+    for attempt in range(MOST_RUNS if len(alive) else 0):
         here = tuple(np.tile(one[alive], 2) for one in items)
         low, high, known_low, known_high = attained[alive], proved[alive], *enclosed[:, alive]
         by, centre = apart[alive], middle[alive]
@@ -203,7 +199,8 @@ def near_roots(
     moves = chain.arriving(*items[:2]) > 0.0
     here, depth, alive = np.where(moves, np.maximum(guess, 0.0), 0.0), np.zeros(m, np.int64), np.flatnonzero(moves)
     longer, last, foreseen = np.ones(m), np.zeros(m), Foreseen.nothing(chain, len(alive))
-    for _ in range(MOST_STEPS_OF_NEWTON if len(alive) else 0):
+    # Newton's steps without bounds of rounding
+    for _ in range(40 if len(alive) else 0):
         before, times = here[alive], longer[alive]
         moved, deep, found = _newton(chain, tuple(one[alive] for one in items), before, deepest, foreseen)  # type: ignore[arg-type]
         by = np.where((moved >= 0.0) & (moved < np.inf), moved, np.where(moved < 0.0, 0.0, before)) - before
@@ -309,7 +306,8 @@ class _RootRun:
         self.before, self.at_once, self.unknown = np.zeros(m), np.zeros(m, np.int64), np.full(m, np.nan)
         """By how much the root has moved, and steps that were not taken one by one."""
         self.roots: list[FloatArray] = []
-        self.at_root, self.pause, self.has_jumped = both[:, 0], Pause(chain, FIRST_ALONE), False
+        # Steps that are taken one by one before several are taken at once
+        self.at_root, self.pause, self.has_jumped = both[:, 0], Pause(chain, 16), False
         self._nearest = -1 if chain.infinite else int(s.min(initial=LONGEST))
 
     @property
@@ -325,7 +323,8 @@ class _RootRun:
     def foresee(self, depth: int) -> None:
         """Coefficients at the root that these steps lead to, with what later ones add."""
         root = self.sums[:, 0] / self.sums[:, 1]
-        if not self.has_jumped and depth <= MOST_FORESEEN:
+        # Steps for which it is kept what later ones add
+        if not self.has_jumped and depth <= 512:
             known = self.unknown.copy()
             known[self.alive] = root
             self.roots.append(known)

@@ -39,14 +39,9 @@ TIE = 1.0 + 4e-15
 UNSCREENED_STATES = 24
 """Rows up to which all pairs are refined without a screen, which would take longer than it saves."""
 
-SAMPLED_PAIRS = 4
-"""Pairs of each row that make the hull with which all pairs are compared. If doubled, half as many pairs rise above it."""
 
 BLOCK = 1 << 15
 """Entries of pairs that are processed together. If doubled, their arrays no longer fit a second-level cache of 1 MB."""
-
-SCREENED_PAIRS = 1 << 20
-"""Pairs that are screened together. If doubled, so is the memory."""
 
 
 class DenseRows:
@@ -299,7 +294,9 @@ def screened_pairs(rows: MatrixRows, steepest: FloatArray) -> IntArray:
     """Pairs that rise above the hull of a sample, and those of the sample's vertices, shape (m, 2). At least one pair."""
     # Pairs of every row with others at random. Only speed depends on them.
     n = rows.n
-    i = np.tile(np.arange(n), SAMPLED_PAIRS)
+    # Pairs of each row that make the hull with which all pairs are compared. If doubled, half as many pairs rise above
+    # it.
+    i = np.tile(np.arange(n), 4)
     sample = np.column_stack((i, (i + np.random.default_rng(0).integers(1, n, i.size)) % n))
     # Factor by which a pair must exceed an edge of their hull. If its distance from 1 is doubled, fewer edges are compared with
     hull = refined(rows, sample, np.zeros(len(sample), np.int64), steepest, 1.01)
@@ -332,7 +329,8 @@ def _pairs_above(upper: FloatArray, lower: FloatArray, slopes: FloatArray, level
     n, width = lower.shape
     # The difference q - g d and its sum are rounded. At level 0 a single entry decides, and its slope is raised by more
     levels = np.where(levels > 0.0, levels - (width + 8.0) * ULP, 0.0)
-    step = max(1, SCREENED_PAIRS // n)
+    # Pairs that are screened together. If doubled, so is the memory.
+    step = max(1, (1 << 20) // n)
 
     def divergence(pairs: IntArray, h: float) -> FloatArray:
         found, scaled = np.empty(len(pairs)), (1.0 + h) * lower

@@ -16,11 +16,11 @@ MOST_ATOMS = 4_000_000
 """Values of discrete noise that are looked at one by one: a scale of some 200,000."""
 
 
-SMALLEST = sys.float_info.min
+SMALLEST_NORMAL = sys.float_info.min
 """Below it doubles have fewer digits, and a relative error has no meaning."""
 
 
-TAIL = 40.0
+ATOMS_TAIL = 40.0
 """Discrete Gaussian noise beyond so many scales has a probability below 1e-340: none, in doubles."""
 
 
@@ -90,16 +90,16 @@ class DiscreteGaussianNoise(Mechanism):
 
     def __post_init__(self) -> None:
         _require_counts(self)
-        if TAIL * self.scale > MOST_ATOMS:
+        if ATOMS_TAIL * self.scale > MOST_ATOMS:
             raise InputError(
-                f"expected a scale up to {MOST_ATOMS / TAIL:g}, got {self.scale:g}; for so much noise, use the "
+                f"expected a scale up to {MOST_ATOMS / ATOMS_TAIL:g}, got {self.scale:g}; for so much noise, use the "
                 "continuous GaussianNoise"
             )
 
     def bounds(self, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Delta at each epsilon, from the probabilities of the privacy losses ``(s^2 - 2 s x) / (2 scale^2)``."""
         s, variance = int(self.sensitivity), self.scale**2
-        reach = math.ceil(TAIL * self.scale) + s
+        reach = math.ceil(ATOMS_TAIL * self.scale) + s
         x = np.arange(-reach, s // 2 + 1, dtype=np.float64)
         weights = np.exp(-0.5 * np.square(x / self.scale))
         total = float(np.sum(np.exp(-0.5 * np.square(np.arange(-reach, reach + 1) / self.scale))))
@@ -138,8 +138,8 @@ def from_atoms(losses: FloatArray, atoms: FloatArray, masses: FloatArray) -> tup
     slack = 4e-13 + atoms.size * ULP
     low = _between_atoms(atoms, values, last, losses * (1.0 + ROUNDED)) * (1.0 - slack)
     high = _between_atoms(atoms, values, last, losses * (1.0 - ROUNDED)) * (1.0 + slack)
-    low = np.where(low < SMALLEST, 0.0, low)
-    high = np.where((high > 0.0) & (high < SMALLEST), SMALLEST, high)
+    low = np.where(low < SMALLEST_NORMAL, 0.0, low)
+    high = np.where((high > 0.0) & (high < SMALLEST_NORMAL), SMALLEST_NORMAL, high)
     return probabilities_of(low), probabilities_of(high)
 
 

@@ -24,7 +24,7 @@ INACCURACY = 1e-11
 """By how much a profile of another program may rise, and its lower bound at the pure epsilon exceed 0: rounding of its sums."""
 
 
-LARGEST_EXPONENT = 700.0
+LARGEST_LOG = 700.0
 """In nats: e^epsilon is a double."""
 
 
@@ -88,10 +88,10 @@ def holds_at(mechanism: Mechanism, epsilon: float, delta: float) -> bool:
 def bounds_of(mechanism: Mechanism, losses: FloatArray) -> tuple[FloatArray, FloatArray]:
     """`Mechanism.bounds` at increasing epsilons, without calling another program's beyond its range.
 
-    From the pure epsilon on, delta is at most its limit; beyond `LARGEST_EXPONENT`, at most what it is there.
+    From the pure epsilon on, delta is at most its limit; beyond `LARGEST_LOG`, at most what it is there.
     """
     pure = mechanism.pure_epsilon
-    reach = min(pure, LARGEST_EXPONENT)
+    reach = min(pure, LARGEST_LOG)
     if _is_ours(mechanism) or losses[-1] < reach:
         return mechanism.bounds(losses)
     inside = losses[losses < reach]
@@ -128,7 +128,7 @@ def _check(mechanism: Mechanism) -> None:
     if not (isinstance(pure, int | float | np.number) and pure >= 0.0):
         raise InputError(f"expected pure_epsilon of {name} to be a number >= 0, or inf, got {pure!r}")
     real_number(mechanism.limit, f"limit of {name}", ge=0.0, le=1.0)
-    reach = min(float(pure), LARGEST_EXPONENT)
+    reach = min(float(pure), LARGEST_LOG)
     # Epsilons of every size at which a profile is looked at
     losses = np.unique(np.concatenate((np.linspace(0.0, reach, 257), reach * np.geomspace(1e-9, 1.0, 128))))
     sides = tuple(np.asarray(side, dtype=np.float64) for side in mechanism.bounds(losses))

@@ -4,7 +4,7 @@ Notation
 --------
 e, v, L_h    as in `arrivals.py`; B = e + v for each arrival
 y            multipliers >= 0 of the solver's constraints, any at all
-cells        of an increasing function, shape (2, CELLS): values at the left end of each cell, and lower bounds of slopes there
+cells        of an increasing function, shape (2, GRID_CELLS): values at the left end of each, and lower bounds of slopes there
 
 **Weak duality.** For every feasible plan, the loss is at least the loss minus multipliers times (non-negative) constraints.
 With B in place of v that Lagrangian is a sum of functions of one variable each: one of every e_t, and for every arrival one of
@@ -25,17 +25,17 @@ from temporaldp.base.values import FloatArray
 from temporaldp.core.planning.arrivals import Arrival
 from temporaldp.core.planning.barrier import PaperProgram
 
-CELLS = 1500
+GRID_CELLS = 1500
 """Cells of the grid on [0, alpha]; the error falls with their square."""
 
 
 def lower_bound(program: PaperProgram, multipliers: list[FloatArray]) -> float:
     """Lower bound of the loss of every plan with temporal leakage at most alpha, but for the last rounding."""
     users = [np.maximum(part, 0.0) for part in multipliers[len(program.arrivals) :]]
-    grid = np.linspace(0.0, program.alpha, CELLS + 1)
+    grid = np.linspace(0.0, program.alpha, GRID_CELLS + 1)
     total = -program.alpha * sum(float(part.sum()) for part in users)
     tilt = sum(users, np.zeros(program.horizon))  # coefficient of e_t
-    at_ends = {0: np.zeros((2, CELLS)), program.horizon - 1: np.zeros((2, CELLS))}
+    at_ends = {0: np.zeros((2, GRID_CELLS)), program.horizon - 1: np.zeros((2, GRID_CELLS))}
     size = program.alpha * float(tilt.sum())
     for k, arrival in enumerate(program.arrivals):
         y = np.maximum(multipliers[k], 0.0)

@@ -17,7 +17,7 @@ from temporaldp.core.accounting.exact.method import EXACT, Exact
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.correlation import Adversaries
-from temporaldp.core.planning.budget_plan import METHODS, BudgetPlan
+from temporaldp.core.planning.budget_plan import PLANNERS, BudgetPlan
 from temporaldp.core.planning.enlarged_plan import enlarged_plan
 from temporaldp.core.planning.exact_plan import exact_plan
 from temporaldp.core.planning.optimal import Measure, measure
@@ -107,8 +107,8 @@ def plan_budget(
         objective, weights = "mean_absolute_error", objective
     request = Request.checked(adversary, alpha, horizon, accounting)
     chosen = method or ("upper_bound" if request.horizon is None else "optimal")
-    if chosen not in METHODS:
-        raise InputError(f"expected method to be one of {', '.join(METHODS)}, got {method!r}")
+    if chosen not in PLANNERS:
+        raise InputError(f"expected method to be one of {', '.join(PLANNERS)}, got {method!r}")
     if request.horizon is None and chosen != "upper_bound":
         raise BudgetError(f"method {chosen!r} needs the horizon (number of steps); without one use 'upper_bound'")
     if weights is not None and chosen != "optimal":
@@ -230,8 +230,8 @@ def compare_plans(
             return error
 
     found: dict[Method, BudgetPlan | PlanError] = {}
-    for k, method in enumerate(METHODS):
-        with part(k / len(METHODS), (k + 1) / len(METHODS), "plans by all methods"):
+    for k, method in enumerate(PLANNERS):
+        with part(k / len(PLANNERS), (k + 1) / len(PLANNERS), "plans by all methods"):
             found[method] = planned(method)
     plans = {method: one for method, one in found.items() if isinstance(one, BudgetPlan)}
     return PlanComparison(plans, {method: one for method, one in found.items() if isinstance(one, PlanError)})

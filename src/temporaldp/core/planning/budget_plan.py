@@ -18,7 +18,7 @@ from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
 from temporaldp.core.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
 from temporaldp.core.planning.plan import Method, Plan
 
-METHODS: dict[Method, str] = {
+PLANNERS: dict[Method, str] = {
     "optimal": "the least noise that was found for this horizon",
     "upper_bound": "one budget for an infinite horizon",
     "quantified": "larger budgets at both ends",
@@ -63,7 +63,7 @@ class BudgetPlan(Plan):
     @property
     def description(self) -> str:
         """The method, and the paper's bound where the leakage is by that."""
-        made = f"{self.method.replace('_', ' ')}: {METHODS[self.method]}"
+        made = f"{self.method.replace('_', ' ')}: {PLANNERS[self.method]}"
         return f"{made}, held by the paper's upper bound" if self.accounting == PAPER else made
 
     def measurement(

@@ -27,19 +27,11 @@ from temporaldp.core.kernels.observations import derivatives
 from temporaldp.core.planning.interior_point import Point, minimise
 from temporaldp.core.planning.optimal import POWERS, Measure
 
-GAP = 1e-7
-"""Relative loss that the last barrier may cost."""
-
-SHORTEST = 2.0**-6
-"""Share of a step of Newton up to which kinks count as what hinders it."""
-
-MOST_ROUNDS = 12
+MOST_ITEM_ROUNDS = 12
 """Times that items join; three to six are usual."""
 
-LEAST_DERIVATIVE, DENSE_SHARE = 1e-9, 0.1
-"""Smaller derivatives are left out; with a larger share of others, arithmetic of dense matrices is faster."""
 
-CLOSE = 2e-7
+CLOSE_TO_LEVEL = 2e-7
 """Relative: a plan that leaks no more than this above the level needs no more items."""
 
 
@@ -86,7 +78,8 @@ class PairProgram:
             now = self.at(share * budgets[self._steps], now)
             if (now.slacks[0] > 0.0).all():
                 centred = 0.3 * self.constraints.shape[1]
-                return self.spent(minimise(self, now, gap=GAP, centred=centred, shortest=SHORTEST)[0])
+                # Relative loss that the last barrier may cost; and share of Newton's step up to which kinks hinder it
+                return self.spent(minimise(self, now, gap=1e-7, centred=centred, shortest=2.0**-6)[0])
         return budgets  # the steps that cannot change use the whole level
 
     def spent(self, x: FloatArray) -> FloatArray:
@@ -137,11 +130,13 @@ class PairProgram:
         found[np.arange(len(found)), self.constraints[1]] = 1.0
         for user, side, members, pairs in self._groups():
             each = derivatives(self._chain(user, side, epsilons), (0 * pairs[0], *pairs), point.kept[members, side])
-            item, back = np.nonzero(each > LEAST_DERIVATIVE)
+            # Smaller derivatives are left out
+            item, back = np.nonzero(each > 1e-9)
             step = pairs[0][item] - 1 - back
             found[members[item], self._horizon - 1 - step if side else step] = each[item, back]
         found = found[:, self._steps]
-        return found if np.count_nonzero(found) > DENSE_SHARE * found.size else csr_array(found)
+        # With more entries, arithmetic of dense matrices is faster
+        return found if np.count_nonzero(found) > 0.1 * found.size else csr_array(found)
 
     def _groups(self) -> list[tuple[int, int, IntArray, tuple[IntArray, IntArray, IntArray]]]:
         """User, direction, positions, and pairs at steps as the direction counts them."""
@@ -175,8 +170,8 @@ def least_noise(
 ) -> FloatArray:
     """Return budgets of less noise than `start`, a local optimum without a certificate.
 
-    Their exact leakage exceeds alpha by at most `CLOSE`. Above `LARGEST_EXPONENT` nats, where e^epsilon leaves the range of
-    doubles and bounds hardly differ, `start`.
+    Their exact leakage exceeds alpha by at most `CLOSE_TO_LEVEL`. Above `LARGEST_EXPONENT` nats, where e^epsilon leaves the range
+    of doubles and bounds hardly differ, `start`.
 
     Parameters
     ----------
@@ -200,8 +195,8 @@ def least_noise(
     program = PairProgram(users, alpha, by, free, start, worst_pairs(series, alpha, share=1.0))
     if not program.constraints.size:  # no user's correlation is known: each step stands alone
         return np.where(free, alpha, start)
-    for round_ in range(MOST_ROUNDS):
-        progressed("least noise", round_ / MOST_ROUNDS)
+    for round_ in range(MOST_ITEM_ROUNDS):
+        progressed("least noise", round_ / MOST_ITEM_ROUNDS)
         if effort_is_over():
             break
         found = program.improved(best)
@@ -212,7 +207,7 @@ def least_noise(
         inside = found if over <= 0.0 else _shrunk(found, free, accounted, alpha)
         if by.error(inside) < by.error(best):
             best = inside
-        if over <= CLOSE:
+        if over <= CLOSE_TO_LEVEL:
             break
         known = program.constraints
         # Share of alpha: at a step that leaks so little below the level, the pair that leaks most joins

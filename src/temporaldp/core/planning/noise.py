@@ -30,7 +30,7 @@ from temporaldp.core.planning.noise_shape import least_shape
 from temporaldp.core.planning.plan import Optimality
 from temporaldp.core.planning.request import Request
 
-CLOSE = 1e-5
+CLOSE_SCALES = 1e-5
 """Relative distance from the least scale at which a search ends: always on the side that satisfies alpha."""
 
 LARGEST_SCALE = 50_000.0
@@ -102,7 +102,7 @@ def plan_noise(
         sought, scales = of_pairs, _tightened(of_pairs, scales)
     leakage = sought.leakage(scales)
     while leakage.worst > request.alpha:  # the same sums in the same order, so it should not happen
-        scales = scales * (1.0 + CLOSE)
+        scales = scales * (1.0 + CLOSE_SCALES)
         leakage = sought.leakage(scales)
     plan = NoisePlan(leakage=leakage, alpha=request.alpha, source=request.source, noise=sought.noise, scales=scales)
     return plan if horizon is None else replace(plan, optimality=_optimality(sought, plan))
@@ -205,14 +205,14 @@ class _Calibration:
 def _least_scales(sought: _Calibration) -> FloatArray:
     """The scales with the least mean that were found: constant or, with a horizon, shaped by derivatives."""
     request = sought.request
-    scales = sought.least(np.full(request.n_shares, sought.alone), CLOSE)
+    scales = sought.least(np.full(request.n_shares, sought.alone), CLOSE_SCALES)
     if request.n_shares == 1:
         return scales
     shape = least_shape(request.users, sought.noise, scales, alpha=request.alpha, delta=sought.delta)
     if shape is None or shape.mean() >= scales[0]:
         return scales
     with suppress(PlanError):
-        return min(sought.least(shape, CLOSE), scales, key=np.mean)
+        return min(sought.least(shape, CLOSE_SCALES), scales, key=np.mean)
     return scales
 
 

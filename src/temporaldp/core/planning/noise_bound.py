@@ -14,7 +14,7 @@ from temporaldp.core.accounting.monotone_search import bisected
 FINER = 1.08
 """Ratio of neighbouring scales at which the noise of the first of two steps is looked at."""
 
-CLOSE = 0.01
+COARSELY_CLOSE = 0.01
 """Relative distance at which a search for the scale of the other one ends, on the side that does not satisfy alpha."""
 
 
@@ -41,7 +41,7 @@ def least_mean_noise(
     for _ in range(40):
         two = min(two, amount(first) + amount(other))
         first *= FINER
-        if other <= least * (1.0 + CLOSE) or amount(first) + one >= two:
+        if other <= least * (1.0 + COARSELY_CLOSE) or amount(first) + one >= two:
             break
         other = _not_enough(lambda scale, at=first * FINER: both(at, scale), alpha, other, least)  # type: ignore[misc]
     two = min(two, amount(first) + one)
@@ -55,4 +55,4 @@ def _not_enough(leakage: Callable[[float], float], alpha: float, start: float, f
     low, high = floor, start
     while leakage(high) > level:
         low, high = high, 2.0 * high
-    return bisected(lambda scale: leakage(scale) > level, low, high, CLOSE)
+    return bisected(lambda scale: leakage(scale) > level, low, high, COARSELY_CLOSE)

@@ -54,15 +54,15 @@ class RenewalLeakage:
 MOST_ARRIVING = 40.0
 """Nats that the search begins with. Where values are forgotten at all, less is left of them after an epoch."""
 
-MOST_ROUNDS, CLOSE = 30, 1e-9
+MOST_EPOCH_ROUNDS, SETTLED_EPOCHS = 30, 1e-9
 """Iterations of the incoming leakage of an epoch, each of which is a bound; and the share of it that is left to rounding, or is
 not worth another iteration."""
 
 
-ROUNDED = 1e-11
+ROUNDED_SERIES = 1e-11
 """Relative: by which series and odometers of the same releases may differ, each of them being rounded up."""
 
-SAME = 1e-6
+SAME_LEVELS = 1e-6
 """Relative: leakages so near to one another are the same, of two steps and of one epoch more."""
 
 
@@ -104,9 +104,9 @@ def renewal_leakage(
     alone = temporal_leakage(adversary, one, accounting=accounting).worst
     before = temporal_leakage(adversary, np.tile(one, n - 1), accounting=accounting).worst
     whole = temporal_leakage(adversary, np.tile(one, n), accounting=accounting)
-    first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - SAME))[0])
+    first = int(np.flatnonzero(whole.temporal >= whole.worst * (1.0 - SAME_LEVELS))[0])
     epoch, step = divmod(first, len(one))
-    grows = whole.worst > before * (1.0 + SAME)
+    grows = whole.worst > before * (1.0 + SAME_LEVELS)
     promise = leakage_of_epochs(adversary, one, accounting=accounting)
     any_length = leakage_of_epochs(adversary, one.max(keepdims=True), accounting=accounting)
     return RenewalLeakage(alone, whole.worst, epoch, step, n, grows, promise, any_length)
@@ -169,7 +169,7 @@ def _going_on(user: Adversary, then: Adversary, spent: FloatArray, one: FloatArr
     enough = [before for before, _ in rounds if before >= arrives]
     if not enough:
         return math.inf
-    at_once = float(series.temporal[: len(spent) + len(one)].max()) * (1.0 + ROUNDED)
+    at_once = float(series.temporal[: len(spent) + len(one)].max()) * (1.0 + ROUNDED_SERIES)
     return max(at_once, _within(then, one, min(enough), after, EXACT))
 
 
@@ -181,14 +181,14 @@ def _of_repeated(user: Adversary, one: FloatArray, accounting: Accounting[Any, A
 def _rounds(user: Adversary, one: FloatArray, accounting: Accounting[Any, Any]) -> list[tuple[float, float]] | None:
     """Decreasing bounds of an epoch's incoming leakage, past and future, that it does not raise; None if there are none."""
     found = [(MOST_ARRIVING, MOST_ARRIVING)]
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MOST_EPOCH_ROUNDS):
         before, after = found[-1]
         series = temporal_leakage(_from_before(user, len(one) + 2), [before, *one, after], accounting=accounting)
         last, first = float(series.backward[-2]), float(series.forward[1])
         if last > before or first > after:
             return None
-        found.append((min(before, last * (1.0 + CLOSE)), min(after, first * (1.0 + CLOSE))))
-        if max(before - last, after - first) <= 2.0 * CLOSE * max(before, after):
+        found.append((min(before, last * (1.0 + SETTLED_EPOCHS)), min(after, first * (1.0 + SETTLED_EPOCHS))))
+        if max(before - last, after - first) <= 2.0 * SETTLED_EPOCHS * max(before, after):
             break
     return found
 
@@ -197,7 +197,7 @@ def _within(user: Adversary, one: FloatArray, before: float, after: float, accou
     """The largest leakage of an epoch between two others, where so much arrives at these."""
     known = _from_before(user, 3 * len(one) + 2)
     around = temporal_leakage(known, [before, *one, *one, *one, after], accounting=accounting).temporal
-    return float(around[1 + len(one) : 1 + 2 * len(one)].max()) * (1.0 + ROUNDED)
+    return float(around[1 + len(one) : 1 + 2 * len(one)].max()) * (1.0 + ROUNDED_SERIES)
 
 
 def _from_before(user: Adversary, n_steps: int) -> Adversary:

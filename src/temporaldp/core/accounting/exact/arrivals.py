@@ -31,7 +31,7 @@ from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.correlation.adversary import exactly_known
 from temporaldp.core.correlation.protocol import Correlation
 from temporaldp.core.kernels.chain import LARGEST_LEVEL, Chain
-from temporaldp.core.kernels.roots import CLOSE, Values, values
+from temporaldp.core.kernels.roots import CLOSE_RATIO, Values, values
 from temporaldp.core.mechanisms.likelihood_box import widths
 
 USERS_BLOCK = 1 << 9
@@ -290,7 +290,7 @@ def pair_values(
 
     `guess` has ratios less 1, where the search begins. Without `close`, both sides are within some thousandths.
     """
-    return values(chain, (np.zeros(len(t), np.int64), t, i, j), guess, close=CLOSE if close else COARSE)
+    return values(chain, (np.zeros(len(t), np.int64), t, i, j), guess, close=CLOSE_RATIO if close else COARSE)
 
 
 def dense_matrices(users: Sequence[Adversary]) -> tuple[FloatArray, IntArray] | None:

@@ -21,11 +21,6 @@ CUBE, STEP, STATE = 0.02, 6e-4, 0.03
 """Seconds to compare the pairs of 100 states at one step, of a step by itself, and over an infinite horizon of a state whose
 correlation remembers twenty steps."""
 
-TOGETHER = 0.1
-"""Share of a step's own time that is left for each user where there are many."""
-
-AT_ONCE = 32
-"""Steps whose answer is shared with later ones at the earliest."""
 
 SAMPLE = 32
 """Users, and rows of a matrix, that stand for all of them."""
@@ -33,7 +28,8 @@ SAMPLE = 32
 
 def seconds_of_series(users: Sequence[Adversary], n_steps: int, *, alike: bool) -> float:
     """About how long the leakage of every step takes; `alike` if all steps spend the same."""
-    own = STEP * (1.0 if len(users) == 1 else TOGETHER)
+    # Share of a step's own time that is left for each user where there are many
+    own = STEP * (1.0 if len(users) == 1 else 0.1)
 
     def of_user(known: list[tuple[float, float]]) -> float:
         found = 0.0
@@ -42,7 +38,8 @@ def seconds_of_series(users: Sequence[Adversary], n_steps: int, *, alike: bool) 
                 steps = min(n_steps, memory**2 / 2.0)
                 steps *= max(1.0, steps / 32.0)
             else:
-                steps = min(n_steps, AT_ONCE + memory**2) if alike else n_steps
+                # Steps whose answer is shared with later ones at the earliest
+                steps = min(n_steps, 32 + memory**2) if alike else n_steps
                 steps *= 0.7 * memory**0.45
             found += CUBE * cube * steps + own * n_steps
         return found

@@ -40,8 +40,6 @@ LONGEST_MEMORY, DIGITS = 20_000, 30.0
 KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more. If doubled, a spend copies more."""
 
-AT_ONCE, FEW = 8, 128
-"""Pairs computed to rounding at once, those with the largest sums first; and so few that coarse bounds would not save time."""
 
 MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
@@ -280,7 +278,8 @@ class Incoming:
             up, spread, into = up[surplus:], spread[surplus:], into[surplus:]
             up[0] = np.expm1(spread[0])
         moved = replace(self, into=into, up=up, spread=spread)
-        return moved._computed(problem, side, np.arange(len(self.rho)), close or len(self.rho) <= FEW)
+        # So few that coarse bounds would not save time
+        return moved._computed(problem, side, np.arange(len(self.rho)), close or len(self.rho) <= 128)
 
     def adopted(self, problem: OnlineProblem, side: Transitions | None, step: int) -> Self:
         """Incoming leakage of the step through another matrix, exact to rounding."""
@@ -303,7 +302,8 @@ class Incoming:
             loose = np.flatnonzero(~now.close & (total > best))
             if not loose.size:
                 return now
-            now = now.closer(problem, side, loose[np.argsort(-total[loose])][:AT_ONCE])
+            # To rounding, those with the largest sums first
+            now = now.closer(problem, side, loose[np.argsort(-total[loose])][:8])
 
     def _computed(self, problem: OnlineProblem, side: Transitions, which: IntArray, close: bool) -> Self:
         i, j = problem.pairs

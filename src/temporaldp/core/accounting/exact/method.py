@@ -59,9 +59,6 @@ from temporaldp.core.correlation.adversary import exactly_known
 from temporaldp.core.kernels.chain import LARGEST_LEVEL
 from temporaldp.core.mechanisms.likelihood_box import intervals
 
-GIVEN_UP_FASTER = 8.0
-"""By how much the share of a budget that is given up grows from try to try. If doubled, more is given up."""
-
 SMALLER_RESERVES = (0.0, 0.01, 1.0)
 """Shares of the largest reserve that are given up, one after the other, where a correlation remembers for so long that a larger
 one has no certificate."""
@@ -305,7 +302,8 @@ class Exact(Accounting[Releases, Any]):
         # What counts is the public number, which may differ in its last digits, or have no certificate near the largest budget.
         share = CLOSE
         while found > known and self.limits(users, self.of_epsilons(np.array([found]))).temporal > ceiling:
-            found, share = max(known, found * (1.0 - min(share, 1.0))), GIVEN_UP_FASTER * share
+            # By how much the share of a budget that is given up grows from try to try. If doubled, more is given up.
+            found, share = max(known, found * (1.0 - min(share, 1.0))), 8.0 * share
         return found
 
     def odometer(self, user: Adversary) -> Odometer:

@@ -63,11 +63,8 @@ first, but for steps older than twice, and four times, the memory of the correla
 LOOK_AHEAD = 16
 """Steps after which it is tried which ones are final. If doubled, catching up takes less time, and questions a little more."""
 
-FEW_ENTRIES = 1 << 13
-"""Coefficients of all pairs at all steps that are not final, up to which each is computed by itself. If doubled, less is
-compared and more is computed."""
 
-SAME = 1e-12
+SAME_BUDGET = 1e-12
 """Relative difference up to which two steps count as leaking equally."""
 
 
@@ -343,9 +340,9 @@ class ExactOdometer(Odometer):
         """
         temporal = self._current()[2]
         best = max(self.largest, float(temporal.max(initial=0.0)))
-        if self.largest >= best * (1.0 - SAME):
+        if self.largest >= best * (1.0 - SAME_BUDGET):
             return best, self.time
-        first = int(np.argmax(temporal >= best * (1.0 - SAME)))
+        first = int(np.argmax(temporal >= best * (1.0 - SAME_BUDGET)))
         return best, self.n_steps - len(self.spent) + first
 
     def worst_with(self, release: float) -> tuple[float, int]:
@@ -431,7 +428,9 @@ class ExactOdometer(Odometer):
         into, up, epsilons, arrived = self._future(side)
         chain = side.chain(into, up, np.cumsum(epsilons) * (1.0 + len(epsilons) * U))
         n, (i, j) = self.problem.n, self.problem.pairs
-        if rho.size * n <= FEW_ENTRIES:  # all pairs of all steps, from what was found last time
+        # Coefficients of all pairs at all steps that are not final, up to which each is computed by itself. If doubled,
+        # less is compared and more is computed.
+        if rho.size * n <= (1 << 13):  # all pairs of all steps, from what was found last time
             step, pair = np.divmod(np.arange(rho.size), len(i))
             values = pair_values(chain, step, i[pair], j[pair], rho.ravel())
             ahead = values.proved.reshape(rho.shape)
@@ -489,8 +488,8 @@ class ExactOdometer(Odometer):
     def _close(self, values: FloatArray, first: int) -> None:
         """Take note of final steps, of which the oldest has this number."""
         best = float(values[2].max(initial=0.0))
-        if best > self.largest * (1.0 + SAME):
-            self.time = first + int(np.argmax(values[2] >= best * (1.0 - SAME)))
+        if best > self.largest * (1.0 + SAME_BUDGET):
+            self.time = first + int(np.argmax(values[2] >= best * (1.0 - SAME_BUDGET)))
         self.largest = max(self.largest, best)
         if self.final is not None:
             self.final.append(values)

@@ -21,10 +21,6 @@ from temporaldp.core.accounting.exact.incoming import KEPT, LEAST_KEPT, MANY, In
 from temporaldp.core.kernels.chain import Chain
 from temporaldp.core.kernels.continued import Coefficients
 
-MOST_ENTRIES = 1 << 26
-"""Entries of coefficients that the search for a reserve over an infinite horizon advances before it is given up: a second or
-two. If doubled, a few more chains that hardly forget have a reserve."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserve:
@@ -129,7 +125,9 @@ def _repeating_rollouts(problem: OnlineProblem, epsilon: float, level: FloatArra
     pairs, items = np.arange(len(level)), problem.rollouts(side, last, level)
     kept = [(pairs[:0], items[:0])]
     work = 0
-    while work <= MOST_ENTRIES:
+    # Entries of coefficients that the search for a reserve over an infinite horizon advances before it is given up: a
+    # second or two. If doubled, a few more chains that hardly forget have a reserve.
+    while work <= (1 << 26):
         pairs, items = problem.unsealed(pairs, items)
         kept.append((pairs, items))
         if not len(items) or len(kept) > MANY:

@@ -23,38 +23,21 @@ from temporaldp.base.values import ROUNDOFF as U
 from temporaldp.base.values import BoolArray, FloatArray, IntArray
 from temporaldp.core.kernels.chain import LARGEST_EXPONENT, Chain
 from temporaldp.core.kernels.rollouts import LEVEL_SHARE, blocks, upper
-from temporaldp.core.kernels.roots import CLOSE, coarse_bounds, near_roots, values
+from temporaldp.core.kernels.roots import CLOSE_RATIO, coarse_bounds, near_roots, values
 
 STATIC_DEPTH, MANY_STATES = 4, 32
 """Steps of the rollouts that bound pairs at all steps at once, and states from which on they are half as many. If doubled:
 fewer pairs are left, bounds take twice as long."""
 
-CELL_PAIRS = 1 << 21
-"""Pairs of some cells that are looked at at once."""
 
 STEPS, FEWEST_STEPS, CELLS = 32, 4, 4096
 """Steps that are computed at once, those of many users, and cells at once. If doubled, fewer calls; the search for a step's
 value begins further away from it, and steps that have settled are noticed later."""
 
-SHARE, SHARE_INFINITE = 2.0**-41, 1e-10
-"""By how much more than the best pair others may leak, as a share, without being computed: at a known horizon, and over an
-infinite one. Both sides of a result differ by as much."""
-
-REACHED = 1.0 - 8e-13
-"""Share of a known bound from which on a pair counts as reaching it."""
-
-FIRST_PAIRS = 1
-"""Pairs of a cell that are computed before the others are compared again; four times as many each time."""
 
 COARSE = 1e-3
 """Share of a pair's leakage to which one side is computed before the other side is compared with what it leaves."""
 
-MANY_LEFT = 64
-"""Pairs of the last step from which on it is worth looking for a better one than the best so far."""
-
-BAND = 1.0 + 2.0**-5
-"""Levels of steps that are this close are compared at once, the smallest with what the last step proves. If doubled: half as
-many comparisons, more pairs are left."""
 
 RISE = 1.0 + 2.0**-41
 """Raises a bound by more than its rounding."""
@@ -208,7 +191,8 @@ def largest(sides: list[Side], cells: Cells, *, limit: float = np.inf) -> Found:
     search.compute(cell, order[cell, place])
     others = np.flatnonzero((np.arange(k) != middle) & (search.best[middle] >= 0.0))
     search.compute(others, search.pairs[middle[others]])
-    step = max(1, CELL_PAIRS // n**2)
+    # Pairs of some cells that are looked at at once
+    step = max(1, (1 << 21) // n**2)
     for first in range(0, k, step):
         search.compare(np.arange(first, min(first + step, k)))
     return search.found()
@@ -223,7 +207,9 @@ class _PairSearch:
         self.best, self.top, self.pairs = np.full(k, -1.0), np.zeros(k), np.ones(k, np.int64)
         self.depths = np.zeros((len(sides), k), np.int64)
         self.part = np.zeros(k)  # what the best pair takes of the first side
-        self.share = 1.0 + (SHARE_INFINITE if sides[0].chain.infinite else SHARE)
+        # By how much more than the best pair others may leak, as a share, without being computed: at a known horizon,
+        # and over an infinite one. Both sides of a result differ by as much.
+        self.share = 1.0 + (1e-10 if sides[0].chain.infinite else (2.0**-41))
 
     def items(self, side: int, cell: IntArray, code: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray]:
         """Items of a side."""
@@ -261,7 +247,7 @@ class _PairSearch:
         low = high = self.cells.own(cell, code, self.n)
         parts = []
         for side in range(len(self.sides)):
-            attained, above = self.value(side, cell, code, CLOSE)
+            attained, above = self.value(side, cell, code, CLOSE_RATIO)
             low, high = low + attained, high + above
             parts.append(attained)
         low, high = low * (1.0 - 4.0 * U), high * (1.0 + 4.0 * U)
@@ -278,7 +264,8 @@ class _PairSearch:
         blur = sum(side.chain.blur(self.depths[k, cell]) for k, side in enumerate(self.sides))
         hidden = np.where(blur <= LEVEL_SHARE * ceiling, 5.0 * blur, 0.0)
         with np.errstate(invalid="ignore"):
-            return np.asarray((best >= ceiling * REACHED) | (best >= ceiling - hidden))
+            # Share of a known bound from which on a pair counts as reaching it
+            return np.asarray((best >= ceiling * (1.0 - 8e-13)) | (best >= ceiling - hidden))
 
     def is_done(self, cell: IntArray) -> BoolArray:
         """Whether nothing is left to do in a cell: its bound is reached, or its limit exceeded."""
@@ -298,13 +285,15 @@ class _PairSearch:
             new = last[self.best[last] < 0.0]
             self.try_likely(block, np.repeat(new, len(codes)), np.tile(codes, len(new)))
             cell, code, bound = self.in_bands(block)
-            here = np.isin(cell, last[np.bincount(cell, minlength=len(self.cells))[last] > MANY_LEFT])
+            # Pairs of the last step from which on it is worth looking for a better one than the best so far
+            here = np.isin(cell, last[np.bincount(cell, minlength=len(self.cells))[last] > 64])
             self.try_likely(block, cell[here], code[here])
             left = ~self.is_done(cell)
             cell, code, bound = cell[left], code[left], bound[left]
         else:
             cell, code, bound = self.bounded(block)
-        many, pairs = FIRST_PAIRS, len(cell)
+        # Pairs of a cell that are computed before the others are compared again; four times as many each time
+        many, pairs = 1, len(cell)
         while len(cell):
             progressed("comparing states", (first + size * (1.0 - len(cell) / pairs)) / len(self.cells))
             if effort_is_over():
@@ -350,7 +339,9 @@ class _PairSearch:
         arriving = side.chain.arriving(cells.user[block], cells.steps[0, block])
         user, first = cells.user[block], [0]
         for k in range(1, len(block)):
-            if user[k] != user[k - 1] or room[k] > room[first[-1]] * BAND:
+            # Levels of steps that are this close are compared at once, the smallest with what the last step proves. If
+            # doubled: half as many comparisons, more pairs are left.
+            if user[k] != user[k - 1] or room[k] > room[first[-1]] * (1.0 + 2.0**-5):
                 first.append(k)
         start = np.array(first)
         count = np.diff(np.append(start, len(block)))

@@ -23,9 +23,9 @@ from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting.protocol import Side
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import Matrix
-from temporaldp.core.kernels.interval import MOST_STATES, arrival, depth, enumerates
+from temporaldp.core.kernels.interval import MOST_ENUMERATED_STATES, arrival, depth, enumerates
 
-SUM_ROUNDING = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
+PAIR_SUM_ROUNDING = 1.0 + 4.0 * float(np.finfo(np.float64).eps)
 """By which a sum of two numbers is raised, so that it is an upper bound."""
 
 
@@ -47,7 +47,7 @@ class IntervalArrival:
 
     def spread_with(self, epsilon: float) -> float:
         """The spread of everything up to a step with this budget."""
-        return (float(self.pairs.max()) + epsilon) * SUM_ROUNDING
+        return (float(self.pairs.max()) + epsilon) * PAIR_SUM_ROUNDING
 
 
 def arrived_through(steps: Sequence[Before]) -> FloatArray:
@@ -55,7 +55,7 @@ def arrived_through(steps: Sequence[Before]) -> FloatArray:
     n, first = steps[0].matrix.n_states, steps[0]
     # Relative: the loss of a profile is exact to rounding, and an upper bound when raised by this
     uniform = min(first.matrix.leakage_profile().loss(first.spread) * (1.0 + 1e-15), first.spread)
-    if n > MOST_STATES:
+    if n > MOST_ENUMERATED_STATES:
         return np.where(np.eye(n, dtype=bool), 0.0, uniform)
     bounds = [one.matrix.bounds for one in steps]
     found = arrival(bounds, [one.epsilon for one in steps[:-1]], [one.spread for one in steps])
@@ -111,7 +111,7 @@ class IntervalSteps:
 
     def leakage(self, past: IntervalArrival, release: float, future: IntervalArrival) -> float:
         """Return the largest leakage of any pair of states, in nats, rounded up."""
-        return (float((past.pairs + future.pairs).max()) + release * self.distance) * SUM_ROUNDING
+        return (float((past.pairs + future.pairs).max()) + release * self.distance) * PAIR_SUM_ROUNDING
 
     def never_more(self, one: IntervalArrival, other: IntervalArrival) -> bool:
         """Whether the larger claim holds of all that the smaller one does."""
