@@ -280,6 +280,27 @@ def test_classes_and_constants_have_names_of_their_own():
     assert constants.total() <= 330
 
 
+def test_no_code_asks_of_which_class_a_method_is():
+    """Methods, filters, odometers and evidence answer through their protocols; nor are names of methods compared."""
+    from temporaldp.core.accounting import protocol
+
+    bases = (protocol.Accounting, protocol.OnlineState, protocol.Evidence, protocol.SupremumEvidence)
+    trees = {path: ast.parse(path.read_text()) for path in modules()}
+    parents = {node.name: {ast.unparse(base).partition("[")[0] for base in node.bases}
+               for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}  # fmt: skip
+    known = {base.__name__ for base in bases}
+    while more := {name for name, above in parents.items() if above & known} - known:
+        known |= more
+    known -= {"Accounting"}  # what a caller gives is checked to be one
+    assert len(known) > 20
+    for path, tree in trees.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
+                assert not known & set(re.findall(r"\w+", ast.unparse(node.args[1]))), (path, ast.unparse(node))
+            if isinstance(node, ast.Compare):
+                assert not re.search(r"(accounting|method)\.name\b", ast.unparse(node)), (path, ast.unparse(node))
+
+
 @pytest.mark.parametrize("name", [*temporaldp.__all__, *temporaldp.studies.__all__])
 def test_every_public_name_is_documented(name):
     reference = (REPOSITORY / "docs" / "reference.md").read_text()

@@ -133,6 +133,8 @@ class TemporalAccountant:
     """Number of steps T; None if it is unknown."""
     asked_reserve: float | None
     """The reserve that was asked for, in nats; None for the largest."""
+    asked_accounting: Accounting[Any, Any]
+    """The method that was asked for, which chooses `accounting` for the users."""
 
     def __init__(
         self,
@@ -154,7 +156,7 @@ class TemporalAccountant:
         self.lock = threading.RLock()
         self.population = self._first = population
         self.alpha, self.horizon, self.asked_reserve = level, steps, _checked_reserve(reserve, level)
-        self._chosen, self._delta = accounting, accounting.delta
+        self.asked_accounting, self._delta = accounting, accounting.delta
         self._methods: list[Group] | None = None
         self._spent: list[Any] = []
         self._total: tuple[float, ...] = ()  # of all budgets, without rounding
@@ -185,7 +187,7 @@ class TemporalAccountant:
     def _content(self) -> tuple[Any, ...]:
         with self.lock:
             adoptions = tuple((one.step, tuple(one.lines), one.reserve) for one in self._adoptions)
-            asked = self._chosen, self.alpha, self.horizon, self.asked_reserve, self._first
+            asked = self.asked_accounting, self.alpha, self.horizon, self.asked_reserve, self._first
             return (*asked, adoptions, tuple(self._all_spent()), self._end)
 
     def __copy__(self) -> Self:
@@ -220,6 +222,11 @@ class TemporalAccountant:
     def accounting(self) -> Accounting[Any, Any]:
         """The method by which leakage is counted."""
         return self._groups()[0][0]
+
+    @property
+    def methods(self) -> tuple[Accounting[Any, Any], ...]:
+        """The methods by which leakage is counted, where users differ in what is known of their matrices."""
+        return tuple(method for method, *_ in self._groups())
 
     @property
     def reserve(self) -> float:
@@ -291,7 +298,7 @@ class TemporalAccountant:
             found = [] if releases is not None else [one.leakage(asked) for one in self._odometers()]
         known = [one for one in found if one is not None]
         if not known or len(known) < len(found):  # odometers of some methods keep none
-            return temporal_leakage(population, asked, accounting=self._chosen)
+            return temporal_leakage(population, asked, accounting=self.asked_accounting)
         return series_of(population, budgets(asked), known, self.accounting)
 
     def admits(self, releases: Any, *, last: bool = False) -> bool:
@@ -518,7 +525,7 @@ class TemporalAccountant:
         if self._methods is not None:
             return self._methods
         first = [*self._spent[:1], following][:1] if self._delta else []
-        found = grouped(self._chosen, self.population.users, first, online=True)
+        found = grouped(self.asked_accounting, self.population.users, first, online=True)
         if self._spent or not self._delta:
             self._methods = found
         return found
@@ -526,7 +533,7 @@ class TemporalAccountant:
     def _first_groups(self, following: Any = None) -> list[Group]:
         """The accounting methods of the users before any adoption."""
         if self._adoptions:
-            return grouped(self._chosen, self._first.users, online=True)
+            return grouped(self.asked_accounting, self._first.users, online=True)
         return self._groups(following)
 
     def _odometers(self, following: Any = None) -> tuple[Odometer, ...]:
@@ -577,7 +584,7 @@ class TemporalAccountant:
     def _counted(self, given: Any) -> Any:
         """A release as it is counted: a number, or at a delta mechanisms; `BudgetError` or `InputError` for anything else."""
         if not self._delta:
-            return _checked_budget(given, self._chosen)
+            return _checked_budget(given, self.asked_accounting)
         release = release_from(given)
         for method, _, users in self._groups(release):
             method.require_countable(users, release)

@@ -46,6 +46,7 @@ A = TypeVar("A")
 
 Side: TypeAlias = Literal["backward", "forward"]
 Direction: TypeAlias = Literal["backward", "forward", "temporal"]
+Planner: TypeAlias = Literal["by recursion", "by derivatives", "by scaling"]
 SIDES: tuple[Side, ...] = ("backward", "forward")
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
 SPARED = 4e-12
@@ -258,6 +259,8 @@ class Accounting(ABC, Generic[R, A]):
     """Whether there are filters for every level, with a reserve of 0 if need be."""
     looser: ClassVar[Accounting[Any, Any] | None] = None
     """A method whose larger numbers reports show beside these."""
+    plans: ClassVar[Planner] = "by scaling"
+    """How budgets of least noise are found: by the paper's recursion, exact derivatives, or scaling those of the other two."""
     remedy: ClassVar[str] = ""
     """What to do where by this method no budget is sustainable, as a sentence."""
     delta: float = 0.0

@@ -13,7 +13,7 @@ from temporaldp.base.errors import BudgetError, InputError, PlanError
 from temporaldp.base.progress import effort, estimated, part
 from temporaldp.base.values import compared_by_value
 from temporaldp.core.accounting.exact.estimate import PLANS, seconds_of_series
-from temporaldp.core.accounting.exact.method import EXACT, Exact
+from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.correlation import Adversaries
@@ -23,7 +23,7 @@ from temporaldp.core.planning.exact_plan import exact_plan
 from temporaldp.core.planning.optimal import Measure, measure
 from temporaldp.core.planning.paper_plan import paper_plan
 from temporaldp.core.planning.plan import Method, Objective
-from temporaldp.core.planning.request import Request
+from temporaldp.core.planning.request import Request, common_planner
 from temporaldp.core.planning.within_level import plan_within_level, sustainable_plan
 
 if TYPE_CHECKING:
@@ -124,15 +124,15 @@ def plan_of(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
 
 
 def _plan_of(request: Request, method: Method, by: Measure | None) -> BudgetPlan:
-    methods = [one for one, _ in request.methods()]
-    if all(isinstance(one, PaperBound) and one.distances is None for one in methods):
+    by_method = common_planner([one for one, _ in request.methods()])
+    if by_method == "by recursion":
         return paper_plan(request, method, by)
     if request.horizon is None or (method == "upper_bound" and request.has_constant_matrices):
         return sustainable_plan(request, method)
     if method == "uniform":
         shares = paper_plan(request.by(PaperBound()), method, by).epsilons
         return plan_within_level(request, shares / request.most_promised, method)
-    if all(isinstance(one, Exact) and one.distances is None for one in methods):
+    if by_method == "by derivatives":
         with estimated("plan", lambda: PLANS * seconds_of_series(request.users, request.n_shares, alike=False)):
             return exact_plan(request, method, by)
     return enlarged_plan(request, method, by)

@@ -170,8 +170,8 @@ def least_noise(
 ) -> FloatArray:
     """Return budgets of less noise than `start`, a local optimum without a certificate.
 
-    Their exact leakage exceeds alpha by at most `CLOSE_TO_LEVEL`. Above `LARGEST_EXPONENT` nats, where e^epsilon leaves the range
-    of doubles and bounds hardly differ, `start`.
+    Their exact leakage exceeds alpha by at most `CLOSE_TO_LEVEL`. Above `LARGEST_EXPONENT` nats, where e^epsilon leaves the
+    range of doubles and bounds hardly differ, `start`.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,15 +13,14 @@ from temporaldp.base.errors import BudgetError, InputError, PlanError
 from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting import LeakageSeries, TemporalAccountant
 from temporaldp.core.accounting.exact.incoming import SLACK
-from temporaldp.core.accounting.exact.online import ExactFilter
 from temporaldp.core.accounting.monotone_search import bisected
-from temporaldp.core.accounting.paper.online import SPARE, PaperFilter
+from temporaldp.core.accounting.paper.online import SPARE
 from temporaldp.core.planning.budget import plan_of
 from temporaldp.core.planning.budget_plan import BudgetPlan
 from temporaldp.core.planning.exact_program import least_noise
 from temporaldp.core.planning.optimal import Measure, measure, optimise
 from temporaldp.core.planning.plan import Objective, Optimality
-from temporaldp.core.planning.request import Request
+from temporaldp.core.planning.request import Request, common_planner
 
 Whole: TypeAlias = Callable[[FloatArray], LeakageSeries]
 Holds: TypeAlias = Callable[[FloatArray], bool]
@@ -84,8 +83,7 @@ def replan(
     alpha, rest = _checked(accountant)
     by = measure(objective, weights, rest)
     spent = accountant.spent
-    account = accountant
-    request = Request(account.population, alpha, accountant.horizon, account.accounting)
+    request = Request(accountant.population, alpha, accountant.horizon, accountant.asked_accounting)
 
     def whole(epsilons: FloatArray) -> LeakageSeries:
         return accountant.leakage(np.concatenate((spent, epsilons)))
@@ -100,13 +98,11 @@ def replan(
                 return tail
         raise _nothing_left(alpha, rest)
 
-    filters = account.filters
-    by_paper = [one for one in filters if isinstance(one, PaperFilter)]
-    tail = _constant(accountant, by, admitted)
-    if rest > 1 and all(isinstance(one, ExactFilter) for one in filters):
+    tail, planner = _constant(accountant, by, admitted), common_planner(accountant.methods)
+    if rest > 1 and planner == "by derivatives":
         tail = _exactly(request, by, spent, tail, admitted, whole)
-    elif rest > 1 and len(by_paper) == len(filters):
-        tail = _by_paper(request, by, len(spent), tail, admitted, by_paper)
+    elif rest > 1 and planner == "by recursion":
+        tail = _by_paper(request, by, len(spent), tail, admitted, list(accountant.filters))
     elif rest > 1:
         tail = _as_planned(request, by, tail, admitted, holds)
     return BudgetPlan(
@@ -160,7 +156,7 @@ def _by_paper(
     n_spent: int,
     start: FloatArray,
     admitted: Admitted,
-    filters: list[PaperFilter],
+    filters: list[Any],
 ) -> FloatArray:
     """The steps to come, optimal by the paper's bound; no worse than `start`."""
     after = [user.between(n_spent, len(by.weights)) for user in request.users]

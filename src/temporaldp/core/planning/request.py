@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from temporaldp.core.accounting import LeakageSeries, temporal_leakage
 from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.paper.supremum import merged_profile
 from temporaldp.core.accounting.periodic import sustainable_epsilon_of
-from temporaldp.core.accounting.protocol import Accounting, grouped, weakest
+from temporaldp.core.accounting.protocol import Accounting, Planner, grouped, weakest
 from temporaldp.core.correlation import Adversaries, Adversary, IntervalMatrix, Population
 from temporaldp.core.correlation.origin import together
 from temporaldp.core.correlation.protocol import Correlation
@@ -161,6 +162,11 @@ class Request:
         what, at = ("noise", "at any delta") if method.delta else ("positive budget", method.scope)
         advice = " ".join(filter(None, [method.remedy, otherwise]))
         return PlanError(f"no {what} is sustainable at alpha = {self.alpha:g} {at}: {why}. {advice}")
+
+
+def common_planner(methods: Sequence[Accounting[Any, Any]]) -> Planner:
+    """How all of these methods find budgets of least noise; "by scaling" where they differ."""
+    return methods[0].plans if len({one.plans for one in methods}) == 1 else "by scaling"
 
 
 def _certain(correlation: Correlation) -> Witness | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from temporaldp.core.accounting.protocol import (
     Leakage,
     Limits,
     Odometer,
+    Planner,
     Side,
     SupremumEvidence,
     budgets,
@@ -109,6 +110,7 @@ class Exact(Accounting[Releases, Any]):
     name = "exact"
     is_exact = True
     looser = PAPER
+    plans: ClassVar[Planner] = "by derivatives"
     takes_sets = True
     allows_any_level = True
 

@@ -179,6 +179,7 @@ class BoxMetric(_ByDistances, Exact):
     """`Exact` for distances that are those of a box of likelihoods, ``high[i] - low[j]``; `InputError` for others."""
 
     name = "exact metric"
+    plans = "by scaling"
 
     def __init__(self, distances: ArrayLike) -> None:
         super().__init__(distances)

@@ -38,6 +38,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
 
     name = "paper"
     scope = "by the paper's bound"
+    plans = "by recursion"
     remedy = "Plan by the exact leakage, which is the default."
     takes_sets = True
     allows_any_level = True
