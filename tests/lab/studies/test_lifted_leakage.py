@@ -1,6 +1,8 @@
 """Longer memory: every observation of tiny chains, first order and the exact leakage, words and ages by counting."""
 
+import copy
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -18,12 +20,15 @@ from temporaldp import (
     leakage_supremum,
     load_sample,
     plan_budget,
+    sustainable_budget,
     temporal_leakage,
 )
 from temporaldp.base.errors import EstimationError, MatrixError, StateError
+from temporaldp.core.accounting.metric.memory import LongerMemory
 from temporaldp.core.correlation import LiftedChain
 from temporaldp.data.tables import estimate_dwell_times, estimate_words
 from temporaldp.lab.studies import lifted_leakage
+from temporaldp.publish.release.resuming import correlations_of
 
 
 def second_order_traces(rng, n_people=200, n_times=15):
@@ -79,7 +84,8 @@ def test_a_chain_of_known_probabilities_takes_one_call():
         assert row.tolist() == pytest.approx(expected)
     assert chain.labels.tolist() == [b for _, b in words]
     first = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
-    assert LiftedChain.of_words(first.dense()).adversary == Adversary.from_forward(TransitionMatrix(first, ["0", "1"]))
+    known = Adversary.from_forward(TransitionMatrix(first, ["0", "1"]))
+    assert LiftedChain.of_words(first.dense()).adversary.directions == known.directions
 
 
 def test_third_order_chain_moves_between_overlapping_words():
@@ -197,3 +203,38 @@ def test_orders_that_are_too_large_are_refused_early():
     for wrong in ({"order": 0}, {"order": 2, "prior": 0.0}):
         with pytest.raises(InputError):
             estimate_words(load_sample(), **wrong)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_number_about_the_states_of_a_chain_lies_below_that_about_its_words(seed):
+    """It is what `lifted_leakage` bounds; and by every method that is told only of hidden states, leakage is no less."""
+    rng = np.random.default_rng(seed)
+    n, order = (2, 3) if seed % 2 else (3, 2)
+    chain = LiftedChain.of_words(rng.dirichlet(np.ones(n), size=(n,) * order))
+    series, hidden = temporal_leakage(chain, [0.2] * 8), Adversary(chain.backward, chain.forward)
+    assert series.accounting.name == "longer memory" and not series.is_exact
+    assert np.array_equal(series.temporal, lifted_leakage(chain, epsilons=[0.2] * 8).temporal)
+    assert (series.temporal <= temporal_leakage(hidden, [0.2] * 8).temporal * (1.0 + 1e-9)).all()
+    assert series.evidence.metric(3).max() == pytest.approx(series.temporal[3], rel=1e-12)
+    assert set(series.worst_pair()) <= set(chain.states)
+    limit = leakage_supremum(chain, 0.2)
+    assert limit.temporal >= temporal_leakage(chain, [0.2] * 60).worst
+    budget = sustainable_budget(chain, 1.0)
+    assert sustainable_budget(hidden, 1.0) * (1.0 - 1e-3) <= budget
+    assert leakage_supremum(chain, budget).temporal <= 1.0
+    plan = plan_budget(chain, 1.0, horizon=6)
+    assert temporal_leakage(chain, plan.epsilons).worst <= 1.0
+    odometer = TemporalAccountant(chain).spend(plan.epsilons)
+    assert odometer.total() >= plan.leakage.worst * (1.0 - 1e-12)
+
+
+def test_a_chain_and_matrices_over_its_hidden_states_are_two_adversaries():
+    chain = LiftedChain.of_words(RETURNING)
+    hidden = Adversary(chain.backward, chain.forward)
+    both = temporal_leakage({"chain": chain.adversary, "hidden": hidden}, [0.2] * 6)
+    alone = [temporal_leakage(one, [0.2] * 6) for one in (chain, hidden)]
+    assert [member.worst for member in both.members] == [one.worst for one in alone]
+    assert correlations_of([chain.adversary], salt="0")["users"] != correlations_of([hidden], salt="0")["users"]
+    with pytest.raises(InputError, match="chains with a longer memory"):
+        temporal_leakage(hidden, [0.2] * 6, accounting=LongerMemory())
+    assert pickle.loads(pickle.dumps(chain.adversary)) == chain.adversary == copy.deepcopy(chain).adversary

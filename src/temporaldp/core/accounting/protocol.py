@@ -322,7 +322,7 @@ class Accounting(ABC, Generic[R, A]):
         Parameters
         ----------
         users : sequence of Adversary
-            Adversaries with the same states; all or none of them have interval matrices.
+            Adversaries with the same states; all or none of them have interval matrices, or a longer memory.
         releases : sequence
             Releases known in advance; a grid of privacy losses depends on them.
         online : bool
@@ -479,7 +479,7 @@ def grouped(
     require_method(accounting)
     groups: dict[Any, list[int]] = {}
     for number, user in enumerate(users):
-        groups.setdefault((user.states, user.is_uncertain), []).append(number)
+        groups.setdefault((user.states, user.is_uncertain, user.is_lifted), []).append(number)
     each = [(numbers, [users[k] for k in numbers]) for numbers in groups.values()]
     return [(accounting.applied(some, releases, online=online), numbers, some) for numbers, some in each]
 

@@ -170,6 +170,14 @@ class Adversary:
         return f'<div style="display: flex; flex-wrap: wrap; gap: 2em">{boxes}</div>'
 
     @property
+    def is_lifted(self) -> bool:
+        """Whether states are hidden ones, and leakage is about what they show (`LiftedAdversary`)."""
+        return False
+
+    def update_digest(self, digest: Any) -> None:
+        """Add to a hash what identifies the adversary beside the matrices: nothing."""
+
+    @property
     def directions(self) -> tuple[Correlation, Correlation]:
         """The backward and the forward correlation."""
         return self.backward, self.forward

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.base.errors import EstimationError, MatrixError
+from temporaldp.base.errors import EstimationError, InputError, MatrixError
 from temporaldp.base.names import listed, names_of
-from temporaldp.base.values import FloatArray, IntArray, compared_by_value, locked, whole_number
+from temporaldp.base.values import FloatArray, IntArray, assign, compared_by_value, locked, whole_number
 from temporaldp.core.correlation.adversary import Adversary
 from temporaldp.core.correlation.transition import TransitionMatrix
 
@@ -96,15 +96,54 @@ class LiftedChain:
         return stationary_chain(known, hidden_words(known, order), given.reshape(-1, n))
 
     @property
-    def adversary(self) -> Adversary:
-        """Adversary about the hidden states: leakage is at least that about the states, by every method.
+    def adversary(self) -> LiftedAdversary:
+        """The adversary who knows this chain. Planning and accounting functions accept the chain itself.
 
-        Planning and accounting functions accept the chain itself. A release also needs the states' names (``states=``).
+        `Exact()` bounds leakage about the states; by other methods it is that about the hidden states, which is at least as
+        large. A release also needs the states' names (``states=``).
         """
-        return Adversary(self.backward, self.forward)
+        return LiftedAdversary(self)
 
     def __repr__(self) -> str:
         return f"LiftedChain({len(self.labels)} hidden states of {len(self.states)} states: {self.memory})"
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class LiftedAdversary(Adversary):
+    """An adversary who knows a chain with a longer memory: matrices over hidden states, of which releases show the labels."""
+
+    chain: LiftedChain
+
+    def __init__(self, chain: LiftedChain) -> None:
+        Adversary.__init__(self, chain.backward, chain.forward)
+        assign(self, chain=chain)
+
+    @property
+    def is_lifted(self) -> bool:
+        """True."""
+        return True
+
+    def update_digest(self, digest: Any) -> None:
+        """Add what hidden states show to a hash, which the matrices do not determine."""
+        digest.update(repr(self.chain.states).encode("utf-8"))
+        digest.update(self.chain.labels.astype("<i8").tobytes() + self.chain.shares.astype("<f8").tobytes())
+
+    @property
+    def current(self) -> LiftedAdversary:
+        """The adversary itself: the chain does not change."""
+        return self
+
+    def between(self, first: int, n_steps: int) -> LiftedAdversary:
+        """The adversary itself: matrices are constant."""
+        return self
+
+    def over(self, n_steps: int) -> LiftedAdversary:
+        """The adversary itself: matrices are constant."""
+        return self
+
+    def changed(self, step: int, adversary: Adversary) -> Adversary:
+        """Raise `InputError`: hidden states of one chain are not those of another."""
+        raise InputError("expected matrices of states before and after a change, got a chain with a longer memory")
 
 
 class HiddenStates(NamedTuple):

@@ -1,18 +1,4 @@
-"""Leakage under a longer memory: a bound from above for each pair, and coordinate ascent from below.
-
-Notation
---------
-u        hidden state with the label ``label[u]``, the state that releases depend on: the metric of one release is e where the
-         labels of two hidden states differ, and 0 elsewhere
-K_B, K_F incoming leakage about pairs of hidden states from the past and from the future: Theory, section 8
-Q        ``Pr(u | state)``, shape (n, m)
-X        likelihoods of past and future together, one a hidden state: ``X_u <= exp((K_B + K_F)(u, u')) X_u'``
-m_s      likelihood of the output of step s for each state: 1 or e^e
-
-Given the hidden state, past and future are independent. The leakage about two states v and w is
-``e + log max Q_v X / Q_w X`` over the X of that cone: one more lifting, through Q. It is at most the largest over hidden
-states with the labels v and w, and does not include leakage about earlier states.
-"""
+"""Leakage under a longer memory: what observations attain, by coordinate ascent, below the bound of the accounting."""
 
 from __future__ import annotations
 
@@ -23,13 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.base.display import bound, number
-from temporaldp.base.progress import progressed
 from temporaldp.base.values import BoolArray, FloatArray, IntArray, compared_by_value
-from temporaldp.core.accounting.metric.method import MetricPrivacy
-from temporaldp.core.accounting.protocol import SIDES, budgets
-from temporaldp.core.correlation import Adversary, TransitionMatrix
+from temporaldp.core.accounting import temporal_leakage
 from temporaldp.core.correlation.lifted_chain import LiftedChain
-from temporaldp.core.kernels.lifting import lifted, no_trees
 
 
 @compared_by_value
@@ -76,8 +58,8 @@ class LiftedLeakage:
 def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
     """Bound the temporal privacy leakage for an adversary whose model of states has a longer memory, in nats.
 
-    The upper bound is that of each pair, with the pseudo-metric of labels; the lower bound is by coordinate ascent over
-    observations (Theory, section 13).
+    The upper bound is `temporal_leakage` of the chain; the lower bound is by coordinate ascent over observations (Theory,
+    section 13).
 
     Parameters
     ----------
@@ -93,24 +75,12 @@ def lifted_leakage(chain: LiftedChain, *, epsilons: ArrayLike) -> LiftedLeakage:
     >>> bool(found.attained <= found.worst <= 1.1 * found.attained)
     True
     """
-    spent = budgets(epsilons)
-    apart = (chain.labels[:, None] != chain.labels[None, :]).astype(np.float64)
-    hidden = Adversary(chain.backward, chain.forward)
-    past, future = (MetricPrivacy(apart).arrivals(hidden, side, spent) for side in SIDES)
-    shown = TransitionMatrix(chain.shares[chain.labels], chain.forward.states)
-    profile, trees = shown.leakage_profile(), no_trees(len(chain.labels), len(chain.states))
-    bounds: list[FloatArray] = []  # of incoming leakage about each pair of states, at each step
-    known: dict[tuple[int, int], FloatArray] = {}
-    for t, (before, after) in enumerate(zip(past, future, strict=True)):
-        key = (id(before), id(after))
-        if key not in known:
-            progressed("leakage with a longer memory", t / len(spent))
-            known[key] = lifted(chain.shares, before + after, profile, trees)
-        bounds.append(known[key])
-    temporal = np.array([float(one.max()) for one in bounds]) + spent
-    worst = int(np.argmax(temporal))
-    best, pair = _ascent(chain, spent, worst, bounds[worst])
-    return LiftedLeakage(spent, temporal, best, (chain.states[pair[0]], chain.states[pair[1]]))
+    series = temporal_leakage(chain, epsilons)
+    worst, spent = series.worst_time, series.epsilons
+    assert series.evidence is not None
+    bounds = series.evidence.metric(worst) - spent[worst]
+    best, pair = _ascent(chain, spent, worst, bounds)
+    return LiftedLeakage(spent, series.temporal, best, (chain.states[pair[0]], chain.states[pair[1]]))
 
 
 def _ascent(chain: LiftedChain, spent: FloatArray, t: int, bounds: FloatArray) -> tuple[float, tuple[int, int]]:

@@ -49,14 +49,14 @@ def hashed_names(population: Population, salt: str) -> Population:
 
 
 def keep_correlations(store: Store | Transaction, population: Population, salt: str) -> None:
-    """Store a population's constant matrices, unless they are stored; sequences, clocks and sets of matrices are not.
+    """Store a population's constant matrices, unless they are stored; not sequences, clocks, sets or longer memories.
 
     Raises
     ------
     LedgerError
         They cannot be written.
     """
-    if not all(user.is_constant for user in population.users):
+    if any(user.is_lifted or not user.is_constant for user in population.users):
         return
     name = _name("correlations", correlations_of(population.users, salt=salt)["users"])
     if store.kept(name) is None:
@@ -130,6 +130,7 @@ def _digest(adversary: Adversary, salt: str) -> str:
                 matrix.update_digest(own)
                 known[id(matrix)] = own.digest()
             whole.update(known[id(matrix)])
+    adversary.update_digest(whole)
     return whole.hexdigest()
 
 

@@ -136,9 +136,12 @@ class Exact(Accounting[Releases, Any]):
     def applied(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """`IntervalBound` for interval matrices."""
+        """`IntervalBound` for interval matrices, `LongerMemory` for chains with a longer memory."""
         from temporaldp.core.accounting.interval.method import IntervalBound
+        from temporaldp.core.accounting.metric.memory import LongerMemory
 
+        if users[0].is_lifted:
+            return LongerMemory()
         return IntervalBound() if users[0].is_uncertain else self
 
     def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:
