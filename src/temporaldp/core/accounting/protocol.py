@@ -73,11 +73,11 @@ class Evidence:
     states: tuple[str, ...]
     """The states, in the order of rows and columns of `metric`."""
     compares_pairs: ClassVar[bool] = False
-    """Whether `metric` tells pairs of states apart that leak differently."""
+    """Whether `metric` distinguishes pairs of states that leak differently."""
 
     @property
     def best_pairs(self) -> dict[str, tuple[IntArray, IntArray]]:
-        """The two states at each step that observations tell apart best, for each direction; empty where there are none."""
+        """The two states at each step that observations distinguish best, for each direction; empty where there are none."""
         return {}
 
     @property

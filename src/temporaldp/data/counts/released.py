@@ -206,7 +206,7 @@ Columns: TypeAlias = dict[str, list[Any]]
 
 
 def _read_parquet(path: Path) -> tuple[Columns, dict[str, Any]]:
-    """The columns of a file, and what it says about them."""
+    """The columns of a file, and its terms."""
     with needing("tables"):
         from pyarrow import parquet
 
