@@ -148,7 +148,7 @@ def published(budget):
     model = {"release_type": "Many releases"}
     record = {"deployment": {"basic": {"name": "x"}, "privacy_loss": loss, "deployment_model": model}}
     card = Deployment.from_record(record).card(stays=(0.5, 0.5 + budget / 10.0), tables={"all": budget})
-    return [card, card.deployment, card.question, card.unit, card.leakage, ConcentratedGuarantee(budget)]
+    return [card, card.deployment, card.asked, card.unit, card.leakage, ConcentratedGuarantee(budget)]
 
 
 def attacked(budget):

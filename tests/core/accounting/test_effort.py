@@ -47,7 +47,7 @@ class Questions:
 
 @pytest.fixture
 def clock(monkeypatch):
-    from temporaldp import progress
+    from temporaldp.base import progress
 
     monkeypatch.setattr(progress, "time", Questions())
     return progress.time
@@ -229,7 +229,7 @@ def test_the_effort_is_no_part_of_the_method():
 
 
 def test_an_effort_within_another_ends_with_it_or_with_a_share_of_it():
-    from temporaldp import progress
+    from temporaldp.base import progress
 
     with effort(100.0):
         whole = progress._end.get()
