@@ -242,7 +242,7 @@ def test_extras_named_by_errors_exist():
     assert pickle.loads(pickle.dumps(told.value)).extra == "tables"
 
 
-LONG_FILES = {"accountant.py": 760, "protocol.py": 520, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
+LONG_FILES = {"accountant.py": 760, "protocol.py": 560, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
 """The first two are mostly documentation; the others are one algorithm, one file or one set of settings each."""
 
 
@@ -253,7 +253,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 8_190, "base + data": 2_999, "lab": 1_085, "publish": 4_120, "apps": 2_036, "in all": 18_420}
+LIMITS = {"core": 8_225, "base + data": 3_020, "lab": 1_075, "publish": 4_115, "apps": 2_036, "in all": 18_470}
 """The most statements of each wing."""
 
 

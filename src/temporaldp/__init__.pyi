@@ -62,12 +62,14 @@ from .data.counts import (
 )
 from .data.files import (
     load_correlation as load_correlation,
+    load_leakage as load_leakage,
     load_matrix as load_matrix,
     load_plan as load_plan,
     load_sample as load_sample,
     read_counts as read_counts,
     read_traces as read_traces,
     save_correlation as save_correlation,
+    save_leakage as save_leakage,
     save_matrix as save_matrix,
     save_plan as save_plan,
 )

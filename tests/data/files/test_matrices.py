@@ -19,17 +19,27 @@ from hypothesis import strategies as st
 from matrices import matrices
 from temporaldp import (
     Adversary,
+    ApproximateDP,
+    Exact,
+    GaussianNoise,
     InputError,
     IntervalMatrix,
+    LeakageSeries,
+    MetricPrivacy,
+    PaperBound,
     Periodic,
     TransitionMatrix,
+    leakage_supremum,
     load_correlation,
+    load_leakage,
     load_matrix,
     load_plan,
     plan_budget,
     save_correlation,
+    save_leakage,
     save_matrix,
     save_plan,
+    temporal_leakage,
 )
 from temporaldp.base.errors import MatrixError, MissingFileError, OutputError, StateError
 from temporaldp.core.correlation import Correlation
@@ -150,6 +160,51 @@ def test_plans_round_trip(tmp_path, horizon):
     assert again.leakage.worst == plan.leakage.worst
     for field in ("alpha", "horizon", "method", "source", "optimality", "accounting", "delta"):
         assert getattr(again, field) == getattr(plan, field)
+
+
+WALK = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["a", "b"])
+ONE = Adversary(WALK, WALK)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        temporal_leakage(ONE, [0.1, 0.0, 0.3]),
+        temporal_leakage({"Ann": ONE, "Bo": Adversary(WALK)}, [0.1] * 4, accounting=PaperBound()),
+        temporal_leakage(ONE, [GaussianNoise(10.0, 1.0)] * 3, accounting=ApproximateDP(1e-6)),
+        temporal_leakage(ONE, [0.1] * 3, accounting=MetricPrivacy([[0.0, 2.0], [2.0, 0.0]])),
+        temporal_leakage(ONE, [0.1] * 9, accounting=Exact(effort=0.0)),
+        leakage_supremum(ONE, 0.1),
+        leakage_supremum({"Ann": ONE}, 0.1, accounting=PaperBound()),
+        leakage_supremum(Adversary(TransitionMatrix(np.eye(2))), 0.1),
+        leakage_supremum(ONE, 0.1, accounting=Exact(effort=0.0)),
+    ],
+    ids=repr,
+)
+def test_leakage_round_trips(tmp_path, found):
+    save_leakage(found, tmp_path / "leakage.json")
+    again = load_leakage(tmp_path / "leakage.json")
+    assert type(again) is type(found)
+    for name in ("backward", "forward", "temporal", "label", "delta", "accounting", "worst"):
+        assert np.array_equal(getattr(again, name), getattr(found, name)), name
+    if isinstance(found, LeakageSeries):
+        assert [one.name for one in again.members] == [one.name for one in found.members]
+        assert again.worst_user == found.worst_user and again.gap == pytest.approx(found.gap, abs=1e-12)
+        assert np.array_equal(again.epsilons, found.epsilons)
+    else:
+        assert (again.worst_user, again.certified) == (found.worst_user, found.certified)
+        assert again.attained() == found.attained()
+
+
+def test_edited_leakage_is_refused(tmp_path):
+    path = tmp_path / "leakage.json"
+    save_leakage(temporal_leakage(ONE, [0.1] * 3), path)
+    path.write_text(path.read_text().replace('"horizon": 3', '"horizon": 4'))
+    with pytest.raises(InputError, match=r"was changed after it was made.*compute it again"):
+        load_leakage(path)
+    save_plan(plan_budget(ONE, alpha=1.0, horizon=3), path)
+    with pytest.raises(InputError, match=r"expected format 'temporaldp\.leakage/1'"):
+        load_leakage(path)
 
 
 @pytest.mark.parametrize(

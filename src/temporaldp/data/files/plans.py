@@ -1,4 +1,4 @@
-"""Plans on disk, as readable JSON with a digest."""
+"""Plans and leakage on disk, as readable JSON with a digest."""
 
 import hashlib
 import json
@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from temporaldp.base.documents import plain, value_of
+from temporaldp.base.documents import plain, spelled, value_of
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import REPLACE_ONE
 from temporaldp.core.accounting import Attained, LeakageSeries, LeakageSupremum
@@ -19,7 +19,7 @@ from temporaldp.core.planning import BudgetPlan, NoisePlan, Plan
 from temporaldp.data.files.atomic import write_text
 from temporaldp.data.files.matrices import parsed
 
-PLAN_FORMAT = "temporaldp.plan/6"
+PLAN_FORMAT, LEAKAGE_FORMAT = "temporaldp.plan/6", "temporaldp.leakage/1"
 
 
 def save_plan(plan: Plan, path: str | Path) -> None:
@@ -41,12 +41,6 @@ def save_plan(plan: Plan, path: str | Path) -> None:
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Return a plan as JSON values, with a digest that detects changes."""
     own = {field.name: getattr(plan, field.name) for field in fields(plan) if field.name != "leakage"}
-    found = plan.leakage
-    # Leakage of each step by itself; under a metric it differs from the budget.
-    promised = found.epsilons if isinstance(found, LeakageSeries) else [found.epsilon]
-    leakage = {"epsilons": promised, **_directions(found)}
-    if found.label != found.accounting.label:  # because the effort of the exact method ended, less is attained
-        leakage["attained"] = _directions(found.attained) if isinstance(found, LeakageSeries) else found.evidence
     content: dict[str, Any] = plain(
         {
             "format": PLAN_FORMAT,
@@ -58,10 +52,79 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "neighboring_relation": REPLACE_ONE,
             **own,
             "epsilons": plan.epsilons,
-            "leakage": leakage,
+            "leakage": _numbers(plan.leakage),
         }
     )
     return content | {"digest": _digest(content)}
+
+
+def save_leakage(leakage: LeakageSeries | LeakageSupremum, path: str | Path) -> None:
+    """Write leakage as JSON for `load_leakage`: the numbers of all users, and the method; no evidence but what is attained.
+
+    Parameters
+    ----------
+    leakage : LeakageSeries or LeakageSupremum
+    path : path
+
+    Raises
+    ------
+    InputError
+        The accounting method is one of your own, which nothing in the file could make again.
+    OutputError
+        The file cannot be written; an existing file is untouched.
+    """
+    content = json.loads(spelled({"format": LEAKAGE_FORMAT, "unit": "nats"} | _leakage_document(leakage)))
+    write_text(path, json.dumps(content | {"digest": _digest(content)}, indent=1, allow_nan=False) + "\n")
+
+
+def load_leakage(path: str | Path) -> LeakageSeries | LeakageSupremum:
+    """Read leakage written by `save_leakage`.
+
+    Raises
+    ------
+    MissingFileError
+        There is no such file.
+    InputError
+        It is not leakage, or was changed.
+    """
+    with parsed(path, "leakage as save_leakage writes it", InputError) as text:
+        return _leakage_of(_checked(json.loads(text), LEAKAGE_FORMAT, "compute it again"))
+
+
+def _leakage_document(found: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
+    numbers = {"accounting": found.accounting, "delta": found.delta, "leakage": _numbers(found)}
+    if isinstance(found, LeakageSupremum):
+        return numbers | {"horizon": None, "name": found.worst_user, "certified": found.certified}
+    return numbers | {
+        "horizon": len(found),
+        "name": found.name,
+        "members": [_leakage_document(member) for member in found.members],
+    }
+
+
+def _leakage_of(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:
+    found, name = _leakage(document), document["name"]
+    if isinstance(found, LeakageSupremum):
+        return replace(found, worst_user=name, certified=document["certified"])
+    return replace(found, name=name, members=tuple(map(_leakage_of, document["members"])))  # type: ignore[arg-type]
+
+
+def _checked(document: dict[str, Any], expected: str, advice: str) -> dict[str, Any]:
+    """A document of the expected format that was not changed; `InputError` for others."""
+    if document["format"] != expected:
+        raise InputError(f"expected format {expected!r}, got {str(document['format'])[:40]!r}")
+    if document["digest"] != _digest(document):
+        raise InputError(f"the file was changed after it was made, so that its numbers are no longer valid: {advice}")
+    return document
+
+
+def _numbers(found: LeakageSeries | LeakageSupremum) -> dict[str, Any]:
+    """Leakage of each step by itself, which under a metric differs from the budget; and in each direction."""
+    promised = found.epsilons if isinstance(found, LeakageSeries) else [found.epsilon]
+    numbers = {"epsilons": promised, **_directions(found)}
+    if found.label != found.accounting.label:  # because the effort of the exact method ended, less is attained
+        numbers["attained"] = _directions(found.attained) if isinstance(found, LeakageSeries) else found.evidence
+    return numbers
 
 
 def _directions(leakage: Any) -> dict[str, Any]:
@@ -71,8 +134,8 @@ def _directions(leakage: Any) -> dict[str, Any]:
 def _digest(document: dict[str, Any]) -> str:
     """SHA-256 of everything but the digest itself, in one canonical spelling."""
     content = {key: value for key, value in document.items() if key != "digest"}
-    spelled = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(spelled.encode("utf-8")).hexdigest()
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
 
 
 def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
@@ -95,13 +158,7 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
         It is not a plan, or its parts contradict one another.
     """
     with parsed(path, "a plan as `temporaldp plan` writes it", InputError) as text:
-        document = json.loads(text)
-        if document["format"] != PLAN_FORMAT:
-            raise InputError(f"expected format {PLAN_FORMAT!r}, got {str(document['format'])[:40]!r}")
-        if document["digest"] != _digest(document):
-            raise InputError(
-                "the plan was changed after it was made, so that its numbers are not valid any more: plan again"
-            )
+        document = _checked(json.loads(text), PLAN_FORMAT, "plan again")
         kinds: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
         kind = kinds[document["kind"]]
         own = {
