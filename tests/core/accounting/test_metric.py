@@ -54,7 +54,7 @@ def pair_by_pair(adversary, epsilons, metric=None):
     way, spent = MetricPrivacy(distances_of(adversary, metric)), np.array(epsilons, float)
     (found,) = way.series([adversary], spent)
     sides = (found.backward, found.forward, found.temporal)
-    return LeakageSeries(way.promised(spent), *sides, accounting=way, details=found.evidence)
+    return LeakageSeries(way.release_epsilons(spent), *sides, accounting=way, details=found.evidence)
 
 
 def limit_pair_by_pair(adversary, epsilon, metric=None):

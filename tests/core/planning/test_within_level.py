@@ -25,8 +25,8 @@ def test_budgets_of_a_finite_horizon_are_reduced_minimally_below_alpha(bound, ex
     told = temporal_leakage(BOTH, plan.epsilons, accounting=method_of(bound))
     assert plan.leakage.temporal.tolist() == told.temporal.tolist()
     # An accountant that rounds at every step must admit it: a little of alpha is left, and not much.
-    assert told.worst <= alpha * (1.0 - request.unspent) < alpha
-    assert told.worst >= alpha * (1.0 - 4.0 * (excess + request.unspent) - 1e-14)
+    assert told.worst <= alpha * (1.0 - request.plan_margin) < alpha
+    assert told.worst >= alpha * (1.0 - 4.0 * (excess + request.plan_margin) - 1e-14)
 
 
 @pytest.mark.long

@@ -240,7 +240,7 @@ class TemporalAccountant:
         """Budget of each step, in nats: a read-only copy, shape (T,). At a delta, the epsilon of each release by itself."""
         with self.lock:
             known = tuple(self._all_spent())
-        return read_only(self.accounting.promised(known) if self._delta else known)
+        return read_only(self.accounting.release_epsilons(known) if self._delta else known)
 
     @property
     def n_adopted(self) -> int:
@@ -633,7 +633,7 @@ class TemporalAccountant:
         """Whether a step leaks no more than all budgets together, whatever the correlation: nats, not multiples of a metric."""
         one = np.ones(1)
         return not self._delta and all(
-            method.promised(method.of_epsilons(one))[0] == 1.0 for method, *_ in self._groups()
+            method.release_epsilons(method.of_epsilons(one))[0] == 1.0 for method, *_ in self._groups()
         )
 
     def _most(self, *following: Any) -> float:

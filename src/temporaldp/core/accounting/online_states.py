@@ -253,7 +253,7 @@ def _leakage_around(
         releases = method.of_epsilons(np.array(steps))
         (found,) = method.series([user.between(first, len(steps))], releases)
         step = int(np.argmax(found.temporal))
-        leakage, time = min(float(found.temporal[step]), sum_up(method.promised(releases))), first + step
+        leakage, time = min(float(found.temporal[step]), sum_up(method.release_epsilons(releases))), first + step
         if leakage > alpha:
             break
     return leakage, time

@@ -81,7 +81,7 @@ class PairwiseAccounting(StepwiseAccounting[Arrived]):
         """Return the name."""
         return {"method": self.name}
 
-    def promised(self, releases: FloatArray) -> FloatArray:
+    def release_epsilons(self, releases: FloatArray) -> FloatArray:
         """Epsilons of the two states furthest apart."""
         return releases * self.widest
 
@@ -95,7 +95,7 @@ class PairwiseAccounting(StepwiseAccounting[Arrived]):
         self, user: Adversary, past: tuple[Arrived, ...], releases: FloatArray, future: tuple[Arrived, ...]
     ) -> Leakage:
         """The largest entry of each sum; never above the paper's bound, not by one ulp."""
-        (paper,) = PAPER.series([user], self.promised(releases))
+        (paper,) = PAPER.series([user], self.release_epsilons(releases))
         if user.states is None:  # nothing is known of how states follow one another: each release stands alone
             return paper
         found = super().leakage(user, past, releases, future)
@@ -109,7 +109,7 @@ class PairwiseAccounting(StepwiseAccounting[Arrived]):
     ) -> Limits:
         """The largest entry of each sum; never above the paper's bound."""
         found = super().supremum_leakage(user, past, release, future)
-        paper = PAPER.limits([user], self.promised(release))
+        paper = PAPER.limits([user], self.release_epsilons(release))
         capped = {
             direction: min(getattr(found, direction) * self.supremum_factor, getattr(paper, direction))
             for direction in DIRECTIONS

@@ -44,7 +44,7 @@ def sustainable_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversa
         # If doubled, the share costs up to as large a one of the budget
         return limits_of(method, users, method.of_epsilons(np.array([epsilon])), close=1e-2).temporal
 
-    most = alpha / float(method.promised(method.of_epsilons(np.ones(1)))[0])
+    most = alpha / float(method.release_epsilons(method.of_epsilons(np.ones(1)))[0])
     # Share of alpha that a sustainable budget leaves
     ceiling = alpha * (1.0 - 1e-9)
     # Below a millionth of alpha no sustainable budget is sought
@@ -57,7 +57,7 @@ def _limits(method: Accounting[Any, Any], user: Adversary, release: Any, close: 
     if method.delta:
         return method.limits([_all_phases(user)], release)
     # Leakage of a release about two states is no more than about the two furthest apart.
-    epsilon, plain = float(method.promised(release)[0]), method.for_epsilons
+    epsilon, plain = float(method.release_epsilons(release)[0]), method.for_epsilons
     # Steps of a block of whole periods: the least that is tried first, and the most, after which no supremum is found
     length = user.period * -(-12 // user.period)
     best: Limits | None = None

@@ -314,7 +314,7 @@ class Accounting(ABC, Generic[R, A]):
             "again; write the numbers, or give the method a `document`"
         )
 
-    def applied(
+    def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
         """Return the method that accounts for these users: this one, or a specialisation of it.
@@ -340,7 +340,7 @@ class Accounting(ABC, Generic[R, A]):
             )
         return self
 
-    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> R:
+    def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> R:
         """Numbers or mechanisms, one per step, in the method's own form; `BudgetError` where it cannot account for them."""
         return self.of_epsilons(budgets(releases))
 
@@ -354,7 +354,7 @@ class Accounting(ABC, Generic[R, A]):
         return self
 
     @abstractmethod
-    def promised(self, releases: R) -> FloatArray:
+    def release_epsilons(self, releases: R) -> FloatArray:
         """Leakage of each release by itself, shape (T,), in nats."""
 
     @abstractmethod
@@ -395,11 +395,11 @@ class Accounting(ABC, Generic[R, A]):
         """The largest sustainable epsilon at a level alpha, to 1e-8; 0 if not even a billionth of alpha is sustainable."""
         return largest_sustainable(
             lambda epsilon: self.limits(users, self.of_epsilons(np.array([epsilon]))).temporal,
-            alpha / float(self.promised(self.of_epsilons(np.ones(1)))[0]),
+            alpha / float(self.release_epsilons(self.of_epsilons(np.ones(1)))[0]),
             alpha * (1.0 - SPARED),
         )
 
-    def unspent(self, alpha: float, horizon: int, n_states: int) -> float:
+    def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
         """Share of alpha that a plan for this number of steps leaves unused, so that the filters, which round, admit it."""
         return SPARED
 
@@ -481,7 +481,7 @@ def grouped(
     for number, user in enumerate(users):
         groups.setdefault((user.states, user.is_uncertain, user.is_lifted), []).append(number)
     each = [(numbers, [users[k] for k in numbers]) for numbers in groups.values()]
-    return [(accounting.applied(some, releases, online=online), numbers, some) for numbers, some in each]
+    return [(accounting.specialised(some, releases, online=online), numbers, some) for numbers, some in each]
 
 
 def listed(releases: Any, n_steps: int | None) -> Sequence[Any]:

@@ -374,8 +374,8 @@ def temporal_leakage(
     population = population.over(len(each))
     members: dict[int, LeakageSeries] = {}
     for method, numbers, users in grouped(accounting, population.users, each):
-        kept = method.of(each, users)
-        promised = _frozen(method.promised(kept))
+        kept = method.convert(each, users)
+        promised = _frozen(method.release_epsilons(kept))
         if not method.delta and not promised.max() <= LARGEST:
             raise BudgetError(f"expected epsilons times distances up to {LARGEST:g}, got {promised.max():g}")
         most = math.inf if method.delta else sum_up(promised)

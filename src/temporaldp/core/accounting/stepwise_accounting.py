@@ -33,7 +33,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
         """Return the epsilons as they are."""
         return epsilons
 
-    def promised(self, releases: FloatArray) -> FloatArray:
+    def release_epsilons(self, releases: FloatArray) -> FloatArray:
         """Return the releases, which are epsilons."""
         return releases
 

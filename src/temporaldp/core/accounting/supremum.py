@@ -149,8 +149,8 @@ def leakage_supremum(
     population = Population.of(adversary)
     found: list[tuple[Accounting[Any, Any], float, Limits, str | None]] = []
     for method, numbers, users in grouped(accounting, population.users, [release]):
-        kept = method.of([release], users)
-        promised = float(method.promised(kept)[0])
+        kept = method.convert([release], users)
+        promised = float(method.release_epsilons(kept)[0])
         if not method.delta:
             positive(promised, "the epsilon of each release")
         limits = limits_of(method, users, kept)

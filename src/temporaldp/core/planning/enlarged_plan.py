@@ -51,7 +51,7 @@ def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[Fl
 
 def _scaled(request: Request, shape: FloatArray) -> FloatArray:
     """The shape, times nearly the largest factor that satisfies slightly less than the level."""
-    unit, ceiling = request.most_promised, request.alpha * (1.0 - 2.0 * request.unspent)
+    unit, ceiling = request.most_promised, request.alpha * (1.0 - 2.0 * request.plan_margin)
 
     def worst(factor: float) -> float:
         return request.series(factor * shape).worst

@@ -31,7 +31,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
     A plan that satisfies the level by the paper's bound satisfies it exactly: the search starts there, and never adds noise.
     """
     # An accountant admits a little less than the level, so that it can leave steps behind.
-    alpha = request.alpha * (1.0 - request.unspent - 2.0 * SLACK)
+    alpha = request.alpha * (1.0 - request.plan_margin - 2.0 * SLACK)
 
     @lru_cache(maxsize=1 if math.isinf(request.accounting.effort) else None)
     def series_of(epsilons: bytes) -> LeakageSeries:

@@ -114,15 +114,15 @@ class Request:
     @property
     def most_promised(self) -> float:
         """Largest leakage of a release with a budget of one nat by itself: the largest distance of a metric."""
-        return max(float(method.promised(method.of_epsilons(np.ones(1)))[0]) for method, _ in self.methods())
+        return max(float(method.release_epsilons(method.of_epsilons(np.ones(1)))[0]) for method, _ in self.methods())
 
     @property
-    def unspent(self) -> float:
+    def plan_margin(self) -> float:
         """Share of alpha that a plan leaves unused, so that an accountant, which rounds at every step, admits it."""
         if self.horizon is None:
             return 0.0
         n_states = len(self.users[0].states or ())
-        return max(method.unspent(self.alpha, self.horizon, n_states) for method, _ in self.methods())
+        return max(method.plan_margin(self.alpha, self.horizon, n_states) for method, _ in self.methods())
 
     def series(self, epsilons: FloatArray) -> LeakageSeries:
         """Leakage of budgets, one per step."""

@@ -27,7 +27,7 @@ def plan_within_level(
     `leakage` is that of these very budgets, if it is known; `by` is the measure of an optimal plan, and `bound` its certified
     lower bound. With a horizon a little stays unspent, so that an accountant admits the plan step by step.
     """
-    ceiling = request.alpha * (1.0 - request.unspent)
+    ceiling = request.alpha * (1.0 - request.plan_margin)
     for halving in range(53):
         spent = epsilons * (1.0 - (0.0 if halving == 0 else 2.0 ** (halving - 53)))
         if request.horizon is None and spent[0] < SMALLEST:

@@ -173,7 +173,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         """The name, delta, and the chosen parameters."""
         return {"method": self.name, "delta": self.delta, "pairwise": self.pairwise, "grid": self.grid}
 
-    def applied(
+    def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
         """Choose the grid from the releases, and a curve for each pair where that is requested or takes minutes at most."""
@@ -201,7 +201,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         both._single_grid = h
         return both
 
-    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> tuple[Mechanisms, ...]:
+    def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> tuple[Mechanisms, ...]:
         """The mechanisms of each step."""
         return tuple(release_from(one) for one in releases)
 
@@ -219,7 +219,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         """Any mechanisms with these guarantees."""
         return tuple((PrivacyGuarantee(epsilon),) if epsilon else () for epsilon in epsilons.tolist())
 
-    def promised(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
+    def release_epsilons(self, releases: tuple[Mechanisms, ...]) -> FloatArray:
         """The epsilon of each release at the delta; an upper bound."""
         curves = SingleCurve(self._single_grid or COARSEST, self.delta, up=True)
         known = {
@@ -251,7 +251,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         assert lower is not None
         pure, known = _pure_epsilons(releases), None
         if pure is not None:
-            method = EXACT.applied([user])
+            method = EXACT.specialised([user])
             (without,) = method.series([user], method.of_epsilons(pure))
             known = {direction: getattr(without, direction) for direction in DIRECTIONS}
         evidence = LeakageCurves(releases, upper, lower, known, pairs, user.states or ())
@@ -305,7 +305,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
             evidence = CurveLimits(gap, backward, forward, (before, after), pairs.h, user.states or ())
         pure = _pure_epsilons(release)
         if pure is not None and pure[0] > 0.0:
-            method = EXACT.applied([user])
+            method = EXACT.specialised([user])
             known = method.limits([user], method.of_epsilons(pure))
             found = [min(one, getattr(known, direction)) for one, direction in zip(found, DIRECTIONS, strict=True)]
         return Limits(found[0], found[1], found[2], evidence=evidence)
@@ -314,7 +314,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         """Refuse a table for other states (`StateError`), or a mechanism that the grid cannot hold (`InputError`)."""
         for states in {user.states for user in users}:
             require_states((release,), None if states is None else len(states))
-        self.promised((release,))
+        self.release_epsilons((release,))
 
     def odometer(self, user: Adversary) -> StepwiseOdometer[Mechanisms, FloatArray]:
         """Curves from above, as far back as any of them changes."""

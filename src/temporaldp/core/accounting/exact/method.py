@@ -133,7 +133,7 @@ class Exact(Accounting[Releases, Any]):
         """The name."""
         return {"method": self.name}
 
-    def applied(
+    def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
         """`IntervalBound` for interval matrices, `LongerMemory` for chains with a longer memory."""
@@ -144,7 +144,7 @@ class Exact(Accounting[Releases, Any]):
             return LongerMemory()
         return IntervalBound() if users[0].is_uncertain else self
 
-    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:
+    def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:
         """A box of likelihoods for each step."""
         boxes = intervals(releases, users[0].n_states)
         return self.of_epsilons(budgets(releases)) if boxes is None else Releases(*boxes)
@@ -153,7 +153,7 @@ class Exact(Accounting[Releases, Any]):
         """Multiples of the release of an epsilon of 1: of plain differential privacy."""
         return Releases(epsilons[:, None] * self.unit.lift, epsilons[:, None] * self.unit.drop)
 
-    def promised(self, releases: Releases) -> FloatArray:
+    def release_epsilons(self, releases: Releases) -> FloatArray:
         """Return the epsilon of each release: the largest log ratio of its box, in nats."""
         return releases.width
 
@@ -280,7 +280,7 @@ class Exact(Accounting[Releases, Any]):
         number = list(found)[worst.worst]
         return Limits(past, future, both, number, worst.certified, found[number].evidence)
 
-    def unspent(self, alpha: float, horizon: int, n_states: int) -> float:
+    def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
         """Share of alpha that plans leave unspent: a little more than a filter leaves at most."""
         return not_admitted(alpha, n_states, horizon) / alpha + SLACK
 

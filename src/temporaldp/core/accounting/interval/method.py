@@ -61,7 +61,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         "states from earlier and from later releases."
     )
 
-    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
+    def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
         boxes = intervals(releases, users[0].n_states)
         return budgets(releases) if boxes is None else widths(*boxes)
@@ -102,14 +102,16 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
     ) -> PairwiseLeakage:
         """Return the incoming leakage of every pair, and the epsilon between the two states furthest apart."""
         before, after = (tuple(one.pairs for one in arrived) for arrived in (past, future))
-        return PairwiseLeakage(states, self.promised(releases), off_diagonal(len(states)), before, after)
+        return PairwiseLeakage(states, self.release_epsilons(releases), off_diagonal(len(states)), before, after)
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> tuple[IntervalArrival, ...]:
         """A claim that no step raises, close to the smallest; an empty tuple where none is found."""
-        matrix, steps, epsilon = constant_matrix(user, side), self.steps(user), float(self.promised(release)[0])
+        matrix, steps, epsilon = constant_matrix(user, side), self.steps(user), float(self.release_epsilons(release)[0])
         if matrix is None:
             return (steps.nothing,)
-        ceiling = float((PAPER.supremum_arrivals(user, side, self.promised(release)) + self.promised(release))[0])
+        ceiling = float(
+            (PAPER.supremum_arrivals(user, side, self.release_epsilons(release)) + self.release_epsilons(release))[0]
+        )
         below = _from_below(steps, side, matrix, epsilon, min(ceiling, LARGEST_SPREAD))
         found = below or unraised_arrival(matrix, epsilon, ceiling)
         if found is None:
@@ -123,7 +125,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
             found = lower
         return (_with_room(matrix, epsilon, found),)
 
-    def unspent(self, alpha: float, horizon: int, n_states: int) -> float:
+    def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
         """Half of what a sustainable budget leaves."""
         return 0.5 * UNSPENT
 

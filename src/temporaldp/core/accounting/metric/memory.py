@@ -42,7 +42,7 @@ class LongerMemory(StepwiseAccounting[FloatArray]):
         """Return the name."""
         return {"method": self.name}
 
-    def applied(
+    def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
         """The method itself; `InputError` for adversaries about states that are not hidden."""

@@ -49,14 +49,14 @@ class _ByDistances(Accounting[Any, Any]):
         """Exact leakage without distances."""
         return EXACT
 
-    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Any:
+    def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Any:
         """Releases with these epsilons; `InputError` for a box of likelihoods."""
         if any(isinstance(one, LikelihoodBox) for one in releases):
             raise InputError(
                 "expected epsilons under metric privacy, got a LikelihoodBox, which describes a release completely: use "
                 "Exact() or PaperBound()"
             )
-        return super().of(releases, users)
+        return super().convert(releases, users)
 
 
 class MetricPrivacy(_ByDistances, PairwiseAccounting[FloatArray]):
@@ -87,7 +87,7 @@ class MetricPrivacy(_ByDistances, PairwiseAccounting[FloatArray]):
         "of each pair of states and K_B and K_F the liftings of the transition matrices."
     )
 
-    def applied(
+    def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
         """Reorder the distances as the users' states; exact for boxes, unless releases come one after the other."""

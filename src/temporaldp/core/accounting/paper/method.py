@@ -53,7 +53,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         """The name."""
         return {"method": self.name}
 
-    def of(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
+    def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
         boxes = intervals(releases, users[0].n_states)
         return budgets(releases) if boxes is None else widths(*boxes)
@@ -62,7 +62,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         """Return the epsilons as they are."""
         return epsilons
 
-    def promised(self, releases: FloatArray) -> FloatArray:
+    def release_epsilons(self, releases: FloatArray) -> FloatArray:
         """Return the releases, which are epsilons."""
         return releases
 
@@ -97,7 +97,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         )
         return Limits(added(before, own), added(after, own), both, certified=certified)
 
-    def unspent(self, alpha: float, horizon: int, n_states: int) -> float:
+    def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
         """A share for each step."""
         return horizon * SPARE
 
