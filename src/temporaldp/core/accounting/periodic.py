@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.values import FloatArray
+from temporaldp.core.accounting.margins import CLOCK_MARGIN
 from temporaldp.core.accounting.monotone_search import largest_in_few_tries
 from temporaldp.core.accounting.protocol import DIRECTIONS, SIDES, Accounting, Leakage, Limits, Side, largest_limits
 from temporaldp.core.correlation import Adversary, IntervalMatrix
@@ -45,8 +46,7 @@ def sustainable_epsilon_of(method: Accounting[Any, Any], users: Sequence[Adversa
         return limits_of(method, users, method.of_epsilons(np.array([epsilon])), close=1e-2).temporal
 
     most = alpha / float(method.release_epsilons(method.of_epsilons(np.ones(1)))[0])
-    # Share of alpha that a sustainable budget leaves
-    ceiling = alpha * (1.0 - 1e-9)
+    ceiling = alpha * (1.0 - CLOCK_MARGIN)
     # Below a millionth of alpha no sustainable budget is sought
     return largest_in_few_tries(worst, 1e-6 * most, most, ceiling)
 

@@ -36,6 +36,7 @@ from numpy.typing import ArrayLike
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.progress import part
 from temporaldp.base.values import LARGEST, FloatArray, IntArray, compared_by_value, whole_number
+from temporaldp.core.accounting.margins import CONSTANT_MARGIN
 from temporaldp.core.accounting.monotone_search import largest_sustainable
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import Matrix
@@ -49,8 +50,6 @@ Direction: TypeAlias = Literal["backward", "forward", "temporal"]
 Planner: TypeAlias = Literal["by recursion", "by derivatives", "by scaling"]
 SIDES: tuple[Side, ...] = ("backward", "forward")
 DIRECTIONS: tuple[Direction, ...] = ("backward", "forward", "temporal")
-SPARED = 4e-12
-"""Share of alpha that a constant budget leaves: the supremum and a long series round in ways of their own."""
 
 
 @compared_by_value
@@ -396,12 +395,12 @@ class Accounting(ABC, Generic[R, A]):
         return largest_sustainable(
             lambda epsilon: self.limits(users, self.of_epsilons(np.array([epsilon]))).temporal,
             alpha / float(self.release_epsilons(self.of_epsilons(np.ones(1)))[0]),
-            alpha * (1.0 - SPARED),
+            alpha * (1.0 - CONSTANT_MARGIN),
         )
 
     def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
         """Share of alpha that a plan for this number of steps leaves unused, so that the filters, which round, admit it."""
-        return SPARED
+        return CONSTANT_MARGIN
 
     def require_countable(self, users: Sequence[Adversary], release: Any) -> None:
         """Raise an error for a release that an odometer could not count, before it is spent; by default none."""

@@ -13,7 +13,7 @@ from temporaldp.base.errors import PlanError
 from temporaldp.base.progress import effort
 from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting import LeakageSeries
-from temporaldp.core.accounting.exact.incoming import SLACK
+from temporaldp.core.accounting.margins import FILTER_MARGIN
 from temporaldp.core.accounting.monotone_search import largest
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.planning.budget_plan import BudgetPlan
@@ -31,7 +31,7 @@ def exact_plan(request: Request, method: Method, by: Measure | None) -> BudgetPl
     A plan that satisfies the level by the paper's bound satisfies it exactly: the search starts there, and never adds noise.
     """
     # An accountant admits a little less than the level, so that it can leave steps behind.
-    alpha = request.alpha * (1.0 - request.plan_margin - 2.0 * SLACK)
+    alpha = request.alpha * (1.0 - request.plan_margin - 2.0 * FILTER_MARGIN)
 
     @lru_cache(maxsize=1 if math.isinf(request.accounting.effort) else None)
     def series_of(epsilons: bytes) -> LeakageSeries:

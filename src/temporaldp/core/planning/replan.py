@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from temporaldp.base.errors import BudgetError, InputError, PlanError
 from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting import LeakageSeries, TemporalAccountant
-from temporaldp.core.accounting.exact.incoming import SLACK
+from temporaldp.core.accounting.margins import FILTER_MARGIN, STEP_MARGIN
 from temporaldp.core.accounting.monotone_search import bisected
-from temporaldp.core.accounting.paper.online import SPARE
 from temporaldp.core.planning.budget import plan_of
 from temporaldp.core.planning.budget_plan import BudgetPlan
 from temporaldp.core.planning.exact_program import least_noise
@@ -89,7 +88,7 @@ def replan(
         return accountant.leakage(np.concatenate((spent, epsilons)))
 
     def holds(epsilons: FloatArray) -> bool:
-        return accountant.admits(epsilons, last=True) and whole(epsilons).worst <= alpha * (1.0 - rest * SPARE)
+        return accountant.admits(epsilons, last=True) and whole(epsilons).worst <= alpha * (1.0 - rest * STEP_MARGIN)
 
     def admitted(epsilons: FloatArray) -> FloatArray:
         for halving in range(53):
@@ -122,9 +121,9 @@ def _exactly(
     n_spent = len(spent)
     found = least_noise(
         list(request.users),
-        request.alpha * (1.0 - 4.0 * SLACK),
+        request.alpha * (1.0 - 4.0 * FILTER_MARGIN),
         Measure(by.objective, np.concatenate((np.zeros(n_spent), by.weights))),
-        np.concatenate((spent, (1.0 - 4.0 * SLACK) * start)),
+        np.concatenate((spent, (1.0 - 4.0 * FILTER_MARGIN) * start)),
         lambda epsilons: whole(epsilons[n_spent:]),
         n_spent,
     )

@@ -23,16 +23,13 @@ from temporaldp.base.values import ROUNDOFF as U
 from temporaldp.base.values import BoolArray, FloatArray, IntArray
 from temporaldp.core.accounting.exact.arrivals import pair_values, rows_of
 from temporaldp.core.accounting.kept_state import packed, unpacked
+from temporaldp.core.accounting.margins import FILTER_MARGIN, LARGEST_FILTER_MARGIN
 from temporaldp.core.accounting.protocol import numbered
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import exactly_known
 from temporaldp.core.correlation.protocol import Changing, Correlation
 from temporaldp.core.kernels.chain import LARGEST_LEVEL, Chain, backward
 from temporaldp.core.kernels.continued import Coefficients
-
-SLACK, LARGEST_SLACK = 1e-11, 1e-9
-"""Share of alpha that is not admitted, so that no later step need look at a step that reached the level; and the most of it,
-where the correlation remembers for so long that rounding takes more. If doubled, rollouts are kept for a few steps less."""
 
 LONGEST_MEMORY, DIGITS = 20_000, 30.0
 """Steps that a correlation is expected to remember, at most; and the nats by which what it remembers must have shrunk."""
@@ -47,7 +44,7 @@ MANY = 256
 
 def not_admitted(alpha: float, n_states: int, n_steps: float) -> float:
     """Nats by which a filter stays below its level where rollouts take up to so many steps."""
-    return min(max(SLACK * alpha, 8.0 * backward(n_states, n_steps)), LARGEST_SLACK * alpha)
+    return min(max(FILTER_MARGIN * alpha, 8.0 * backward(n_states, n_steps)), LARGEST_FILTER_MARGIN * alpha)
 
 
 @dataclass(frozen=True, eq=False)

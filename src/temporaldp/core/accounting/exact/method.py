@@ -27,7 +27,7 @@ from temporaldp.core.accounting.exact.arrivals import (
 )
 from temporaldp.core.accounting.exact.estimate import BUDGETS, seconds_of_series, seconds_of_supremum
 from temporaldp.core.accounting.exact.evidence import ExactLeakage
-from temporaldp.core.accounting.exact.incoming import SLACK, not_admitted
+from temporaldp.core.accounting.exact.incoming import not_admitted
 from temporaldp.core.accounting.exact.online import ExactFilter, ExactOdometer
 from temporaldp.core.accounting.exact.supremum import (
     Limit,
@@ -36,6 +36,7 @@ from temporaldp.core.accounting.exact.supremum import (
     exact_limit,
     has_supremum,
 )
+from temporaldp.core.accounting.margins import FILTER_MARGIN
 from temporaldp.core.accounting.monotone_search import CLOSE, largest_sustainable
 from temporaldp.core.accounting.paper.arrivals import added
 from temporaldp.core.accounting.paper.method import PAPER
@@ -282,7 +283,7 @@ class Exact(Accounting[Releases, Any]):
 
     def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
         """Share of alpha that plans leave unspent: a little more than a filter leaves at most."""
-        return not_admitted(alpha, n_states, horizon) / alpha + SLACK
+        return not_admitted(alpha, n_states, horizon) / alpha + FILTER_MARGIN
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Largest budget for which rollouts prove, by induction on the horizon, that no horizon exceeds the level."""
@@ -299,9 +300,7 @@ class Exact(Accounting[Releases, Any]):
             release = self.of_epsilons(np.array([epsilon]))
             return max(_leakage_within(one, release, alpha) for one in repeated)
 
-        # Share of alpha that a sustainable budget leaves: supremum and long series are proved by different rollouts, 1e-12
-        # apart, and an accountant admits only what leaves it 1e-11, so that it can leave steps behind
-        ceiling = alpha * (1.0 - 3e-11)
+        ceiling = alpha * (1.0 - 3.0 * FILTER_MARGIN)
         with effort(share=0.5):
             found = largest_sustainable(worst, alpha / float(self.unit.width[0]), ceiling, known=known)
         # What counts is the public number, which may differ in its last digits, or have no certificate near the largest budget.

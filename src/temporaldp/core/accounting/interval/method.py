@@ -14,6 +14,7 @@ import numpy as np
 
 from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting.interval.arrivals import IntervalArrival, IntervalSteps, unraised_arrival
+from temporaldp.core.accounting.margins import SET_MARGIN
 from temporaldp.core.accounting.monotone_search import largest_in_few_tries
 from temporaldp.core.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
 from temporaldp.core.accounting.paper.method import PAPER
@@ -24,9 +25,6 @@ from temporaldp.core.correlation.adversary import Matrix
 from temporaldp.core.kernels.interval import LARGEST_SPREAD
 from temporaldp.core.kernels.lifting import off_diagonal
 from temporaldp.core.mechanisms.likelihood_box import intervals, widths
-
-UNSPENT = 1e-7
-"""Share of alpha that plans leave unspent, so that an accountant, which keeps a little more than it computes, admits them."""
 
 SETTLED, AHEAD = 1e-10, 100.0
 """Share of the spread that may still change where one that no step raises is looked for; and how far ahead, in changes."""
@@ -127,7 +125,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
 
     def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
         """Half of what a sustainable budget leaves."""
-        return 0.5 * UNSPENT
+        return 0.5 * SET_MARGIN
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Search from the paper's budget upwards, to a thousandth: each try computes a supremum."""
@@ -136,9 +134,9 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         def worst(epsilon: float) -> float:
             return self.limits(users, np.array([epsilon])).temporal
 
-        ceiling = alpha * (1.0 - UNSPENT)
+        ceiling = alpha * (1.0 - SET_MARGIN)
         # Share of alpha below which no sustainable budget is sought
-        least = max(known * (1.0 - UNSPENT), 1e-6 * alpha / self.widest)
+        least = max(known * (1.0 - SET_MARGIN), 1e-6 * alpha / self.widest)
         found = largest_in_few_tries(worst, least, alpha / self.widest, ceiling)
         return found or (known if known > least else 0.0)
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.values import LARGEST, SMALLEST, ULP, FloatArray
+from temporaldp.core.accounting.margins import STEP_MARGIN
 from temporaldp.core.accounting.paper.arrivals import RAISED_LOSS, added, arrivals_of_users
 from temporaldp.core.accounting.paper.online import (
-    SPARE,
     PaperFilter,
     PaperReserve,
     PaperSteps,
@@ -99,7 +99,7 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
 
     def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
         """A share for each step."""
-        return horizon * SPARE
+        return horizon * STEP_MARGIN
 
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Sustainable budget by the paper's Algorithm 2 without its loop, less the rounding of every step."""

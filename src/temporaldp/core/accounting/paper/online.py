@@ -13,7 +13,7 @@ step, plus its own budget, must pass no more than h to the step before. So a bud
 that is ``e <= min(alpha - L_B(BPL), L_F^-1(h)) - v``: a closed form that covers every step so far (Theory, section 6).
 
 L_F^-1 expands: the margin for rounding grows from step to step where budgets use the level to the last digit, and so does
-unused room elsewhere. So planners leave `SPARE` of alpha per step unused.
+unused room elsewhere. So planners leave `STEP_MARGIN` of alpha per step unused.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Self
 from temporaldp.base.display import apart
 from temporaldp.base.errors import BudgetError
 from temporaldp.base.values import ROUNDOFF, SMALLEST
+from temporaldp.core.accounting.margins import STEP_MARGIN
 from temporaldp.core.accounting.paper.arrivals import TransitionLoss, added
 from temporaldp.core.accounting.paper.supremum import constant_budget, merged_profile
 from temporaldp.core.accounting.protocol import Filter, Side
@@ -38,9 +39,6 @@ SUM_ROUNDING = 8.0 * ROUNDOFF
 
 RAISED = 1.0 + 1e-12
 """What is kept for later is kept with this much to spare, so that roundings, step after step, do not eat it up."""
-
-SPARE = 256.0 * ROUNDOFF
-"""Share of alpha by which more is kept, and less promised, for the same reason."""
 
 
 class PaperSteps:
@@ -164,7 +162,7 @@ def asked_reserve(users: Sequence[PaperSteps], alpha: float, epsilon: float) -> 
     if epsilon == 0.0:
         return PaperReserve(0.0, (0.0,) * len(users))
     most = largest_reserve(users, alpha)
-    kept = most if epsilon == most.epsilon else reserve_for(users, alpha, epsilon * RAISED + 4.0 * SPARE * alpha)
+    kept = most if epsilon == most.epsilon else reserve_for(users, alpha, epsilon * RAISED + 4.0 * STEP_MARGIN * alpha)
     if kept.epsilon < epsilon <= most.epsilon:
         kept = most
     if kept.epsilon < epsilon:
@@ -191,13 +189,13 @@ def reserve_for(
         backward, forward = _merged(user)
         level = epsilon if forward is None else forward.supremum(epsilon=epsilon)
         needed = level - epsilon if enough is None else min(level - epsilon, enough[number])
-        kept = max(needed, 0.0) * RAISED + SPARE * alpha
+        kept = max(needed, 0.0) * RAISED + STEP_MARGIN * alpha
         if not kept < alpha:
             return nothing
         # The state that leaves least: all that may have arrived did, and headroom is what is kept, or some roundings less.
         behind = TransitionLoss(backward)(alpha - kept)
-        ahead = TransitionLoss(forward).inverse(kept - 0.25 * SPARE * alpha)
-        sustained.append(min(alpha * (1.0 - SUM_ROUNDING) - behind, ahead) - kept - SPARE * alpha)
+        ahead = TransitionLoss(forward).inverse(kept - 0.25 * STEP_MARGIN * alpha)
+        sustained.append(min(alpha * (1.0 - SUM_ROUNDING) - behind, ahead) - kept - STEP_MARGIN * alpha)
         arriving.append(kept)
     if min(sustained) <= 0.0:
         return nothing
