@@ -105,6 +105,7 @@ def test_enumeration_shows_that_the_recursion_is_not_an_equality(claims):
     assert claims["recursion"].verdict is Verdict.DISAGREES
 
 
+@pytest.mark.long
 def test_one_move_changes_the_counts_of_two_places(claims):
     """The worst ratio of two discrete Laplace draws when one person moves, from the probabilities themselves."""
     scale = 10.0
@@ -131,12 +132,14 @@ def test_smaller_level_is_exceeded_under_another_accounting():
     assert series[0] > 0.5
 
 
+@pytest.mark.long
 def test_algorithm_1_loses_precision_against_rational_arithmetic(claims):
     places = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]
     assert exact_loss(places, 40.0) == pytest.approx(math.log(5.0))
     assert "L(40) = 0; right is L(40) = 1.609" in claims["algorithm-1-in-doubles"].found
 
 
+@pytest.mark.long
 def test_figure_6_converges_as_claimed(claims):
     def settled(s, epsilon):
         q, d = (1 + s) / (1 + 50 * s), s / (1 + 50 * s)

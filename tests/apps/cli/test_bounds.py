@@ -55,6 +55,7 @@ def test_audit_shows_the_exact_leakage_first_with_its_reason():
     assert "N1, R and W at steps 23 to 25; W at step 26; N1 and W at steps 27 to 34" in words
 
 
+@pytest.mark.long
 def test_audit_as_json_has_both_bounds_the_witness_and_the_papers_bound():
     found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json").stdout)
     (adversary,) = estimate_adversaries(load_sample())

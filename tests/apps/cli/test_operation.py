@@ -326,6 +326,7 @@ def test_invalid_options_set_no_file_aside(days, mistake):
     assert incoming(days, "from_two", options=(*OLD, *mistake)) == (2, ["0 from_two.csv"])
 
 
+@pytest.mark.long
 def test_rows_with_wrong_dates_are_named_and_nothing_is_drawn(days):
     rows = (days / "morning.csv").read_text().splitlines()
     (days / "wrong.csv").write_text("\n".join([*rows, rows[-1].replace("2024-01-01", "2024-06-30")]))
@@ -471,6 +472,7 @@ def test_a_failed_first_release_leaves_no_ledger(days):
     refused("release", "morning.csv", *FAST, "-o", "x.csv", "--set", f"release.head={'0' * 16}", cwd=days, code=4)
 
 
+@pytest.mark.long
 def test_a_lost_ledger_is_drawn_again_only_if_an_owner_begins_anew(days):
     run(days, *JOB)
     published = (days / "out.csv").read_text()

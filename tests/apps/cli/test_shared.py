@@ -158,6 +158,7 @@ def test_inconsistent_arguments_are_refused(made, arguments, said):
     assert set(made.iterdir()) == before
 
 
+@pytest.mark.long
 def test_an_account_is_begun_anew_only_if_it_was_lost(made):
     place = "lost.db"
     share = (*(word if word != "account.db" else place for word in SHARE), "--independent")

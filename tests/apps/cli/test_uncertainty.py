@@ -49,6 +49,7 @@ def walks(tmp_path):
     return path
 
 
+@pytest.mark.long
 def test_intervals_from_a_history_are_those_of_its_steps_only_for_a_release_that_begins_alike(tmp_path, walks):
     head, *rows = walks.read_text().splitlines()
     (tmp_path / "now.csv").write_text("\n".join([head, *("other " + row for row in rows)]) + "\n")

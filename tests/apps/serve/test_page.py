@@ -444,6 +444,7 @@ def test_requests_beyond_the_queue_are_refused_at_once(ask, monkeypatch):
     assert (refused.status, refused.headers["retry-after"]) == (429, "1")
 
 
+@pytest.mark.long
 def test_waiting_uploads_use_bounded_memory(ask):
     head = (
         f"POST /v1/view/correlation?kind=traces HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {LARGEST_UPLOAD}\r\n\r\n"
@@ -481,6 +482,7 @@ def bomb(n_rows, n_columns=3):
 @pytest.mark.parametrize(
     "kind", ["rows", "columns", "csv columns", "blank line", "quoted break", "csv entries", "parquet columns"]
 )
+@pytest.mark.long
 def test_uploads_that_would_expand_are_refused_before_reading(ask, kind):
     header = ",".join(f"c{k}" for k in range(20_000)).encode()
     content = {

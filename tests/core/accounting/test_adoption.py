@@ -41,6 +41,7 @@ def varying(valid, spent):
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.long
 def test_level_is_satisfied_and_can_be_exhausted_after_a_change_of_correlation(seed):
     rng = np.random.default_rng(40 + seed)
     n = int(rng.integers(2, 5))
@@ -128,6 +129,7 @@ def test_replaying_the_history_restores_the_accountant():
 
 
 @pytest.mark.parametrize(("spent", "reserve"), [([0.5, 0.5], 0.1), ([0.9], 0.1), ([], 0.9)])
+@pytest.mark.long
 def test_a_reserve_that_the_level_does_not_allow_is_refused(spent, reserve):
     """It would be admitted at every later step, without a look at what was spent."""
     accountant = TemporalAccountant(two(1.0), alpha=1.0)
@@ -199,6 +201,7 @@ def test_no_reserve_if_the_new_correlation_has_no_sustainable_budget():
         pytest.param(0.6, 0.9999, marks=pytest.mark.long),
     ],
 )
+@pytest.mark.long
 def test_evidence_from_before_a_change_never_proves_more_than_alpha(before, after):
     """A rollout compares leakage with the level at that time, and may exceed it by slack or rounding of a sign."""
     accountant = TemporalAccountant(two(before), alpha=1.0)

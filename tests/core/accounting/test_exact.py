@@ -178,6 +178,7 @@ def test_two_states_with_symmetric_rows_attain_the_papers_bound():
 
 
 @pytest.mark.parametrize("kind", ["epsilons", "absent", "own noise"])
+@pytest.mark.long
 def test_leakage_is_monotone_in_every_budget(kind):
     rng = np.random.default_rng([10, len(kind)])
     for _ in range(20):
@@ -195,6 +196,7 @@ def test_leakage_is_monotone_in_every_budget(kind):
 
 
 @pytest.mark.parametrize("kind", ["epsilons", "own noise"])
+@pytest.mark.long
 def test_relabelling_states_does_not_change_leakage(kind):
     rng = np.random.default_rng([11, len(kind)])
     for _ in range(25):
@@ -319,6 +321,7 @@ def test_bounds_of_each_direction_are_confirmed_in_rational_arithmetic(direction
                     assert room >= 0, (t, i, j, case)
 
 
+@pytest.mark.long
 def test_bounds_of_temporal_leakage_are_confirmed_in_rational_arithmetic():
     """The proved ratios of the past and the future of a pair multiply to at most the stated leakage. No tolerance."""
     for case in itertools.islice(proved_cases(), 8):

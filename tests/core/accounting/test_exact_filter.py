@@ -194,6 +194,7 @@ def test_last_step_may_use_the_reserve():
 
 
 @pytest.mark.parametrize("seed", range(2))
+@pytest.mark.long
 def test_time_varying_matrices_with_a_reserve(seed):
     rng = np.random.default_rng(300 + seed)
     n, n_steps = int(rng.integers(2, 5)), 25
@@ -327,6 +328,7 @@ def test_filter_state_is_immutable_and_can_be_pickled():
     assert copy.after(0.1).largest() == one.after(0.1).largest()
 
 
+@pytest.mark.long
 def test_filter_state_does_not_grow_with_the_number_of_steps():
     matrix = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     standing = ExactFilter.at_start(Adversary(matrix, matrix), alpha=1.0, reserve=0.2)

@@ -88,6 +88,7 @@ def test_leakage_of_huge_budgets_is_never_too_low():
 
 @pytest.mark.parametrize("directions", [(True, True), (True, False), (False, True)])
 @pytest.mark.parametrize("adopts", [False, True])
+@pytest.mark.long
 def test_leakage_so_far_equals_the_series(directions, adopts):
     """After some of the steps, small budgets before large ones: upper bounds that equal those of the whole series."""
     rng = np.random.default_rng([sum(directions), adopts, directions[0]])
@@ -119,6 +120,7 @@ def test_leakage_so_far_equals_the_series(directions, adopts):
 
 
 @pytest.mark.parametrize("n_states", [2, 4])
+@pytest.mark.long
 def test_questions_between_steps_change_no_number(n_states):
     rng = np.random.default_rng(n_states)
     matrix = TransitionMatrix(0.8 * random_rows(n_states, rng) + 0.2 / n_states)
@@ -138,6 +140,7 @@ def test_questions_between_steps_change_no_number(n_states):
 
 @pytest.mark.parametrize("n_small", [64, 528])
 @pytest.mark.parametrize("restored", [False, True])
+@pytest.mark.long
 def test_a_large_budget_between_looks_ahead_raises_final_steps(n_small, restored):
     """The ceiling that final steps rest on is exceeded before the next step at which final steps are looked for."""
     matrix = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]])

@@ -106,6 +106,7 @@ def test_disjoint_rows_alone_do_not_make_the_supremum_infinite():
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 0.05, 0.5, pytest.param(2.0, marks=pytest.mark.slow)])
+@pytest.mark.long
 def test_series_stay_below_the_supremum_and_approach_it(epsilon):
     rng = np.random.default_rng(3)
     for n in (2, 3, 5, 7, 12):
@@ -224,6 +225,7 @@ def test_without_effort_bounds_stand_on_both_sides(budgets):
 
 
 @pytest.mark.parametrize("bound", ["exact", "paper"])
+@pytest.mark.long
 def test_an_infinite_supremum_is_certified_where_rounding_does_not_decide(bound):
     """State 0 is kept with probability 0.8: there is a supremum below -log 0.8."""
     adversary, border = Adversary(TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])), -math.log(0.8)

@@ -446,6 +446,7 @@ def test_two_states_have_one_pair_each_way_and_the_paper_s_supremum():
         assert limit_pair_by_pair(Adversary(matrix, matrix), epsilon).temporal == pytest.approx(paper, rel=1e-9)
 
 
+@pytest.mark.long
 def test_the_boundary_case_of_the_paper_has_no_supremum():
     matrix = TransitionMatrix([[0.8, 0.2], [0.0, 1.0]])
     for epsilon, finite in ((0.22, True), (math.log(1 / 0.8), False), (0.3, False)):

@@ -279,6 +279,7 @@ def test_two_states_that_differ_have_a_curve_for_each_pair_by_default(table, row
     assert series.worst - max(truth) < 0.5 * (one.worst - max(truth))
 
 
+@pytest.mark.long
 def test_values_of_the_theory_chapter(sample):
     """The common curve gives 0.643; the release, simulated with 60,000 draws, leaks 0.465."""
     adversary, noise = Adversary(backward=sample[0]), GaussianNoise(10.0, sensitivity=math.sqrt(2.0))
@@ -309,6 +310,7 @@ def test_further_steps_do_not_raise_the_supremum(sample):
         assert series.worst <= limits.temporal
 
 
+@pytest.mark.long
 def test_noise_that_varies_windows_and_evidence(sample):
     adversary = Adversary(*sample)
     noise = [GaussianNoise(s, sensitivity=math.sqrt(2.0)) for s in (8.0, 20.0, 10.0)] + [None]

@@ -62,6 +62,7 @@ def test_equal_phases_are_a_constant_matrix():
         assert getattr(limit, name) == pytest.approx(getattr(constant, name), rel=1e-6)
 
 
+@pytest.mark.long
 def test_periodic_chain_without_mixing_has_no_supremum():
     still = TransitionMatrix(np.eye(2))
     assert leakage_supremum(following([still, still]), 0.3).temporal == np.inf
@@ -74,6 +75,7 @@ def test_phases_may_be_intervals():
     assert limit.backward > leakage_supremum(following([NIGHT, DAY]), 0.2).backward
 
 
+@pytest.mark.long
 def test_sustainable_budget_satisfies_the_level():
     clock = following([NIGHT, DAY], [DAY, NIGHT])
     for bound in ("exact", "paper"):

@@ -120,6 +120,7 @@ class TestCurve(Contract):
 # What several methods share, once
 
 
+@pytest.mark.long
 def test_metric_follows_the_order_of_states_of_each_user():
     """A table with names is put in order for each user; the accountant counts as the series does."""
     pd = pytest.importorskip("pandas")

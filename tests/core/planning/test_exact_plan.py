@@ -279,6 +279,7 @@ def test_sum_of_budgets_may_exceed_the_range_of_exponents():
     assert temporal_leakage(Adversary(rows, rows), plan.epsilons).worst <= 4.0
 
 
+@pytest.mark.long
 def test_an_accountant_admits_a_long_plan_of_a_chain_that_hardly_forgets():
     """Its rollouts take 120 steps, whose rounding is more than a hundred billionth of so small a level."""
     walk = TransitionMatrix([[0.999, 0.001], [0.002, 0.998]])

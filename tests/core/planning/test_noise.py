@@ -55,6 +55,7 @@ def leaks(plan, adversary, factor=1.0):
     ],
 )
 @pytest.mark.parametrize(("alpha", "delta"), [(1.0, 1e-3), pytest.param(0.3, 1e-6, marks=pytest.mark.slow)])
+@pytest.mark.long
 def test_noise_plan_satisfies_the_level_and_is_nearly_minimal(alpha, delta, horizon, kind):
     adversary = Adversary(WALK, WALK)
     plan = plan_noise(adversary, alpha=alpha, horizon=horizon, noise=kind, accounting=ApproximateDP(delta))
@@ -169,6 +170,7 @@ def test_a_noise_plan_has_a_delta_and_a_scale_for_every_epsilon():
         noise.scales[0] = 1.0
 
 
+@pytest.mark.long
 def test_both_kinds_of_plan_report_noise_and_leakage_to_another_adversary():
     adversary, other = Adversary(WALK, WALK), Adversary(TransitionMatrix([[0.99, 0.01], [0.01, 0.99]]))
     noise = plan_noise(adversary, alpha=1.0, noise="laplace", horizon=6, accounting=ApproximateDP(1e-6))

@@ -50,6 +50,7 @@ def test_single_epoch_is_refused():
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.long
 def test_promise_over_an_infinite_horizon_is_a_tight_bound(seed):
     """By the sign rule to 60 digits, over all epochs with influence, or with fewer budgets in some of them."""
     rng = np.random.default_rng(seed)
@@ -71,6 +72,7 @@ def test_promise_of_a_long_epoch_is_tight(n_epochs):
     assert found.together <= found.promise <= found.together * (1 + 1e-8)
 
 
+@pytest.mark.long
 def test_no_promise_without_mixing():
     assert renewal_leakage(known(np.eye(2)), EPSILONS).promise == np.inf
     kept = TransitionMatrix(np.eye(2))
@@ -81,6 +83,7 @@ def test_no_promise_without_mixing():
     assert found.together <= found.promise
 
 
+@pytest.mark.long
 def test_promise_of_several_people_is_that_of_the_worst():
     few = [known([[0.6, 0.4], [0.4, 0.6]]), known([[0.9, 0.1], [0.2, 0.8]])]
     assert renewal_leakage(few, EPSILONS).promise == renewal_leakage(few[1], EPSILONS).promise

@@ -94,6 +94,7 @@ def test_new_plan_satisfies_the_level_and_is_no_worse_than_the_old_one(name, obj
     assert temporal_leakage(adversary, accountant.spent, accounting=method).worst <= alpha
 
 
+@pytest.mark.long
 def test_intervals_keep_the_shape_of_their_plan_where_less_was_spent():
     busy = TransitionMatrix([[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.4, 0.1, 0.5]])
     adversary = Adversary(within(busy), within(busy))

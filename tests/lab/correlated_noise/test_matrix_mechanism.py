@@ -50,6 +50,7 @@ def test_couplings_without_quilts_have_the_values_of_the_theory_chapter(name, pu
 
 
 @pytest.mark.parametrize(("name", "alone"), [("tree", 19.6), ("square_root", 21.1)])
+@pytest.mark.long
 def test_quilts_keep_bounds_of_64_steps_below_5_where_couplings_alone_do_not(name, alone):
     mechanism = calibrated(name, 64)
     assert max(without_quilts(mechanism, step) for step in (20, 21)) == pytest.approx(alone, abs=0.1)

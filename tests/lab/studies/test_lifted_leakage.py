@@ -206,6 +206,7 @@ def test_orders_that_are_too_large_are_refused_early():
 
 
 @pytest.mark.parametrize("seed", range(4))
+@pytest.mark.long
 def test_one_number_about_the_states_of_a_chain_lies_below_that_about_its_words(seed):
     """It is what `lifted_leakage` bounds; and by every method that is told only of hidden states, leakage is no less."""
     rng = np.random.default_rng(seed)

@@ -40,6 +40,7 @@ def proposed(folder, table, *arguments, is_refused=False):
     return tomllib.loads(text), asked
 
 
+@pytest.mark.long
 def test_wide_table(tmp_path):
     found, asked = proposed(tmp_path, SAMPLE)
     assert (found["traces"]["layout"], found["traces"]["user"]) == ("wide", "user")
@@ -87,6 +88,7 @@ def test_events_are_put_on_a_grid_and_asked_about(tmp_path):
     assert "rows are at odd times" in asked and "traces.fill" in asked
 
 
+@pytest.mark.long
 def test_the_history_of_events_may_be_events_or_wide(tmp_path):
     events(tmp_path)
     events(tmp_path, "past.csv")

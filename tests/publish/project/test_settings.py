@@ -33,6 +33,7 @@ horizon = 47
 """
 
 
+@pytest.mark.long
 def test_project_in_python_agrees_with_the_functions(tmp_path):
     project = tdp.Project.load(written(tmp_path, COMPLETE))
     (adversary,) = tdp.estimate_adversaries(tdp.read_traces(SAMPLE))
@@ -348,6 +349,7 @@ def test_release_never_replaces_a_foreign_file(tmp_path):
     assert tdp.Project.load(file, ["correlation.prior=1"]).release().counts.tolist() == released.counts.tolist()
 
 
+@pytest.mark.long
 def test_an_output_of_a_plan_is_drawn_once(tmp_path):
     project = tdp.Project.load(written(tmp_path, COMPLETE))
     tdp.save_plan(project.plan(), tmp_path / "plan.json")

@@ -328,6 +328,7 @@ def filtered(place, correlation):
     )  # fmt: skip
 
 
+@pytest.mark.long
 def test_ledger_of_the_benchmark_can_be_continued(tmp_path, monkeypatch):
     found = importlib.util.spec_from_file_location("years_benchmark", REPOSITORY / "benchmarks" / "years.py")
     years = importlib.util.module_from_spec(found)

@@ -125,6 +125,7 @@ def test_labels_between_two_times(step, before, label, between):
     assert labels_between(step, before, label) == between
 
 
+@pytest.mark.long
 def test_audit_of_a_periodic_correlation_needs_every_step(tmp_path):
     rng = np.random.default_rng(3)
     full = [f"2024-03-{day:02d}T{hour:02d}:00" for day in (1, 2) for hour in range(24)]
@@ -197,6 +198,7 @@ def every_four_hours(n_steps, first="2024-03-01T00:00"):
 
 
 @pytest.mark.parametrize("every", ["steps", "daily"])
+@pytest.mark.long
 def test_level_is_renewed_under_a_periodic_correlation(every, tmp_path):
     place, times = tmp_path / "release.db", every_four_hours(20)
     for day in (times[:6], times[6:13], times[13:]):  # each by a process of its own

@@ -139,6 +139,7 @@ def test_a_day_of_25_hours_is_released_to_its_end(tmp_path):
         assert renewal_of(release.ledger).epochs_of(release.ledger.times) == [(0, 25), (25, 27)]
 
 
+@pytest.mark.long
 def test_each_month_satisfies_its_level_and_all_satisfy_the_promise(place, monkeypatch):
     monkeypatch.setattr("temporaldp.publish.release.step.STEPS_BETWEEN_CHECKPOINTS", 3)
     with opened(place) as release:  # without a process in between
@@ -178,6 +179,7 @@ def test_promise_covers_months_of_any_lengths(epsilons):
     assert promised <= 1.02 * worst or epsilons[0] < max(epsilons)
 
 
+@pytest.mark.long
 def test_ledger_records_the_calendar_of_its_renewal(tmp_path):
     with opened(tmp_path / "a.db") as release:
         assert release.ledger.configuration["renewal"] == "monthly"

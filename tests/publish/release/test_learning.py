@@ -223,6 +223,7 @@ def test_a_draw_that_fails_leaves_nothing_spent(tmp_path, monkeypatch):
     learn_correlation(load_sample(), epsilon=1.0, ledger=place)
 
 
+@pytest.mark.long
 def test_costs_of_two_spends_add_up_and_directions_count_once():
     data = walks(np.random.default_rng(0), np.array([[0.8, 0.2], [0.3, 0.7]]), 50, 6)
     one, other = (learn_correlation(data, epsilon=0.5) for _ in range(2))

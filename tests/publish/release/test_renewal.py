@@ -51,6 +51,7 @@ def days(first, n):
 
 @pytest.mark.parametrize("every", ["steps", "monthly"])
 @pytest.mark.parametrize("adopted", [1, 3, 4, 6])
+@pytest.mark.long
 def test_every_epoch_satisfies_alpha_and_all_satisfy_the_new_promise(tmp_path, every, adopted, monkeypatch):
     monkeypatch.setattr("temporaldp.publish.release.step.STEPS_BETWEEN_CHECKPOINTS", 4)
     place = tmp_path / "release.db"
@@ -78,6 +79,7 @@ def test_every_epoch_satisfies_alpha_and_all_satisfy_the_new_promise(tmp_path, e
     assert (epsilons[adopted:end] <= (share if mixed else 1.0) * granted[adopted - first : end - first]).all()
 
 
+@pytest.mark.long
 def test_the_rest_of_an_epoch_uses_what_is_left_of_its_level(tmp_path):
     place = tmp_path / "release.db"
     with opened(place, BEFORE) as release:
@@ -96,6 +98,7 @@ def test_the_rest_of_an_epoch_uses_what_is_left_of_its_level(tmp_path):
 
 
 @pytest.mark.parametrize("n", [2, 5])
+@pytest.mark.long
 def test_promise_after_an_adoption_is_a_tight_bound(tmp_path, n):
     place = tmp_path / "release.db"
     with opened(place, BEFORE) as release:
@@ -113,6 +116,7 @@ def test_promise_after_an_adoption_is_a_tight_bound(tmp_path, n):
     assert told["promise"] <= 1.0001 * temporal_leakage(followed, long).worst
 
 
+@pytest.mark.long
 def test_refused_adoption_changes_nothing(tmp_path):
     place = tmp_path / "release.db"
     with opened(place, BEFORE) as release:

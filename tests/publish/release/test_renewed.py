@@ -29,6 +29,7 @@ from temporaldp.publish.release import adopt_correlation, export_ledger
 from temporaldp.publish.release.renewal import renewal_of
 
 
+@pytest.mark.long
 def test_each_epoch_satisfies_its_level_and_all_satisfy_the_promise(place):
     promised = []
     for day in range(4):  # a process a day, which does not care where epochs end
