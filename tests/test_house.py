@@ -111,7 +111,7 @@ def test_every_folder_says_what_is_in_it():
     for wing, rooms in WINGS.items():
         map_of_rooms = (SOURCE / wing / "__init__.py").read_text()
         assert {path.stem for path in (SOURCE / wing).iterdir() if not path.stem.startswith("__")} == set(rooms)
-        assert wing == "apps" or all(re.search(rf"^{room} +\w", map_of_rooms, re.MULTILINE) for room in rooms)
+        assert all(re.search(rf"^{room} +\w", map_of_rooms, re.MULTILINE) for room in rooms)
 
 
 @pytest.mark.parametrize("path", sorted((REPOSITORY / "reproduction").glob("*.py")), ids=lambda path: path.name)
@@ -253,7 +253,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 8_225, "base + data": 3_020, "lab": 1_075, "publish": 4_115, "apps": 2_036, "in all": 18_470}
+LIMITS = {"core": 8_225, "base + data": 3_020, "lab": 1_075, "publish": 4_115, "apps": 2_036, "in all": 18_475}
 """The most statements of each wing."""
 
 

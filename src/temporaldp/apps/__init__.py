@@ -1,4 +1,8 @@
-"""Programs: the command line, and the HTTP service with its page."""
+"""Programs.
+
+serve  the HTTP service (releases: its requests) and its page (page)
+cli    the commands (main lists them; options: those that they share)
+"""
 
 import lazy_loader
 

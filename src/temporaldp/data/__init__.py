@@ -1,7 +1,7 @@
 """Tables of people over time, and counts made from them.
 
 tables       traces of any size, their steps and states, and correlations estimated from them
-files        traces, matrices, plans and counts, in and out
+files        files of traces, matrices, plans and counts, in and out
 counts       mechanisms of counts, sums and transitions; consistent and smoothed counts
 smoothing    the state space of counts: filter, smoother, tradeoffs
 sample       the bundled traces

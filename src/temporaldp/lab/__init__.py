@@ -1,7 +1,7 @@
 """Research on releases, and other libraries: clients of the public functions.
 
 correlated_noise  outputs about several steps, and their event-level budgets
-studies           diagnosis, uncertainty, populations, the attack
+studies           diagnosis, uncertainty, longer memory, populations, the worst member of a set, the attack
 adapters          mechanisms and accountants of other libraries
 cluster           populations on Spark
 """

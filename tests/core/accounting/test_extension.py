@@ -25,8 +25,8 @@ from temporaldp import (
     plan_budget,
     temporal_leakage,
 )
-from temporaldp.base.errors import InputError
-from temporaldp.core.correlation import strongest_correlation
+from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.core.correlation import Correlation, strongest_correlation
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 WALK = Adversary(MATRIX, MATRIX)
@@ -244,3 +244,36 @@ class TestTotalVariation(FilterContract):
             )
             assert (paper <= mine * (1.0 + 1e-12)).all()
             assert (mine <= most * (1.0 + 1e-12)).all()
+
+
+@dataclass(frozen=True)
+class Weekend(Correlation):
+    """A correlation of one's own: one matrix from Monday to Friday, another one at weekends."""
+
+    weekday: TransitionMatrix
+    weekend: TransitionMatrix
+    kind = "weekend"
+
+    @property
+    def matrices(self):
+        return self.weekday, self.weekend
+
+    def at(self, transition):
+        return self.weekend if transition % 7 >= 5 else self.weekday
+
+    def mapped(self, change):
+        return Weekend(change(self.weekday), change(self.weekend))
+
+
+def test_a_correlation_of_ones_own_is_counted_step_by_step_or_refused():
+    """It has no number of steps and no period; an odometer counted the first of its matrices at every step."""
+    calm, walk = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.95, 0.8))
+    commuter = Adversary(backward=Weekend(walk, calm))
+    with pytest.raises(BudgetError, match="expected a horizon"):
+        TemporalAccountant(commuter)
+    with pytest.raises(InputError, match="kind 'weekend': give a horizon"):
+        Exact().odometer(commuter).extend([0.1])
+    whole = temporal_leakage(commuter, [0.1] * 14)
+    counted = TemporalAccountant(commuter, horizon=14).spend([0.1] * 14)
+    assert counted.total() == pytest.approx(whole.worst, rel=1e-10)
+    assert whole.worst > 1.5 * temporal_leakage(Adversary(backward=walk), [0.1] * 14).worst

@@ -151,7 +151,9 @@ class TemporalAccountant:
         level = None if alpha is None else positive(alpha, "alpha")
         population = Population.of(adversary)
         steps = _checked_horizon(population, horizon)
-        if steps is not None or level is not None or not accounting.is_exact:
+        # An odometer of exact leakage knows clocks; of a correlation of your own it needs to know how many steps there are
+        known = all(one.is_constant or one.period is not None for user in population.users for one in user.directions)
+        if steps is not None or level is not None or not (accounting.is_exact and known):
             population = population.counted_over(steps)
         self.lock = threading.RLock()
         self.population = self._first = population

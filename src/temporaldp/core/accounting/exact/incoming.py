@@ -19,6 +19,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from temporaldp.base.errors import InputError
 from temporaldp.base.values import ROUNDOFF as U
 from temporaldp.base.values import BoolArray, FloatArray, IntArray
 from temporaldp.core.accounting.exact.arrivals import pair_values, rows_of
@@ -79,6 +80,10 @@ class Transitions:
         known, which = list(correlation.matrices), None
         if correlation.n_steps is not None or correlation.period is not None:
             known, which = numbered(correlation.at(k) for k in range(correlation.period or len(known)))
+        elif not correlation.is_constant and not isinstance(correlation, Changing):
+            raise InputError(
+                f"expected a number of steps for a correlation of kind {correlation.kind!r}: give a horizon"
+            )
         scaled = [rows_of(exactly_known(matrix)) for matrix in known]
         rows = [one if isinstance(one, np.ndarray) else one.toarray() for one in scaled]
         starts = correlation.starts[1:] if isinstance(correlation, Changing) else ()
