@@ -288,5 +288,6 @@ def test_a_matrix_is_indexed_and_multiplied_as_an_array(is_sparse, rng):
     assert twice.dense() == pytest.approx(rows @ rows, rel=1e-14)
     other = matrix.reordered(list("dcba"))
     assert (matrix @ other).dense() == pytest.approx(twice.dense(), rel=1e-14)
-    with pytest.raises(IndexError):
+    assert np.array_equal(matrix[np.array([0, 2])], rows[[0, 2]])
+    with pytest.raises(StateError, match="got 'e'"):
         matrix["e"]

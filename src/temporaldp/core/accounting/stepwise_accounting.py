@@ -12,7 +12,7 @@ import numpy as np
 from temporaldp.base.errors import BudgetError
 from temporaldp.base.progress import progressed
 from temporaldp.base.values import FloatArray
-from temporaldp.core.accounting.protocol import SIDES, Accounting, Leakage, Limits, Side, constant_matrix
+from temporaldp.core.accounting.protocol import SIDES, Accounting, Filter, Leakage, Limits, Side, constant_matrix
 from temporaldp.core.accounting.stepwise import Arrived, ReserveArrivals, Steps, StepwiseFilter, StepwiseOdometer
 from temporaldp.core.correlation import Adversary
 
@@ -141,7 +141,7 @@ class StepwiseAccounting(Accounting[FloatArray, tuple[Arrived, ...]]):
 
     def filters(
         self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
-    ) -> tuple[list[StepwiseFilter[Arrived]], float]:
+    ) -> tuple[Sequence[Filter], float]:
         """Filters by trial: the leakage of a budget and the reserve after it."""
         largest, shares = reserve, [0.0]
         if largest is None:

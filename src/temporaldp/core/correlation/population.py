@@ -36,8 +36,6 @@ class Population:
         """
         if isinstance(adversaries, Population):
             return adversaries
-        if isinstance(adversaries, LiftedChain):
-            adversaries = adversaries.adversary
         names, users = zip(*_named(adversaries), strict=True)
         return cls(users, names)
 
@@ -99,11 +97,12 @@ class Population:
         return self
 
 
-Adversaries: TypeAlias = Adversary | LiftedChain | Iterable[Adversary] | Mapping[str, Adversary] | Population
+OneAdversary: TypeAlias = Adversary | LiftedChain
+Adversaries: TypeAlias = OneAdversary | Iterable[OneAdversary] | Mapping[str, OneAdversary] | Population
 
 
 def _named(
-    adversaries: Adversary | Iterable[Adversary] | Mapping[str, Adversary],
+    adversaries: Adversaries,
 ) -> Iterator[tuple[str | None, Adversary]]:
     """Each adversary with its name."""
     is_table = hasattr(adversaries, "columns")  # a data frame, over whose columns an iteration would go
@@ -112,7 +111,8 @@ def _named(
     if not pairs:
         raise InputError("expected at least one Adversary, got none")
     seen: set[str | None] = set()
-    for position, (key, adversary) in enumerate(pairs):
+    for position, (key, one) in enumerate(pairs):
+        adversary = one.adversary if isinstance(one, LiftedChain) else one
         if not isinstance(adversary, Adversary):
             raise InputError(
                 f"expected an Adversary or several of them, got {type(adversary).__name__} at position {position}; a matrix "

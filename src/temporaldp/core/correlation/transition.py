@@ -11,7 +11,7 @@ import scipy
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temporaldp.base.display import ROWS_SHOWN, draw, grid
-from temporaldp.base.errors import MatrixError
+from temporaldp.base.errors import MatrixError, StateError
 from temporaldp.base.names import labels_of, listed, names_of, positions, state_names
 from temporaldp.base.values import FloatArray, assign, compared_by_value, locked, read_only
 from temporaldp.core.correlation.protocol import Constant
@@ -105,10 +105,12 @@ class TransitionMatrix(Constant):
         return np.array(self.dense(), dtype=dtype, copy=True) if copy else np.asarray(self.dense(), dtype=dtype)
 
     def __getitem__(self, at: Any) -> Any:
-        """Probabilities by the names or positions of states: an entry, a row, or a block, as of the dense array."""
-        each = tuple(
-            self.states.index(one) if one in self.states else one for one in (at if type(at) is tuple else (at,))
-        )
+        """Probabilities by a name or as of the array: an entry, a row or a block; `StateError` for a name of no state."""
+        given = at if type(at) is tuple else (at,)
+        unknown = [one for one in given if isinstance(one, str) and one not in self.states]
+        if unknown:
+            raise StateError(f"expected a state ({listed(self.states)}), got {unknown[0]!r}")
+        each = tuple(self.states.index(one) if isinstance(one, str) else one for one in given)
         found = self.probabilities[each]
         return found.toarray().squeeze() if scipy.sparse.issparse(found) else found
 

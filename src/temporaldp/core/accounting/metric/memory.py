@@ -21,8 +21,9 @@ import numpy as np
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in
+from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.metric.method import MetricSteps
-from temporaldp.core.accounting.protocol import Accounting, Direction, Evidence, Leakage
+from temporaldp.core.accounting.protocol import Accounting, Direction, Evidence, Filter, Leakage, Limits
 from temporaldp.core.accounting.stepwise_accounting import StepwiseAccounting
 from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.correlation.lifted_chain import LiftedAdversary, LiftedChain
@@ -30,7 +31,10 @@ from temporaldp.core.kernels.lifting import lifted, no_trees, off_diagonal
 
 
 class LongerMemory(StepwiseAccounting[FloatArray]):
-    """An upper bound of leakage about the states of a `LiftedChain`; `Exact()` stands for it there. Releases are epsilons."""
+    """An upper bound of leakage about the states of a `LiftedChain`; `Exact()` stands for it there. Releases are epsilons.
+
+    Over an infinite horizon it is the leakage about hidden states, which is at least as large.
+    """
 
     name = "longer memory"
     sentence = (
@@ -54,6 +58,22 @@ class LongerMemory(StepwiseAccounting[FloatArray]):
         """Return the steps of one user."""
         assert isinstance(user, LiftedAdversary)
         return HiddenSteps(user)
+
+    def limits(self, users: Sequence[Adversary], release: FloatArray) -> Limits:
+        """Suprema about the hidden states, which are at least those about the states: long memories settle slowly here."""
+        return EXACT.limits(users, EXACT.of_epsilons(release))
+
+    def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+        """That for the hidden states."""
+        return EXACT.sustainable_epsilon(users, alpha)
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[Sequence[Filter], float]:
+        """About the states for a known horizon; otherwise about the hidden states."""
+        if horizon is None:
+            return EXACT.filters(users, alpha, reserve, horizon)
+        return super().filters(users, alpha, reserve, horizon)
 
     def leakage(
         self, user: Adversary, past: tuple[FloatArray, ...], releases: FloatArray, future: tuple[FloatArray, ...]
