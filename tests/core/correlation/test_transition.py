@@ -241,8 +241,12 @@ def test_single_precision_is_accepted_within_its_own_rounding(rng):
         assert np.abs(matrix.dense().sum(axis=1) - 1.0).max() <= 1e-15
         stored = rows.toarray() if sparse.issparse(rows) else rows
         assert matrix.dense() == pytest.approx(stored.astype(float), rel=50 * float(np.finfo(rows.dtype).eps))
-    with pytest.raises(MatrixError, match=r"within 2.38e-07"):
+    with pytest.raises(MatrixError, match=r"within 1\.91e-06"):
         TransitionMatrix(np.array([[0.8, 0.21], [0.1, 0.9]], dtype=np.float32))
+    wide = np.full((500, 500), 1 / 500, dtype=np.float16)
+    wide[0, :20] = 0.0
+    with pytest.raises(MatrixError, match=r"within 0\.0156, but row '0'"):
+        TransitionMatrix(wide)
     with pytest.raises(MatrixError, match=r"normalize=True"):
         TransitionMatrix(exact.astype(np.float32).astype(float))
 

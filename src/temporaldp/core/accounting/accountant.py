@@ -151,9 +151,9 @@ class TemporalAccountant:
         level = None if alpha is None else positive(alpha, "alpha")
         population = Population.of(adversary)
         steps = _checked_horizon(population, horizon)
-        # An odometer of exact leakage knows clocks; of a correlation of your own it needs to know how many steps there are
-        known = all(one.is_constant or one.period is not None for user in population.users for one in user.directions)
-        if steps is not None or level is not None or not (accounting.is_exact and known):
+        # Exact leakage is counted over clocks; another correlation that varies needs a number of steps
+        counted = all(one.is_constant or one.period is not None for user in population.users for one in user.directions)
+        if steps is not None or level is not None or not (accounting.is_exact and counted):
             population = population.counted_over(steps)
         self.lock = threading.RLock()
         self.population = self._first = population

@@ -177,8 +177,8 @@ class OnlineState(ABC):
     """What an odometer or a filter keeps of the releases so far about one user."""
 
     def adopted(self, adversary: Adversary) -> Self:
-        """The state with another correlation from the next step on, where the method has one; a filter without a reserve."""
-        raise NotImplementedError
+        """The state with another correlation from the next step on; a filter has no reserve then. `InputError` without one."""
+        raise InputError("this accounting method does not continue with another correlation: begin another release")
 
     @abstractmethod
     def extended(self, releases: Sequence[Any]) -> Self:
@@ -239,7 +239,7 @@ class Filter(OnlineState):
 
     def with_reserve(self, reserve: float) -> tuple[Self, float] | None:
         """After `adopted`: the filter with a reserve, and how much of it is kept; None if the level does not allow it."""
-        raise NotImplementedError
+        raise InputError("this accounting method does not continue with another correlation: begin another release")
 
 
 class Accounting(ABC, Generic[R, A]):

@@ -42,7 +42,7 @@ class TransitionMatrix(Constant):
     ----------
     probabilities : array_like, scipy.sparse matrix or TransitionMatrix, shape (n, n), n >= 2
         Entries are 0 or at least 1e-290, and every row sums to 1 within `ROW_SUM_TOLERANCE`. Rows in single or half precision
-        sum to 1 within n units in the last place, and are divided by their sums in double precision. The input is copied;
+        sum to 1 within 16 units in the last place, and are divided by their sums in double precision. The input is copied;
         sparse input stays sparse. A table with names (pandas) is read by its row and column names, in any order.
         `numpy.asarray` of a `TransitionMatrix` returns its dense probabilities.
     states : sequence of n distinct names, optional
@@ -94,7 +94,9 @@ class TransitionMatrix(Constant):
             matrix = checked_square(matrix[np.ix_(*order)])
         _check_entries(matrix, names)
         if not normalize:
-            _check_row_sums(matrix, names, n * precision if precision > ROW_SUM_TOLERANCE else ROW_SUM_TOLERANCE)
+            # Rounding of entries moves a row's sum by half a unit at most, however many there are, and dividing by a sum that
+            # was added up in that precision by a few more
+            _check_row_sums(matrix, names, max(16.0 * precision, ROW_SUM_TOLERANCE))
         if normalize or precision > ROW_SUM_TOLERANCE:
             matrix = _normalized(matrix, names)
             _check_entries(matrix, names)
