@@ -71,7 +71,9 @@ def chain(probabilities, initial=None):
     names = [f"s{k}" for k in range(len(probabilities))]
     matrix = probabilities / probabilities.sum(axis=1, keepdims=True)
     return tdp.PublicCorrelation(
-        tdp.TransitionMatrix(matrix / matrix.sum(axis=1, keepdims=True), names), source="the benchmark", initial=initial
+        tdp.TransitionMatrix(matrix / matrix.sum(axis=1, keepdims=True), names),
+        provenance="the benchmark",
+        initial=initial,
     )
 
 

@@ -96,7 +96,7 @@ def values(budget):
         curves, curves.evidence, curves.evidence.curve(2), plan, noisy,
         pairs, pairs.evidence, attacked(budget),
         compare_plans(somebody, budget, 3), compare_plans(still, budget, 3),
-        plan.optimality, dataclasses.replace(plan.source, step=f"{budget} hours"),
+        plan.optimality, dataclasses.replace(plan.provenance, step=f"{budget} hours"),
         pure, held, at_delta, pure.evidence, held.evidence, at_delta.evidence,
         temporaldp.planning.renewal_leakage(somebody, epsilons),
         GaussianNoise(1.0 / budget, sensitivity=1.0), LaplaceNoise(1.0 / budget, sensitivity=1.0),
@@ -120,7 +120,7 @@ def uncertain(matrix, budget):
     found = temporaldp.studies.leakage_uncertainty(walks, epsilons=epsilons, n_draws=8)
     diagnosis = temporaldp.studies.diagnose(walks, epsilon=budget)
     return [
-        near, dataclasses.replace(near.origin, source="learnt", epsilon=budget, spend="one"), Periodic([near, matrix]),
+        near, dataclasses.replace(near.provenance, source="learnt", spends=(("one", budget),)), Periodic([near, matrix]),
         chain, temporaldp.studies.lifted_leakage(chain, epsilons=epsilons),
         found, found.posterior, temporaldp.studies.worst_member(Adversary(near), epsilons=epsilons), diagnosis,
         *diagnosis.models,
@@ -130,7 +130,7 @@ def uncertain(matrix, budget):
 
 def for_counts(matrix, plan, walks, budget):
     """Mechanisms of other tables than one histogram, and what public knowledge makes of released counts."""
-    known = PublicCorrelation(matrix, source="a test")
+    known = PublicCorrelation(matrix, provenance="a test")
     tables = {"counts": DiscreteLaplaceHistogram(int(8 * budget)), "sum": ClampedSum(0.0, budget, 2)}
     found = temporaldp.tradeoff(Adversary(matrix), known, n_people=50, horizon=4, alphas=[budget], window=2)
     counts = np.full((4, 3), budget)

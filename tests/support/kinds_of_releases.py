@@ -76,7 +76,7 @@ def shared(ledger, number) -> Released:
 
 
 def smoothed(ledger, number) -> Released:
-    public = PublicCorrelation(STAYS, source="public")
+    public = PublicCorrelation(STAYS, provenance="public")
     known = accountant(ADVERSARIES[0])
     stream = ContinualRelease(histogram(), ledger=ledger, accountant=known, correlation=public)
     for step in steps_from(len(stream)):

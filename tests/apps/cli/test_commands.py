@@ -176,7 +176,7 @@ def test_plan_release_and_report_of_the_sample(tmp_path):
     plan = load_plan(tmp_path / "plan.json")
     assert plan.horizon == 47
     assert plan.leakage.worst <= 1.0
-    assert "protected traces themselves" in plan.source.provenance
+    assert "protected traces themselves" in plan.provenance.sentence
     released = load_released(tmp_path / "released.parquet")
     assert released.counts.sum(axis=1).tolist() == [151] * 47
     assert (released.epsilons <= plan.epsilons).all()
@@ -196,7 +196,7 @@ def test_plan_json_is_the_plan_file(tmp_path):
     printed, kept = json.loads(result.stdout), json.loads((tmp_path / "plan.json").read_text())
     beside = {"mean_absolute_noise", "noise_beside_counts"}
     assert {key: value for key, value in printed.items() if key not in beside} == kept
-    assert "estimated from the protected traces themselves" in kept["source"]["warning"]
+    assert "estimated from the protected traces themselves" in kept["provenance"]["warning"]
     assert kept["horizon"] is None
     assert kept["method"] == "upper_bound"
     assert kept["neighboring_relation"] == "replace_one"

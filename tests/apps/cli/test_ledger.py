@@ -162,8 +162,8 @@ def test_cost_of_learning_a_correlation_is_kept_in_the_ledger(days):
     run(days, "release", "dawn.csv", *known, "-o", "out.parquet")
     with Ledger(days / "learnt.db") as ledger:
         ((_, recipe),) = recipes_of(ledger)
-    assert recipe.provenance.source == "learnt"
-    assert recipe.provenance.epsilon == 8.0
+    assert recipe.provenances[0].source == "learnt"
+    assert recipe.provenances[0].epsilon == 8.0
     assert recipe.inputs == {"learnt.json": sha256(days / "learnt.json")}
 
 

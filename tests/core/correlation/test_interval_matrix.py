@@ -6,7 +6,7 @@ import pytest
 from interval_oracles import random_bounds, tight_bounds
 from temporaldp import InputError, IntervalMatrix, TransitionMatrix, sticky
 from temporaldp.base.errors import MatrixError, StateError
-from temporaldp.core.correlation import Origin
+from temporaldp.core.correlation import Provenance
 
 
 def test_contains_members_only():
@@ -41,7 +41,7 @@ def test_sticky_contains_every_matrix_with_the_stated_diagonal():
     assert not interval.contains(
         TransitionMatrix([[0.69, 0.31, 0.0], [0.0, 0.95, 0.05], [0.1, 0.1, 0.8]], ["a", "b", "c"])
     )
-    assert interval.origin.sentence.startswith("Stated: the state stays the same with probability 0.7 to 0.95")
+    assert interval.provenance.sentence.startswith("Stated: the state stays the same with probability 0.7 to 0.95")
 
 
 def test_reordering_states_gives_the_same_set():
@@ -77,12 +77,12 @@ def test_invalid_ranges_are_refused(stays):
         sticky(3, stays=stays)
 
 
-def test_origin_states_the_cost_of_learning():
+def test_provenance_states_the_cost_of_learning():
     with pytest.raises(InputError, match="epsilon"):
-        Origin("learnt", "Learnt.")
+        Provenance("learnt", "Learnt.")
     with pytest.raises(InputError, match="epsilon"):
-        Origin("stated", "Stated.", 0.5)
+        Provenance("stated", "Stated.", (("one", 0.5),))
     with pytest.raises(InputError, match="expected a correlation"):
-        Origin("guessed", "Guessed.")
+        Provenance("guessed", "Guessed.")
     with pytest.raises(InputError, match="n_states"):
         sticky(stays=(0.5, 0.6))

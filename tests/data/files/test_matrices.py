@@ -158,7 +158,17 @@ def test_plans_round_trip(tmp_path, horizon):
     again = load_plan(tmp_path / "plan.json")
     assert again.epsilons.tolist() == plan.epsilons.tolist()
     assert again.leakage.worst == plan.leakage.worst
-    for field in ("alpha", "horizon", "method", "source", "optimality", "accounting", "delta"):
+    for field in (
+        "alpha",
+        "horizon",
+        "method",
+        "states",
+        "has_phases",
+        "provenance",
+        "optimality",
+        "accounting",
+        "delta",
+    ):
         assert getattr(again, field) == getattr(plan, field)
 
 
@@ -228,19 +238,18 @@ def test_edited_plans_are_refused(tmp_path, change, message):
 
 
 @pytest.mark.parametrize(
-    "source",
+    "change",
     [
         {"states": ["a\nb; touch x", "c"]},
-        {"step": "1\x1b[31m"},
-        {"provenance": "a history\r"},
-        {"warning": "nothing\u202e"},
+        {"provenance": {"source": "history", "step": "1\x1b[31m"}},
+        {"provenance": {"source": "history", "sentence": "a history\r"}},
+        {"provenance": {"source": "history", "warning": "nothing\u202e"}},
     ],
 )
-def test_plans_with_control_characters_are_refused(tmp_path, source):
+def test_plans_with_control_characters_are_refused(tmp_path, change):
     path = tmp_path / "plan.json"
     save_plan(plan_budget(Adversary(), alpha=1.0, horizon=3), path)
-    document = json.loads(path.read_text())
-    document["source"] |= source
+    document = json.loads(path.read_text()) | change
     del document["digest"]
     spelled = json.dumps(document, sort_keys=True, separators=(",", ":"))
     path.write_text(json.dumps(document | {"digest": hashlib.sha256(spelled.encode()).hexdigest()}))
@@ -367,7 +376,7 @@ def test_custom_correlation_cannot_be_written(tmp_path):
         ({"backward": None}, "an object of 'backward' and 'forward'"),
         ({"backward": None, "forward": 5}, "expected a matrix: .*got int"),
         ({"backward": None, "forward": {"each": [CHAIN.document()], "order": [0, 1]}}, "expected a correlation"),
-        ({"backward": None, "forward": BOX.document() | {"origin": {"source": "x"}}}, "source 'x' is not accepted"),
+        ({"backward": None, "forward": BOX.document() | {"provenance": {"source": "x"}}}, "source 'x' is not accepted"),
         ({"backward": None, "forward": BOX.document() | {"upper": [[1.0]]}}, "expected"),
     ],
 )

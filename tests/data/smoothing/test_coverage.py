@@ -29,7 +29,7 @@ def released(counts, scale, noise, rng):
 
 
 def public(chain):
-    return PublicCorrelation(TransitionMatrix(chain, [f"s{k}" for k in range(len(chain))]), source="a test")
+    return PublicCorrelation(TransitionMatrix(chain, [f"s{k}" for k in range(len(chain))]), provenance="a test")
 
 
 def measured(pairs, noise, scale, *, widths=1.0, rng):

@@ -9,7 +9,7 @@ import pytest
 
 from temporaldp import InputError, PublicCorrelation, TransitionMatrix
 from temporaldp.base.errors import StateError
-from temporaldp.core.planning import Source
+from temporaldp.core.correlation import Provenance
 from temporaldp.data.smoothing import StepRelease, advance, smooth_steps
 from temporaldp.data.smoothing import count_filter as module
 from temporaldp.data.smoothing.counts_model import Belief, first_counts, next_counts, unknown_counts
@@ -20,7 +20,7 @@ TOTAL = 40.0
 
 def known(matrices=P, **more):
     chain = TransitionMatrix(matrices) if np.ndim(matrices) == 2 else [TransitionMatrix(one) for one in matrices]
-    return PublicCorrelation(chain, source="a test", **more)
+    return PublicCorrelation(chain, provenance="a test", **more)
 
 
 def dense(steps, matrices, widening, first_mean, first_covariance):
@@ -139,12 +139,12 @@ def test_releases_that_contradict_the_chain_fall_back_to_no_chain():
 
 
 def test_a_correlation_learned_from_protected_traces_is_not_public():
-    bad = Source(None, None, "Learnt from the protected traces.", "depends on the protected data")
+    bad = Provenance("protected", "Learnt from the protected traces.", warning="depends on the protected data")
     with pytest.raises(InputError, match=r"`temporaldp learn`.*") as refusal:
-        PublicCorrelation(TransitionMatrix(P), source=bad)
+        PublicCorrelation(TransitionMatrix(P), provenance=bad)
     assert "--history" in str(refusal.value)
-    for nothing in ("", Source()):
-        with pytest.raises(InputError, match="is not stated: give source"):
-            PublicCorrelation(TransitionMatrix(P), source=nothing)
+    for nothing in ("", Provenance("matrices")):
+        with pytest.raises(InputError, match="is not stated: give provenance"):
+            PublicCorrelation(TransitionMatrix(P), provenance=nothing)
     with pytest.raises(StateError):
         known().reordered(("a", "b", "c"))

@@ -21,7 +21,7 @@ from temporaldp.data.smoothing.tradeoff import noise_at_quantiles, simulated_cou
 
 CHAIN = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
 ADVERSARY = Adversary(CHAIN, CHAIN)
-KNOWN = PublicCorrelation(CHAIN, source="a test")
+KNOWN = PublicCorrelation(CHAIN, provenance="a test")
 
 
 def test_every_row_agrees_with_the_accounting():

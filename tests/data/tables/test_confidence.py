@@ -59,7 +59,7 @@ def test_state_without_transitions_is_unrestricted_and_reported():
     assert isinstance(adversary.forward, IntervalMatrix)
     assert (adversary.forward.lower[2] == 0.0).all()
     assert (adversary.forward.upper[2] == 1.0).all()
-    assert "No transition of 'b', 'c' was seen" in adversary.forward.origin.sentence
+    assert "No transition of 'b', 'c' was seen" in adversary.forward.provenance.sentence
 
 
 @pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, float("nan"), 2.0])
@@ -144,15 +144,15 @@ def test_backward_intervals_are_constant_unless_the_shares_of_states_change():
     still = Trajectories(walk(rng, P, np.array([2 / 3, 1 / 3]), 500, 6), states=["a", "b"])
     adversary = next(estimate_adversaries(still, confidence=0.95))
     assert adversary.n_steps is None
-    assert "for a stationary Markov chain" in adversary.backward.origin.sentence
-    assert "stationary" not in adversary.forward.origin.sentence
+    assert "for a stationary Markov chain" in adversary.backward.provenance.sentence
+    assert "stationary" not in adversary.forward.provenance.sentence
     moving = Trajectories(walk(rng, P, np.array([0.0, 1.0]), 500, 6), states=["a", "b"])
     adversary = next(estimate_adversaries(moving, confidence=0.95))
     assert adversary.n_steps == 6
-    assert "of each step, because the shares of states change" in adversary.backward.at(0).origin.sentence
+    assert "of each step, because the shares of states change" in adversary.backward.at(0).provenance.sentence
     assert (
         "for a release that begins with the shares of the first of these steps"
-        in adversary.backward.at(0).origin.sentence
+        in adversary.backward.at(0).provenance.sentence
     )
     assert adversary.contradiction is None
     assert next(estimate_adversaries(moving, confidence=0.95, directions=("forward",))).n_steps is None
@@ -168,7 +168,7 @@ def test_a_release_at_other_steps_has_the_intervals_of_a_stationary_chain_and_a_
         traces = Trajectories(walk(rng, P, start, 500, 6), states=["a", "b"])
         adversary = estimate_adversary(traces, confidence=0.95, stationary=True)
         assert adversary.n_steps is None
-        assert "for a stationary Markov chain" in adversary.backward.origin.sentence
+        assert "for a stationary Markov chain" in adversary.backward.provenance.sentence
         assert (adversary.contradiction is not None) == (name == "moving")
 
 
@@ -177,7 +177,7 @@ def test_sets_of_users_whose_shares_of_states_change_carry_a_warning():
     moving = Trajectories(walk(rng, LOPSIDED, np.array([0.0, 0.0, 1.0]), 60, 11), states=range(3))
     for one in estimate_adversaries(moving, confidence=0.95, per_user=True):
         assert one.n_steps is None
-        assert "for a stationary Markov chain" in one.backward.origin.sentence
+        assert "for a stationary Markov chain" in one.backward.provenance.sentence
         assert "shares of states change" in one.contradiction
 
 

@@ -447,9 +447,9 @@ def test_phase_that_cannot_be_computed_is_requested(tmp_path):
     file = written(tmp_path, text)
     with pytest.raises(tdp.InputError, match=r"phase of the first step cannot be computed.*correlation\.phase"):
         tdp.Project.load(file).inputs()
-    assert tdp.Project.load(file, ["correlation.phase=14"]).inputs().clock.phase == 14
+    assert tdp.Project.load(file, ["correlation.phase=14"]).inputs().provenance.clock.phase == 14
     (tmp_path / "past.csv").write_text((tmp_path / "past.csv").read_text().replace(":00,", ":00Z,"))
-    assert tdp.Project.load(file).inputs().clock.phase == 14
+    assert tdp.Project.load(file).inputs().provenance.clock.phase == 14
 
 
 def test_a_state_that_the_correlation_does_not_cover_is_refused(tmp_path):

@@ -111,7 +111,7 @@ def from_a_ledger(which, epsilon, draws, place):
 def smoothed(which, epsilon, draws):
     """The first of two steps differs; all that is published: counts and smoothed counts."""
     people = Trajectories(np.stack((PEOPLE[which], PEOPLE[0]), axis=1), states=WALK.states)
-    plan, known = plan_budget(Adversary(), alpha=epsilon, horizon=2), PublicCorrelation(WALK, source="a test")
+    plan, known = plan_budget(Adversary(), alpha=epsilon, horizon=2), PublicCorrelation(WALK, provenance="a test")
     for _ in range(draws):
         yield smooth(release_histograms(people, plan), known, total=10).counts.ravel()
 

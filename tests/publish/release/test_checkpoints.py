@@ -303,7 +303,7 @@ def test_time_varying_matrices(place, reserve):
 def test_filtered_counts_resume_with_identical_results(tmp_path):
     """As from the first step on, and without reading the rows before it."""
     chain = TransitionMatrix([[0.8, 0.2], [0.3, 0.7]], states=("A", "B"))
-    public = PublicCorrelation(chain, source="a test")
+    public = PublicCorrelation(chain, provenance="a test")
     place, other = tmp_path / "a.db", tmp_path / "b.db"
     with filtered(place, public) as found:
         found.skip(time=0)

@@ -26,9 +26,8 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import SpentError
-from temporaldp.core.correlation import Periodic
-from temporaldp.core.planning import Source
-from temporaldp.core.planning.clock import Clock
+from temporaldp.core.correlation import Periodic, Provenance
+from temporaldp.core.correlation.clock import Clock
 from temporaldp.data.tables.moments import labels_between
 
 NIGHT = TransitionMatrix([[0.95, 0.05], [0.05, 0.95]])
@@ -37,7 +36,7 @@ CLOCK = Periodic([DAY, DAY, NIGHT, NIGHT, NIGHT, NIGHT])
 ADVERSARY = Adversary(CLOCK, CLOCK)
 HOURS = [f"2024-03-01T{hour:02d}:00" for hour in range(8)]
 EPSILON = 0.3
-CLOCKED = Source(("0", "1"), "3600 seconds", has_phases=True, clock=Clock(HOURS[0], "3600 seconds", 6))
+CLOCKED = Provenance("history", step="3600 seconds", clock=Clock(HOURS[0], "3600 seconds", 6))
 
 
 def traces(hours):
@@ -94,7 +93,7 @@ def test_missing_steps_of_a_table_are_skipped(tmp_path):
 
 def test_plan_of_a_periodic_correlation_needs_every_step(tmp_path):
     plan = plan_budget(ADVERSARY, alpha=3.0, horizon=8)
-    assert plan.source.has_phases
+    assert plan.has_phases
     with pytest.raises(InputError, match="data of every step"):
         release_histograms(traces(HOURS[:2] + HOURS[4:6]), plan)
     with ContinualRelease(
@@ -152,16 +151,16 @@ def test_audit_of_a_periodic_correlation_needs_every_step(tmp_path):
         message = refused("release", later, "--plan", plan, "-o", tmp_path / "later-out.csv", *more)
         assert "at phase 0 of the clock" in message and "correlation.phase=7" in message
     known = load_plan(plan)
-    save_plan(replace(known, source=replace(known.source, clock=None)), plan)  # as for matrices of a file
+    save_plan(replace(known, provenance=replace(known.provenance, clock=None)), plan)  # as for matrices of a file
     released = temporaldp("release", later, "--plan", plan, "-o", tmp_path / "unchecked.csv")
     assert released.returncode == 0 and "phase that it was made for" in " ".join(released.stderr.split())
 
 
 def test_plan_file_stores_the_phases_of_its_steps(tmp_path):
-    plan = replace(plan_budget(ADVERSARY, alpha=3.0, horizon=6), source=CLOCKED)
+    plan = replace(plan_budget(ADVERSARY, alpha=3.0, horizon=6), provenance=CLOCKED)
     save_plan(plan, tmp_path / "plan.json")
     loaded = load_plan(tmp_path / "plan.json")
-    assert loaded.source == CLOCKED
+    assert loaded.provenance == CLOCKED and loaded.has_phases and loaded.states == ("0", "1")
     two_later = Periodic([NIGHT, NIGHT, NIGHT, NIGHT, DAY, DAY])
     assert loaded.leakage_to(Adversary(two_later, two_later), 6).worst > 2.2 * 3.0  # what the refusals below prevent
     hours = HOURS[:6]

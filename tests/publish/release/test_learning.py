@@ -22,7 +22,8 @@ from temporaldp import (
     save_correlation,
 )
 from temporaldp.base.errors import LedgerMismatchError
-from temporaldp.core.planning import Source
+from temporaldp.core.correlation import Provenance
+from temporaldp.core.correlation.provenance import together
 from temporaldp.data.counts.transitions import TransitionHistogram, limited_transitions, noisy_intervals, sum_of_noise
 from temporaldp.data.tables.traces import transitions_of
 
@@ -150,7 +151,7 @@ def test_intervals_contain_a_stationary_chain_without_a_warning(n_people):
         adversary = learn_correlation(data, epsilon=2.0, confidence=0.8, rng=rng)
         held += adversary.forward.contains(forward) and adversary.backward.contains(backward)
         warned += adversary.contradiction is not None
-        assert "for a stationary Markov chain" in adversary.backward.origin.sentence
+        assert "for a stationary Markov chain" in adversary.backward.provenance.sentence
     assert held >= 32
     assert warned == 0
 
@@ -169,12 +170,14 @@ def test_counts_that_contradict_a_stationary_chain_give_a_warning(contributed, t
     assert "state '2' has a share of" in moving.contradiction
     assert "may not contain the truth" in moving.contradiction
     assert "correlation.confidence" in moving.contradiction
-    assert moving.forward.origin.warning is None
+    assert moving.forward.provenance.warning is None
     save_correlation(moving, tmp_path / "correlation.json")
     assert load_correlation(tmp_path / "correlation.json").contradiction == moving.contradiction
-    source = plan_budget(moving, alpha=1.0, horizon=2).source
-    assert source.warning == moving.contradiction
-    assert PublicCorrelation(moving.forward, source=source).source == source  # published with privacy all the same
+    known = plan_budget(moving, alpha=1.0, horizon=2).provenance
+    assert known.warning == moving.contradiction
+    assert (
+        PublicCorrelation(moving.forward, provenance=known).provenance == known
+    )  # published with privacy all the same
 
 
 def test_more_privacy_and_fewer_people_give_wider_intervals():
@@ -247,8 +250,8 @@ def test_learned_correlation_round_trips_with_its_origin(tmp_path):
     save_correlation(learnt, tmp_path / "correlation.json")
     read = load_correlation(tmp_path / "correlation.json")
     assert read.backward == learnt.backward
-    assert read.forward.origin == learnt.forward.origin
-    assert read.forward.origin.epsilon == 1.0
+    assert read.forward.provenance == learnt.forward.provenance
+    assert read.forward.provenance.epsilon == 1.0
     with pytest.raises(InputError, match="json"):
         save_correlation(learnt, tmp_path / "correlation.csv")
 
@@ -267,10 +270,12 @@ def test_transitions_are_grouped_by_person():
 
 
 def test_cost_of_other_correlations_is_added_once_and_rounded_up():
-    one, other = (Source(provenance=name, learning_epsilon=spent) for name, spent in (("one", 0.1), ("other", 0.2)))
-    assert one.with_learning_of(one) is one and one.with_learning_of(Source(provenance="a history")) is one
-    assert Source(provenance="a history").with_learning_of(other).learning_epsilon == 0.2
-    both = Fraction(one.with_learning_of(other).learning_epsilon)
-    assert Fraction(0.1) + Fraction(0.2) <= both <= Fraction(0.3) * (1 + Fraction(1, 10**15))
+    public = Provenance("history", "a history", step="an hour")
+    one, other = (Provenance("learnt", name, ((name, spent),)) for name, spent in (("one", 0.1), ("other", 0.2)))
+    assert together([one, one]) == together([one, public]) == one
+    assert together([public, other]).epsilon == 0.2 and together([public, other]).step == "an hour"
+    both = together([one, other])
+    assert together([both, one, other]).spends == both.spends
+    assert Fraction(0.1) + Fraction(0.2) <= Fraction(both.epsilon) <= Fraction(0.3) * (1 + Fraction(1, 10**15))
     for alpha in np.random.default_rng(1).random(200):
         assert Fraction(one.in_all(float(alpha), 0.0)[0]) >= Fraction(float(alpha)) + Fraction(0.1)

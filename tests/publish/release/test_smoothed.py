@@ -73,7 +73,7 @@ def test_ledger_records_the_correlation_of_its_filter(streamed):
     place, _, _ = streamed
     with pytest.raises(LedgerMismatchError, match="filter"):
         opened(place)
-    other = PublicCorrelation(TransitionMatrix(np.full((5, 5), 0.2), PEOPLE.states), source="another")
+    other = PublicCorrelation(TransitionMatrix(np.full((5, 5), 0.2), PEOPLE.states), provenance="another")
     with pytest.raises(LedgerMismatchError, match="filter"):
         opened(place, correlation=other)
 
@@ -149,14 +149,14 @@ def test_unsupported_releases_are_refused(streamed):
     with pytest.raises(InputError, match="PublicCorrelation"):
         smooth(released, KNOWN.forward, total=76)
     with pytest.raises(StateError):
-        smooth(released, PublicCorrelation(TransitionMatrix(np.eye(2)), source="x"), total=76)
+        smooth(released, PublicCorrelation(TransitionMatrix(np.eye(2)), provenance="x"), total=76)
 
 
 def test_result_records_its_inputs(streamed):
     found = smooth(streamed[1], KNOWN, total=76)
     assert "no protected data" in found.used
     assert "a test" in found.used
-    assert found.source.provenance == KNOWN.source.provenance
+    assert found.provenance == KNOWN.provenance
     order = tuple(reversed(PEOPLE.states))
     turned = smooth(streamed[1].reordered(order), KNOWN, total=76)
     np.testing.assert_allclose(turned.counts[:, ::-1], found.counts, atol=1e-8)

@@ -28,7 +28,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.core.accounting import Observation
-from temporaldp.core.correlation import Origin, random_correlation
+from temporaldp.core.correlation import Provenance, random_correlation
 from temporaldp.publish.report import Report, explanation, render_report, write_report
 from temporaldp.publish.report.figures import (
     audit_figure,
@@ -47,7 +47,7 @@ def audited():
     (adversary,) = estimate_adversaries(sample)
     series = temporal_leakage(adversary, np.full(47, 0.1))
     return Report(
-        (adversary,), series, Origin("history", "Estimated from other traces (past.csv)."), sample.times,
+        (adversary,), series, Provenance("history", "Estimated from other traces (past.csv)."), sample.times,
         supremum=leakage_supremum(adversary, 0.1), n_users=151,
     )  # fmt: skip
 
@@ -59,7 +59,7 @@ def released():
     plan = plan_budget(adversary, alpha=1.0, horizon=47)
     return Report(
         (adversary,), temporal_leakage(adversary, plan.epsilons),
-        Origin("protected", "Estimated from the protected traces.", prior=1.0, warning="Depends on the protected data."),
+        Provenance("protected", "Estimated from the protected traces.", prior=1.0, warning="Depends on the protected data."),
         sample.times, plan=plan, released=release_histograms(sample, plan), true_counts=sample.histogram(), n_users=151,
     )  # fmt: skip
 
@@ -173,9 +173,9 @@ def test_tied_pairs_are_reported_as_tied(audited):
 
     def first(matrix, steps):
         series = temporal_leakage(Adversary(matrix), [0.1] * steps)
-        return explanation.reasons(Report((Adversary(matrix),), series, Origin("matrices", "Given."), ("t",) * steps))[
-            0
-        ]
+        return explanation.reasons(
+            Report((Adversary(matrix),), series, Provenance("matrices", "Given."), ("t",) * steps)
+        )[0]
 
     assert first(walk, 5).startswith("Any two states are distinguished equally well, by 0.2")
     assert re.fullmatch(
@@ -188,7 +188,7 @@ def test_states_of_several_tables_are_distinguished_in_a_sentence():
     names = ["W, home", "W, away", "N"]
     matrix = TransitionMatrix([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]], names)
     series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 3)
-    evidence = Report((Adversary(matrix, matrix),), series, Origin("matrices", "Given."), ("a", "b", "c"))
+    evidence = Report((Adversary(matrix, matrix),), series, Provenance("matrices", "Given."), ("a", "b", "c"))
     told = " ".join([*explanation.reasons(evidence), explanation.witness(evidence)])
     assert '"W, home"' in told and '"N"' not in told
     assert told.count("W, ") == told.count('"W, ')
@@ -209,7 +209,9 @@ def test_worst_person_is_searched_for_a_few_times_only(monkeypatch):
     monkeypatch.setattr(
         LeakageSeries, "worst_member", property(lambda one: asked.append(len(one.members)) or find(one))
     )
-    evidence = Report((Adversary(matrix),) * people, series, Origin("matrices", "Given."), ("t",) * 5, name_users=True)
+    evidence = Report(
+        (Adversary(matrix),) * people, series, Provenance("matrices", "Given."), ("t",) * 5, name_users=True
+    )
     assert "'worst'" in explanation.witness(evidence)
     assert explanation.reasons(evidence)
     render_report(evidence)
@@ -250,7 +252,7 @@ def test_nothing_in_the_data_becomes_markup():
         Report(
             adversaries,
             series,
-            Origin("history", f"Estimated from other traces ({hostile}).", prior=1.0, per_user=True),
+            Provenance("history", f"Estimated from other traces ({hostile}).", prior=1.0, per_user=True),
             (hostile,) * 5,
             paper=temporal_leakage(adversaries, [0.1] * 5, accounting=PaperBound()),
         ),
@@ -297,18 +299,20 @@ def test_reasons_name_the_states_and_are_correct(audited):
 
 def test_reasons_without_correlations():
     evidence = Report(
-        (Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Origin("matrices", "Given."), ("a", "b")
+        (Adversary(),), temporal_leakage(Adversary(), [1.0, 1.0]), Provenance("matrices", "Given."), ("a", "b")
     )
     assert explanation.reasons(evidence) == []
     page = text_of(render_report(evidence))
     assert "has no temporal correlation" in page and "the adversary knows no temporal correlation." in page
     same = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
-    past = Report((Adversary(same),), temporal_leakage(Adversary(same), [1.0]), Origin("matrices", "Given."), ("a",))
+    past = Report(
+        (Adversary(same),), temporal_leakage(Adversary(same), [1.0]), Provenance("matrices", "Given."), ("a",)
+    )
     assert "the adversary knows the backward correlation." in text_of(render_report(past))
     evidence = Report(
         (Adversary(same, same),),
         temporal_leakage(Adversary(same, same), [1.0, 2.0]),
-        Origin("matrices", "Given."),
+        Provenance("matrices", "Given."),
         ("a", "b"),
     )
     assert explanation.reasons(evidence)[1:] == [
@@ -346,7 +350,7 @@ def test_names_with_formulas_or_missing_glyphs_are_drawn(tmp_path):
     matrix = TransitionMatrix(random_correlation(4, rng=1).dense(), names)
     save_figure(matrix_figure(matrix, backward=True), tmp_path / "m.png")
     series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 4)
-    page = render_report(Report((Adversary(matrix, matrix),), series, Origin("matrices", "Given."), tuple(names)))
+    page = render_report(Report((Adversary(matrix, matrix),), series, Provenance("matrices", "Given."), tuple(names)))
     assert "cost $5^$ #" in page
 
 

@@ -85,8 +85,8 @@ def learn(
         )
     backward, forward = adversary.backward, adversary.forward
     assert isinstance(backward, IntervalMatrix) and isinstance(forward, IntervalMatrix)
-    origin, apart = (
-        backward.origin,
+    provenance, apart = (
+        backward.provenance,
         {"backward": backward.upper - backward.lower, "forward": forward.upper - forward.lower},
     )
     widths = {side: [float(each.min()), float(each.max())] for side, each in apart.items()}
@@ -99,15 +99,15 @@ def learn(
         )
     document = {
         "correlation": asked.output,
-        "epsilon": origin.epsilon,
+        "epsilon": provenance.epsilon,
         "widths": widths,
-        "how": origin.sentence,
-        "warning": origin.warning,
+        "how": provenance.sentence,
+        "warning": provenance.warning,
     }
     rows = [
         *((side, f"intervals {number(low)} to {number(high)} wide") for side, (low, high) in widths.items()),
-        ("spent", f"{number(origin.epsilon, up=True)} nats, for all states of a person together"),
-        ("how", origin.sentence),
+        ("spent", f"{number(provenance.epsilon, up=True)} nats, for all states of a person together"),
+        ("how", provenance.sentence),
     ]
     answer(
         as_json,

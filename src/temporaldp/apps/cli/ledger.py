@@ -155,9 +155,10 @@ def adopt(
     with Ledger(o.ledger_of(settings)) as ledger:
         before = ledger.configuration["states"]
         found = gather(without_traces(settings), None if before is None else tuple(before))
-        if None not in (found.step, ledger.configuration["step"]) and found.step != ledger.configuration["step"]:
+        ours, theirs = found.provenance.step, ledger.configuration["step"]
+        if None not in (ours, theirs) and ours != theirs:
             raise InputError(
-                f"one step of the history is {found.step}, one step of the release {ledger.configuration['step']}: a "
+                f"one step of the history is {ours}, one step of the release {theirs}: a "
                 "correlation over another length of time does not apply"
             )
         with working("what the level allows now"):

@@ -92,9 +92,10 @@ def share(
         states=states,
         begin_anew=begin_anew,
     ) as made:
-        origin = estimated_from(f"other traces ({', '.join(histories.values())})", CorrelationSettings(prior=prior))
+        provenance = estimated_from(f"other traces ({', '.join(histories.values())})", CorrelationSettings(prior=prior))
         note_recipe(
-            made.ledger, recipe_of("temporaldp ledger share LEDGER", settings, origin, *map(Path, histories.values()))
+            made.ledger,
+            recipe_of("temporaldp ledger share LEDGER", settings, provenance, *map(Path, histories.values())),
         )
         with made.ledger.writing() as writer:
             writer.begin_anew()

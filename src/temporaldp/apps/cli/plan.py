@@ -85,14 +85,17 @@ def plan(
         if compared:
             comparison = compare_plans(inputs.everyone, **asked.budget_terms())
         ready = comparison.plans.get(settings.plan.method or "optimal")
-        made: Plan = asked.plan(inputs) if ready is None else dataclasses.replace(ready, source=inputs.source)
+        made: Plan = asked.plan(inputs) if ready is None else dataclasses.replace(ready, provenance=inputs.provenance)
     beside, n_people = None, settings.release.population
     if n_people is None and inputs.trajectories is not None:
         n_people = inputs.trajectories.n_users
     if n_people is not None and inputs.states is not None:
         beside = NoiseBesideCounts(made.mean_absolute_noise, n_people, len(inputs.states))
     warn(
-        inputs.scarcity, made.source.warning, absences(inputs.trajectories), None if beside is None else beside.warning
+        inputs.scarcity,
+        made.provenance.warning,
+        absences(inputs.trajectories),
+        None if beside is None else beside.warning,
     )
     if output is not None:
         save_plan(made, output)
@@ -112,7 +115,7 @@ def _document(made: Plan, found: PlanComparison, beside: NoiseBesideCounts | Non
         "mean_absolute_noise": made.mean_absolute_noise,
         "noise_beside_counts": None if beside is None else beside.share,
     }
-    if made.source.learning_epsilon:
+    if made.provenance.spends:
         document["alpha_in_all"] = made.alpha_in_all
     if found.plans:
         document["comparison"] = [
@@ -156,7 +159,7 @@ def _show(inputs: Inputs, made: Plan, beside: NoiseBesideCounts | None, compared
             "noise beside counts",
             "unknown: give TRACES, or --set release.population=N" if beside is None else beside.sentence,
         ),
-        learning_fact(made.source, made.alpha, made.delta),
+        learning_fact(made.provenance, made.alpha, made.delta),
     ]
     facts(f"Plan for {made.level} (nats, replace one person's state)", rows)
     say(ended(made.leakage))

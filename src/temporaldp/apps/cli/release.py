@@ -17,6 +17,7 @@ from temporaldp.apps.cli.render import ROWS_ON_SCREEN, facts, learning_fact, lis
 from temporaldp.base.display import number
 from temporaldp.base.errors import InputDiffersWarning, OutputError
 from temporaldp.base.values import refuse
+from temporaldp.core.correlation.provenance import together
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 from temporaldp.data.tables import Traces
 from temporaldp.publish.project.inputs import absences
@@ -151,12 +152,12 @@ def _show(
     The noise of counts that are not smoothed is warned about when they are published for the first time.
     """
     assert released.alpha is not None
-    source = setup.source if smoothing is None else setup.source.with_learning_of(smoothing.correlation.source)
+    known = setup.provenance if smoothing is None else together([setup.provenance, smoothing.correlation.provenance])
     smoothed = [] if smoothing is None else smoothing.save()
     beside = NoiseBesideCounts(
         mean_absolute_noise(released.scales, released.noise), setup.data.n_users, len(released.states)
     )
-    warn(setup.source.warning, absences(setup.data))
+    warn(setup.provenance.warning, absences(setup.data))
     if smoothing is None and (run is None or run.is_first):
         warn(beside.warning, impossible_counts(released, setup.data.n_users))
     if as_json:
@@ -177,11 +178,7 @@ def _show(
                 "l1_sensitivity": 2,
                 "unit": "nats",
                 "noise_beside_counts": beside.share,
-                **(
-                    {"alpha_in_all": source.in_all(released.alpha, released.delta)[0]}
-                    if source.learning_epsilon
-                    else {}
-                ),
+                **({"alpha_in_all": known.in_all(released.alpha, released.delta)[0]} if known.spends else {}),
                 **({} if smoothing is None else smoothing.document),
             }
         )
@@ -198,7 +195,7 @@ def _show(
             "non-negative, public total kept" if released.consistent else "none: counts may be negative",
         ),
         ("noise beside counts", beside.sentence),
-        learning_fact(source, released.alpha, released.delta),
+        learning_fact(known, released.alpha, released.delta),
         *([] if run is None else run.rows),
         *smoothed,
     ]

@@ -21,7 +21,7 @@ from temporaldp.base.documents import spelled
 from temporaldp.base.errors import OutputError
 from temporaldp.base.progress import Estimate, watched
 from temporaldp.core.accounting.protocol import DIRECTIONS
-from temporaldp.core.planning import Source
+from temporaldp.core.correlation import Provenance
 from temporaldp.data.files.atomic import require_writable
 from temporaldp.publish.report.sentences import learning_cost, steps
 from temporaldp.publish.report.style import figure_suffix, save_figure
@@ -170,10 +170,10 @@ def at_most(found: LeakageSeries | LeakageDistribution) -> str:
     return "" if found.label == found.accounting.label else "at most "
 
 
-def learning_fact(source: Source, alpha: float, delta: float) -> tuple[str, str]:
+def learning_fact(provenance: Provenance, alpha: float, delta: float) -> tuple[str, str]:
     """The cost of a correlation that was learned with differential privacy; without a value for other correlations."""
-    spent = source.learning_epsilon
-    return "cost of learning the correlation", learning_cost(spent, *source.in_all(alpha, delta)) if spent else ""
+    spent = provenance.epsilon
+    return "cost of learning the correlation", learning_cost(spent, *provenance.in_all(alpha, delta)) if spent else ""
 
 
 def require_places(

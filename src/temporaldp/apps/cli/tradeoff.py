@@ -89,7 +89,9 @@ def tradeoff(
         )
     answer(
         as_json,
-        document=lambda: asdict(found) | {"correlation": public.source.provenance, "unit": "nats", "errors": "people"},
+        document=lambda: (
+            asdict(found) | {"correlation": public.provenance.sentence, "unit": "nats", "errors": "people"}
+        ),
         show=partial(_show, found, public),
         draw=partial(tradeoff_figure, found),
         figure=figure,
@@ -126,7 +128,7 @@ def _show(found: Tradeoff, public: PublicCorrelation) -> None:
     listing(at_alpha, f"Errors of smoothed counts where alpha bounds the {event} level or the user level", boxed=True)
     say(*_conclusions(found))
     warn(NoiseBesideCounts(found.points[len(found.points) // 2].error, found.n_people, n_states).warning)
-    console.print(f"Simulated from the correlation alone. {public.source.provenance}", style="dim", markup=False)
+    console.print(f"Simulated from the correlation alone. {public.provenance.sentence}", style="dim", markup=False)
 
 
 def _conclusions(found: Tradeoff) -> list[str]:

@@ -5,10 +5,10 @@ from temporaldp.core.correlation.generators import random_correlation, smoothed_
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix, sticky
 from temporaldp.core.correlation.joint import independent_adversary
 from temporaldp.core.correlation.lifted_chain import LiftedChain
-from temporaldp.core.correlation.origin import Origin
 from temporaldp.core.correlation.pairs import pair_adversary
 from temporaldp.core.correlation.population import Adversaries, Population
 from temporaldp.core.correlation.protocol import Changing, Correlation, NoCorrelation, Periodic, PerStep
+from temporaldp.core.correlation.provenance import Provenance
 from temporaldp.core.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatrix
 
 __all__ = [
@@ -20,10 +20,10 @@ __all__ = [
     "IntervalMatrix",
     "LiftedChain",
     "NoCorrelation",
-    "Origin",
     "PerStep",
     "Periodic",
     "Population",
+    "Provenance",
     "TransitionMatrix",
     "independent_adversary",
     "pair_adversary",

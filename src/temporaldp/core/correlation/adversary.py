@@ -206,7 +206,7 @@ class Adversary:
         """
         backward, forward = (one.at(0) if one.is_constant else None for one in self.directions)
         if isinstance(backward, IntervalMatrix):
-            return backward.origin.warning
+            return backward.provenance.warning
         if not isinstance(backward, TransitionMatrix) or not isinstance(forward, TransitionMatrix):
             return None
         try:

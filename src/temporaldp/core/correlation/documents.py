@@ -10,8 +10,8 @@ import scipy
 from temporaldp.base.documents import value_of
 from temporaldp.base.errors import MatrixError
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix
-from temporaldp.core.correlation.origin import Origin
 from temporaldp.core.correlation.protocol import Correlation, Periodic, PerStep
+from temporaldp.core.correlation.provenance import Provenance
 from temporaldp.core.correlation.transition import TransitionMatrix
 
 
@@ -36,8 +36,8 @@ def correlation_from(document: Any) -> Correlation | None:
 
 def _matrix(document: Any) -> TransitionMatrix | IntervalMatrix:
     match document:
-        case {"states": list(states), "lower": lower, "upper": upper, "origin": origin}:
-            return IntervalMatrix(lower, upper, states, origin=value_of(Origin, origin))
+        case {"states": list(states), "lower": lower, "upper": upper, "provenance": provenance}:
+            return IntervalMatrix(lower, upper, states, provenance=value_of(Provenance, provenance))
         case {"states": list(states), "rows": rows, "columns": columns, "probabilities": entries}:
             parts = np.array(entries, np.float64), np.array(columns, np.int32), np.array(rows, np.int32)
             sparse = scipy.sparse.csr_array(parts, shape=(len(states), len(states)))
@@ -47,6 +47,6 @@ def _matrix(document: Any) -> TransitionMatrix | IntervalMatrix:
             return TransitionMatrix(entries, states)
     found = f"one of {', '.join(map(repr, document))[:80]}" if isinstance(document, dict) else type(document).__name__
     raise MatrixError(
-        f"expected a matrix: an object of 'states' and 'probabilities', or of 'states', 'lower', 'upper' and 'origin'; got "
+        f"expected a matrix: an object of 'states' and 'probabilities', or of 'states', 'lower', 'upper' and 'provenance'; got "
         f"{found}"
     )

@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 from temporaldp.base.errors import InputError, MatrixError
 from temporaldp.base.names import listed, names_of, positions, require_same_states, state_names
 from temporaldp.base.values import FloatArray, assign, compared_by_value, real_number
-from temporaldp.core.correlation.origin import Origin
 from temporaldp.core.correlation.protocol import Constant
+from temporaldp.core.correlation.provenance import Provenance
 from temporaldp.core.correlation.transition import ROW_SUM_TOLERANCE, TransitionMatrix, checked_square, in_proportion
 from temporaldp.core.kernels import LeakageProfile
 from temporaldp.core.kernels.interval import interval_profile
 
-STATED = Origin("stated", "Stated as bounds of every transition probability.")
+STATED = Provenance("stated", "Stated as bounds of every transition probability.")
 
 
 @compared_by_value
@@ -37,7 +37,7 @@ class IntervalMatrix(Constant):
         that sum to at least 1, within 1e-12. Copied in.
     states : sequence of n distinct names, optional
         Defaults to ``"0", "1", ...``.
-    origin : Origin, optional
+    provenance : Provenance, optional
         Source of the bounds. Default: stated.
 
     Raises
@@ -59,7 +59,7 @@ class IntervalMatrix(Constant):
     lower: FloatArray
     upper: FloatArray
     states: tuple[str, ...]
-    origin: Origin = field(compare=False)
+    provenance: Provenance = field(compare=False)
     _profile: LeakageProfile | None = field(compare=False)
     is_set = True
 
@@ -69,14 +69,14 @@ class IntervalMatrix(Constant):
         upper: ArrayLike,
         states: Iterable[object] | None = None,
         *,
-        origin: Origin = STATED,
+        provenance: Provenance = STATED,
     ) -> None:
         low, high = _checked_bound(lower, "lower"), _checked_bound(upper, "upper")
         if low.shape != high.shape:
             raise MatrixError(f"expected bounds of one shape, got lower {low.shape} and upper {high.shape}")
         names = names_of(len(low), states)
         _require_distributions(low, high, names)
-        assign(self, lower=low, upper=high, states=names, origin=origin, _profile=None)
+        assign(self, lower=low, upper=high, states=names, provenance=provenance, _profile=None)
 
     @classmethod
     def around(cls, matrix: TransitionMatrix | ArrayLike, *, width: float) -> IntervalMatrix:
@@ -105,12 +105,12 @@ class IntervalMatrix(Constant):
             digest.update(np.ascontiguousarray(bound, dtype="<f8").tobytes())
 
     def document(self) -> dict[str, Any]:
-        """The states, both bounds of each entry, and their origin, as JSON values."""
+        """The states, both bounds of each entry, and their provenance, as JSON values."""
         return {
             "states": list(self.states),
             "lower": self.lower.tolist(),
             "upper": self.upper.tolist(),
-            "origin": asdict(self.origin),
+            "provenance": asdict(self.provenance),
         }
 
     def leakage_profile(self) -> LeakageProfile:
@@ -179,7 +179,7 @@ class IntervalMatrix(Constant):
         names = state_names(states)
         order = np.ix_(*[positions(self.states, names, what="the interval matrix")] * 2)
         lower, upper = self.lower[order], self.upper[order]
-        return self if names == self.states else IntervalMatrix(lower, upper, names, origin=self.origin)
+        return self if names == self.states else IntervalMatrix(lower, upper, names, provenance=self.provenance)
 
     def __hash__(self) -> int:
         return hash(self.states)
@@ -228,10 +228,10 @@ def sticky(
     own = np.eye(len(names), dtype=bool)
     elsewhere = 1.0 - most if len(names) == 2 else 0.0  # of two states, the other one has all the rest
     lower, upper = np.where(own, least, elsewhere), np.where(own, most, 1.0 - least)
-    stated = Origin(
+    stated = Provenance(
         "stated", f"Stated: the state stays the same with probability {least:g} to {most:g}, and goes anywhere else."
     )
-    return IntervalMatrix(lower, upper, names, origin=stated)
+    return IntervalMatrix(lower, upper, names, provenance=stated)
 
 
 def _checked_bound(bound: Any, which: str) -> FloatArray:

@@ -8,7 +8,6 @@ from temporaldp.core.planning.people import SharePlan, plan_for_share
 from temporaldp.core.planning.plan import Optimality, Plan
 from temporaldp.core.planning.renewal import RenewalLeakage, renewal_leakage
 from temporaldp.core.planning.replan import replan
-from temporaldp.core.planning.source import Source
 
 __all__ = [
     "BudgetPlan",
@@ -18,7 +17,6 @@ __all__ = [
     "PlanComparison",
     "RenewalLeakage",
     "SharePlan",
-    "Source",
     "compare_plans",
     "plan_budget",
     "plan_for_share",

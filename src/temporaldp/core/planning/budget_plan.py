@@ -8,6 +8,7 @@ from typing import Any
 
 from temporaldp.base.display import apart
 from temporaldp.base.errors import BudgetError
+from temporaldp.base.names import state_names
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in
 from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.accounting.exact.method import Exact
@@ -35,9 +36,9 @@ class BudgetPlan(Plan):
 
     Parameters
     ----------
-    leakage, alpha, source, optimality
-        As of every plan: the leakage of these budgets, the level, the source of the correlation, and the objective of an
-        optimal plan with a bound on its distance from the optimum.
+    leakage, alpha, states, has_phases, provenance, optimality
+        As of every plan: the leakage of these budgets, the level; the states of the correlation, whether steps differ, and
+        where it comes from; and the objective of an optimal plan with a bound on its distance from the optimum.
     epsilons : array, shape (T,), or (1,) with an unknown horizon
         The budgets, in nats.
     method : {"optimal", "upper_bound", "quantified", "uniform"}
@@ -49,6 +50,7 @@ class BudgetPlan(Plan):
 
     def __post_init__(self) -> None:
         copy_in(self, "epsilons")
+        state_names(self.states or ())
 
     @property
     def noise(self) -> Noise:

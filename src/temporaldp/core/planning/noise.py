@@ -104,7 +104,7 @@ def plan_noise(
     while leakage.worst > request.alpha:  # the same sums in the same order, so it should not happen
         scales = scales * (1.0 + CLOSE_SCALES)
         leakage = sought.leakage(scales)
-    plan = NoisePlan(leakage=leakage, alpha=request.alpha, source=request.source, noise=sought.noise, scales=scales)
+    plan = NoisePlan(leakage=leakage, **request.facts, noise=sought.noise, scales=scales)
     return plan if horizon is None else replace(plan, optimality=_optimality(sought, plan))
 
 

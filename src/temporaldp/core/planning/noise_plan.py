@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.names import state_names
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in, real_array
 from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.accounting.curve.method import ApproximateDP
@@ -35,9 +36,9 @@ class NoisePlan(Plan):
 
     Parameters
     ----------
-    leakage, alpha, source, optimality
-        As of every plan: the leakage of this noise, at a delta > 0; the level; the source of the correlation; and, with a
-        horizon, the mean noise with its lower bound by the same accounting.
+    leakage, alpha, states, has_phases, provenance, optimality
+        As of every plan: the leakage of this noise, at a delta > 0; the level; the states of the correlation, whether steps
+        differ, and where it comes from; and, with a horizon, the mean noise with its lower bound by the same accounting.
     noise : {"gaussian", "laplace"}
         Discrete Gaussian or discrete Laplace noise, independent on every count.
     scales : array, of the shape of `epsilons`
@@ -49,6 +50,7 @@ class NoisePlan(Plan):
 
     def __post_init__(self) -> None:
         copy_in(self, "scales")
+        state_names(self.states or ())
         if not self.delta > 0.0:
             raise InputError("expected the leakage of a noise plan to be at a delta > 0, got one with delta = 0")
         real_array(self.scales, "scales", shape=self.epsilons.shape, gt=0.0)

@@ -15,16 +15,13 @@ from temporaldp.base.errors import BudgetError
 from temporaldp.base.values import FloatArray, read_only
 from temporaldp.core.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.core.accounting.protocol import Accounting
-from temporaldp.core.correlation import Adversaries
+from temporaldp.core.correlation import Adversaries, Provenance
+from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning.histogram_noise import Noise, mean_absolute_noise
 from temporaldp.core.planning.measurement import Measurement
-from temporaldp.core.planning.source import Source
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-NOWHERE = Source()
-"""Of a plan that does not say where its correlation comes from."""
 
 Method: TypeAlias = Literal["optimal", "upper_bound", "quantified", "uniform"]
 Objective: TypeAlias = Literal["mean_absolute_error", "mean_squared_error"]
@@ -62,15 +59,21 @@ class Plan(Table):
         By this package's accounting; its ``worst`` never exceeds alpha, not by one ulp.
     alpha : float
         The level that is satisfied, in nats.
-    source : Source
-        Where the correlation comes from.
+    states : tuple of str or None
+        The states that the correlation names.
+    has_phases : bool
+        Whether budgets belong to certain steps, so that no step may be left out, as with a clock and a horizon.
+    provenance : Provenance
+        Where the correlation comes from. A plan that was made from the protected data depends on them.
     optimality : Optimality or None
         The objective of an optimal plan, and a bound on its distance from the optimum.
     """
 
     leakage: LeakageSeries | LeakageSupremum
     alpha: float
-    source: Source = NOWHERE
+    states: tuple[str, ...] | None = None
+    has_phases: bool = False
+    provenance: Provenance = UNSTATED
     optimality: Optimality | None = None
 
     def __repr__(self) -> str:
@@ -112,11 +115,6 @@ class Plan(Table):
         return len(self.leakage) if isinstance(self.leakage, LeakageSeries) else None
 
     @property
-    def has_phases(self) -> bool:
-        """Whether budgets belong to certain steps, so that no step may be left out, as with a clock and a horizon."""
-        return self.source.has_phases and self.horizon is not None
-
-    @property
     def epsilons(self) -> FloatArray:
         """Leakage of each step by itself, in nats, shape (T,); shape (1,), for every step, with an unknown horizon."""
         return self.leakage.epsilons if isinstance(self.leakage, LeakageSeries) else read_only([self.leakage.epsilon])
@@ -142,12 +140,12 @@ class Plan(Table):
 
         At a delta, it is the level at `delta_in_all`.
         """
-        return self.source.in_all(self.alpha, self.delta)[0]
+        return self.provenance.in_all(self.alpha, self.delta)[0]
 
     @property
     def delta_in_all(self) -> float:
         """The delta of `alpha_in_all`."""
-        return self.source.in_all(self.alpha, self.delta)[1]
+        return self.provenance.in_all(self.alpha, self.delta)[1]
 
     @property
     def mean_absolute_noise(self) -> float:

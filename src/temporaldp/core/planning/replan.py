@@ -106,8 +106,7 @@ def replan(
         tail = _as_planned(request, by, tail, admitted, holds)
     return BudgetPlan(
         leakage=whole(tail),
-        alpha=alpha,
-        source=request.source,
+        **request.facts,
         epsilons=np.concatenate((spent, tail)),
         method="optimal",
         optimality=Optimality(by.objective, by.error(tail)),

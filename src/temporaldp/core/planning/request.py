@@ -17,10 +17,9 @@ from temporaldp.core.accounting.paper.supremum import merged_profile
 from temporaldp.core.accounting.periodic import sustainable_epsilon_of
 from temporaldp.core.accounting.protocol import Accounting, Planner, grouped, weakest
 from temporaldp.core.correlation import Adversaries, Adversary, IntervalMatrix, Population
-from temporaldp.core.correlation.origin import together
 from temporaldp.core.correlation.protocol import Correlation
+from temporaldp.core.correlation.provenance import together
 from temporaldp.core.kernels import Witness
-from temporaldp.core.planning.source import Source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -91,17 +90,16 @@ class Request:
         return self.horizon or 1
 
     @property
-    def source(self) -> Source:
-        """The source of a plan's correlation unless another is given: its states, and the origin that matrices carry."""
-        origin = together(m.origin for user in self.users for m in user.matrices if isinstance(m, IntervalMatrix))
-        if origin is None:
-            return Source(self.population.states, has_phases=not self.population.is_constant)
-        return Source(
-            self.population.states,
-            provenance=origin.sentence,
-            warning=origin.warning,
-            learning_epsilon=origin.epsilon,
-        )
+    def facts(self) -> dict[str, Any]:
+        """What a plan records of the request: level, states, whether steps differ, and the provenance that matrices carry."""
+        return {
+            "alpha": self.alpha,
+            "states": self.population.states,
+            "has_phases": self.horizon is not None and not self.population.is_constant,
+            "provenance": together(
+                m.provenance for user in self.users for m in user.matrices if isinstance(m, IntervalMatrix)
+            ),
+        }
 
     def by(self, accounting: Accounting[Any, Any]) -> Self:
         """Return the request with another accounting method."""

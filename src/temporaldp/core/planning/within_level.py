@@ -41,8 +41,7 @@ def plan_within_level(
         if leakage.worst <= ceiling:
             return BudgetPlan(
                 leakage=leakage,
-                alpha=request.alpha,
-                source=request.source,
+                **request.facts,
                 epsilons=spent,
                 method=method,
                 optimality=None if by is None else Optimality(by.objective, by.error(spent), bound),

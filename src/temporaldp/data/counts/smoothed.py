@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from temporaldp.base.arrow import Table
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in, real_array
-from temporaldp.core.planning import Source
+from temporaldp.core.correlation import Provenance
 from temporaldp.core.planning.histogram_noise import Noise, noise_quantile, noise_variance
 from temporaldp.data.counts.released import ReleasedHistograms, release_suffix
 from temporaldp.data.files.columns import save_columns, with_names
@@ -42,8 +42,8 @@ class SmoothedHistograms(Table):
         Public totals.
     published : bool array, shape (T,)
         Whether the step was released; the other steps are estimated from their neighbours.
-    source : Source
-        Source of the correlation.
+    provenance : Provenance
+        Where the correlation comes from.
     seen : {"all releases", "past releases"}
         Releases that an estimate uses: all (smoother), or those up to the step (filter).
     movement : float or None
@@ -58,7 +58,7 @@ class SmoothedHistograms(Table):
     times: tuple[str, ...]
     totals: FloatArray
     published: NDArray[np.bool_]
-    source: Source
+    provenance: Provenance
     seen: Seen
     movement: float | None = None
 
@@ -76,7 +76,7 @@ class SmoothedHistograms(Table):
         """Data that were used, in a sentence."""
         return (
             f"{self.seen.capitalize()}, the public number of people, and a correlation; no protected data. "
-            f"The correlation: {self.source.provenance}"
+            f"The correlation: {self.provenance.sentence}"
         )
 
     @property
@@ -181,7 +181,7 @@ def smooth(
         times=labels,
         totals=totals,
         published=np.array([label in position for label in labels]),
-        source=public.source,
+        provenance=public.provenance,
         seen="all releases",
         movement=movement,
     )
@@ -246,7 +246,7 @@ def save_smoothed(smoothed: SmoothedHistograms, path: str | Path, *, time: str =
         "used": smoothed.used,
         "seen": smoothed.seen,
         "fit": smoothed.fit,
-        "source": asdict(smoothed.source),
+        "provenance": asdict(smoothed.provenance),
         "totals": smoothed.totals.tolist(),
         "intervals": "95 %, of each count by itself",
     }

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from temporaldp.base.display import number
 from temporaldp.base.values import REPLACE_PERSON, FloatArray, IntArray, positive
-from temporaldp.core.correlation import Adversary, IntervalMatrix, Origin
+from temporaldp.core.correlation import Adversary, IntervalMatrix, Provenance
 from temporaldp.data.counts.histogram import granted_scale, with_noise
 from temporaldp.data.tables.estimation import clopper_pearson
 from temporaldp.data.tables.traces import Traces, transitions_of
@@ -112,10 +112,12 @@ def adversary_of(
         if not unsure
         else f" Too few transitions beside the noise for {', '.join(dict.fromkeys(unsure))}: hardly anything is known."
     )
-    spend = hashlib.sha256(noisy.tobytes()).hexdigest()[:16]
-    origin = Origin("learnt", f"{sentence}{note} Spend {spend}.", epsilon, spend)  # the sentence is all a plan stores
-    warned = replace(origin, warning=contradiction_of(noisy, scale, most, risk, states))
-    return Adversary(IntervalMatrix(*backward, states, origin=warned), IntervalMatrix(*forward, states, origin=origin))
+    spend = hashlib.sha256(sentence.encode() + noisy.tobytes()).hexdigest()[:16]
+    provenance = Provenance("learnt", f"{sentence}{note} Spend {spend}.", ((spend, epsilon),))
+    warned = replace(provenance, warning=contradiction_of(noisy, scale, most, risk, states))
+    return Adversary(
+        IntervalMatrix(*backward, states, provenance=warned), IntervalMatrix(*forward, states, provenance=provenance)
+    )
 
 
 def contradiction_of(noisy: IntArray, scale: float, most: int, risk: float, states: tuple[str, ...]) -> str | None:

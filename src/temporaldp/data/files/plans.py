@@ -19,7 +19,7 @@ from temporaldp.core.planning import BudgetPlan, NoisePlan, Plan
 from temporaldp.data.files.atomic import write_text
 from temporaldp.data.files.matrices import parsed
 
-PLAN_FORMAT, LEAKAGE_FORMAT = "temporaldp.plan/6", "temporaldp.leakage/1"
+PLAN_FORMAT, LEAKAGE_FORMAT = "temporaldp.plan/7", "temporaldp.leakage/1"
 
 
 def save_plan(plan: Plan, path: str | Path) -> None:

@@ -9,10 +9,9 @@ from numpy.typing import ArrayLike
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.names import require_same_states
 from temporaldp.base.values import assign, compared_by_value, real_array, refuse
-from temporaldp.core.correlation import Adversary, TransitionMatrix
+from temporaldp.core.correlation import Adversary, Provenance, TransitionMatrix
 from temporaldp.core.correlation.adversary import Known, exactly_known
 from temporaldp.core.correlation.protocol import Correlation
-from temporaldp.core.planning import Source
 from temporaldp.data.tables import Traces, estimate_transition_matrix
 
 WHERE_FROM = (
@@ -37,8 +36,8 @@ class PublicCorrelation:
     initial : array of n whole numbers, optional
         Number of other people who began in each state, where that is public and the release begins alike: the first counts are
         then estimated from it too. Default: unknown.
-    source : str or Source
-        Description of the source. A `Source` with a warning, such as that of a plan made from the protected traces, is
+    provenance : str or Provenance
+        Description of the source. A `Provenance` with a warning, such as that of a plan made from the protected traces, is
         refused, unless it was learned with differential privacy.
 
     Raises
@@ -48,30 +47,30 @@ class PublicCorrelation:
 
     Examples
     --------
-    >>> PublicCorrelation(TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), source="a survey of 2019")
+    >>> PublicCorrelation(TransitionMatrix([[0.9, 0.1], [0.2, 0.8]]), provenance="a survey of 2019")
     PublicCorrelation(2 states, a survey of 2019)
     """
 
     forward: Correlation
-    source: Source
+    provenance: Provenance
     initial: tuple[float, ...] | None
 
     def __init__(
         self,
         forward: Known,
         *,
-        source: str | Source,
+        provenance: str | Provenance,
         initial: ArrayLike | None = None,
     ) -> None:
         chain = Adversary(forward=forward).forward
         if not chain:
             raise InputError("expected a forward matrix, or one for each transition, got None")
         assign(self, forward=chain.mapped(lambda matrix: matrix.central()))
-        known = _public(source, self.states)
+        known = _public(provenance)
         began = None if initial is None else real_array(initial, "initial counts", shape=(len(self.states),), ge=0.0)
         if began is not None and not began.any():
             raise InputError("expected initial counts that are not all 0")
-        assign(self, source=known, initial=None if began is None else tuple(began.tolist()))
+        assign(self, provenance=known, initial=None if began is None else tuple(began.tolist()))
 
     @classmethod
     def from_history(
@@ -99,16 +98,18 @@ class PublicCorrelation:
         learned = estimate_transition_matrix(history, direction="forward", prior=added)
         found = f"Learned from {name}: {history.n_users} people, {history.n_times} steps, prior {added:g} per cell."
         initial = history.histogram()[0] if same_start else None
-        return cls(learned, source=Source(history.states, history.step, found), initial=initial)
+        return cls(learned, provenance=Provenance("history", found, step=history.step), initial=initial)
 
     @classmethod
-    def of(cls, adversary: Adversary, source: str | Source, *, initial: ArrayLike | None = None) -> PublicCorrelation:
+    def of(
+        cls, adversary: Adversary, provenance: str | Provenance, *, initial: ArrayLike | None = None
+    ) -> PublicCorrelation:
         """Return an adversary's forward correlation, or the constant backward one reversed.
 
         Parameters
         ----------
         adversary : Adversary
-        source : str or Source
+        provenance : str or Provenance
         initial : array of n whole numbers, optional
             Number of other people who began in each state, where the release begins alike.
 
@@ -120,12 +121,12 @@ class PublicCorrelation:
             The backward matrix has no stationary distribution that reaches every state.
         """
         if adversary.forward:
-            return cls(adversary.forward, source=source, initial=initial)
+            return cls(adversary.forward, provenance=provenance, initial=initial)
         if not (adversary.backward and adversary.backward.is_constant):
             raise InputError("expected an adversary with a forward correlation, or with one constant backward matrix")
         backward = adversary.backward.matrices[0].central()
         reversed_chain = backward.reversed(backward.stationary_distribution())
-        return cls(reversed_chain, source=source, initial=initial)
+        return cls(reversed_chain, provenance=provenance, initial=initial)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -155,19 +156,19 @@ class PublicCorrelation:
         order = [self.states.index(state) for state in states]
         initial = None if self.initial is None else [self.initial[k] for k in order]
         ordered = self.forward.mapped(lambda matrix: matrix.reordered(states))
-        return PublicCorrelation(ordered, source=self.source, initial=initial)
+        return PublicCorrelation(ordered, provenance=self.provenance, initial=initial)
 
     def __repr__(self) -> str:
-        return f"PublicCorrelation({len(self.states)} states, {self.source.provenance})"
+        return f"PublicCorrelation({len(self.states)} states, {self.provenance.sentence})"
 
 
-def _public(source: str | Source, states: tuple[str, ...]) -> Source:
-    found = Source(states, None, source) if isinstance(source, str) else source
-    if not isinstance(found, Source):
-        raise InputError(f"expected a source in words, or a Source, got {type(source).__name__}")
+def _public(provenance: str | Provenance) -> Provenance:
+    found = Provenance("matrices", provenance) if isinstance(provenance, str) else provenance
+    if not isinstance(found, Provenance):
+        raise InputError(f"expected a source in words, or a Provenance, got {type(provenance).__name__}")
     refuse(
         (
-            bool(found.warning) and not found.learning_epsilon,
+            bool(found.warning) and not found.spends,
             InputError(
                 "expected a correlation that is public or learned with differential privacy, got one that was learned from "
                 "the protected traces: counts smoothed by it would reveal information about them outside of the guarantee. "
@@ -175,8 +176,8 @@ def _public(source: str | Source, states: tuple[str, ...]) -> Source:
             ),
         ),
         (
-            not (found.provenance or "").strip(),
-            InputError(f"the origin of the correlation is not stated: give source=..., or {WHERE_FROM}"),
+            not found.sentence.strip(),
+            InputError(f"the origin of the correlation is not stated: give provenance=..., or {WHERE_FROM}"),
         ),
     )
     return found
@@ -188,5 +189,5 @@ def require_public(correlation: object) -> PublicCorrelation:
         return correlation
     raise InputError(
         f"expected a PublicCorrelation, got {type(correlation).__name__}, which does not say where it comes from: "
-        f"PublicCorrelation(matrix, source=...) for what is public; otherwise {WHERE_FROM}"
+        f"PublicCorrelation(matrix, provenance=...) for what is public; otherwise {WHERE_FROM}"
     )

@@ -240,7 +240,7 @@ def tradeoff(
     --------
     >>> from temporaldp import Adversary, TransitionMatrix
     >>> chain = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
-    >>> known = PublicCorrelation(chain, source="a survey")
+    >>> known = PublicCorrelation(chain, provenance="a survey")
     >>> found = tradeoff(Adversary(chain, chain), known, n_people=500, horizon=20, alphas=[0.5, 1.0], largest_error=5.0)
     >>> [point.smoothed_error < point.error for point in found.points]
     [True, True]

@@ -14,8 +14,8 @@ from temporaldp.base.names import listed
 from temporaldp.base.values import FloatArray, IntArray, real_number, refuse
 from temporaldp.core.correlation.adversary import Adversary, Known
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix
-from temporaldp.core.correlation.origin import Origin
 from temporaldp.core.correlation.protocol import Periodic
+from temporaldp.core.correlation.provenance import Provenance
 from temporaldp.core.correlation.transition import TransitionMatrix
 from temporaldp.data.tables.counted import CountedTraces
 from temporaldp.data.tables.traces import Traces, as_traces, codes_of, scarcity
@@ -242,8 +242,8 @@ def intervals(
         unseen = [states[k] for k in np.flatnonzero(of_rows.sum(axis=1) == 0)]
         none = f" No transition of {listed(unseen)} was seen: its {direction} row may be anything." if unseen else ""
         seen = f"{int(of_rows.sum())} transitions, all entries together at {confidence:.4g} confidence for {assumed}."
-        origin = Origin("estimated", f"Estimated from {seen}{none}", warning=warning)
-        sets = [IntervalMatrix(low, high, states, origin=origin) for low, high in bounds]
+        provenance = Provenance("estimated", f"Estimated from {seen}{none}", warning=warning)
+        sets = [IntervalMatrix(low, high, states, provenance=provenance) for low, high in bounds]
         found[direction] = sets if of_each_step else sets[0]
     return found
 

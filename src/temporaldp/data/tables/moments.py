@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.names import printable
 from temporaldp.base.values import BoolArray
+from temporaldp.core.correlation.clock import Clock
 from temporaldp.core.planning import Plan
-from temporaldp.core.planning.clock import Clock
 
 INSTANT, DATE, NUMERIC, WORD = "time with a zone", "date or time without a zone", "number", "word"
 
@@ -438,7 +438,7 @@ def phase_at(clock: Clock, time: str) -> int | None:
 
 def require_phase(plan: Plan, time: str, step: int) -> None:
     """Refuse a time at another phase of a known clock than a step of the plan (from 0), by `InputError`."""
-    clock = plan.source.clock
+    clock = plan.provenance.clock
     if clock is None or not plan.has_phases:
         return
     found, expected = phase_at(clock, time), (clock.phase + step) % clock.period

@@ -14,10 +14,9 @@ from temporaldp.base.names import in_order, listed
 from temporaldp.base.progress import progressed
 from temporaldp.base.values import refuse
 from temporaldp.core.accounting import LeakageSeries
-from temporaldp.core.correlation import Adversary, IntervalMatrix, Origin, Population, sticky
-from temporaldp.core.correlation.origin import together
-from temporaldp.core.planning import Source
-from temporaldp.core.planning.clock import Clock
+from temporaldp.core.correlation import Adversary, IntervalMatrix, Provenance, sticky
+from temporaldp.core.correlation.clock import Clock
+from temporaldp.core.correlation.provenance import together
 from temporaldp.data.files import load_correlation, load_matrix, read_counts, read_traces
 from temporaldp.data.tables import CountedTraces, Traces, estimate_adversaries, estimate_periodic
 from temporaldp.data.tables.estimation import BEGINS_ALIKE, Direction
@@ -38,32 +37,26 @@ class Inputs:
     ----------
     adversaries : tuple of Adversary
         One for all users, or one per user.
-    provenance : Origin
+    provenance : Provenance
         Where the correlation comes from.
     trajectories : Traces or None
         The protected traces.
-    step : str, optional
-        Length of one step of the traces that the correlation was estimated from.
     scarcity : str, optional
         The warning where too few transitions were observed.
     learnt_from : Traces, optional
         The traces that the correlation was estimated from.
     stays : tuple of float, optional
         The range by which the correlation was stated.
-    clock : Clock or None
-        The clock of an estimated periodic correlation.
     shared : SharedPeople, optional
         How many people of a history are protected.
     """
 
     adversaries: tuple[Adversary, ...]
-    provenance: Origin
+    provenance: Provenance
     trajectories: Traces | None
-    step: str | None = None
     scarcity: str | None = None
     learnt_from: Traces | None = None
     stays: tuple[float, float] | None = None
-    clock: Clock | None = None
     shared: SharedPeople | None = None
 
     @property
@@ -76,13 +69,6 @@ class Inputs:
         """States of the correlation, or else of the data."""
         known = self.adversaries[0].states
         return known if known is not None or self.trajectories is None else self.trajectories.states
-
-    @property
-    def source(self) -> Source:
-        """Description of the correlation for a plan."""
-        how = self.provenance
-        has_phases = not Population.of(self.adversaries).is_constant
-        return Source(self.states, self.step, how.sentence, how.warning, how.epsilon, has_phases, self.clock)
 
     def n_steps(self, horizon: int | None) -> int:
         """Return the horizon, or the number of steps of the data if no horizon is given."""
@@ -211,10 +197,10 @@ def _estimated(
     past: Traces, settings: Settings, data: Traces | None, shared: SharedPeople | None, begun_at: str | None = None
 ) -> Inputs:
     """Estimate one matrix per direction, or one for each phase of a clock."""
-    known, provenance = settings.correlation, _provenance(settings, shared)
+    known, provenance = settings.correlation, replace(_provenance(settings, shared), step=past.step)
     if known.period is None:
         learnt = _learnt(past, settings)
-        return Inputs(learnt, _assuming(provenance, learnt), data, past.step, scarcity(past), learnt_from=past)
+        return Inputs(learnt, _assuming(provenance, learnt), data, scarcity(past), learnt_from=past)
     clock, phase = Clock(past.times[0], past.step, known.period), known.phase
     if begun_at is None and data is not None and data is not past:
         begun_at = data.times[0]
@@ -229,8 +215,8 @@ def _estimated(
     made = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
     if known.directions != "both":
         made = Adversary(**{known.directions: getattr(made, known.directions)})
-    clock = replace(clock, phase=phase or 0)
-    return Inputs((made,), provenance, data, past.step, scarcity(past), learnt_from=past, clock=clock)
+    provenance = replace(provenance, clock=replace(clock, phase=phase or 0))
+    return Inputs((made,), provenance, data, scarcity(past), learnt_from=past)
 
 
 def _stated(traces: TracesSettings, stays: tuple[float, float], states: tuple[str, ...] | None) -> Inputs:
@@ -240,7 +226,7 @@ def _stated(traces: TracesSettings, stays: tuple[float, float], states: tuple[st
     if named is None:
         raise InputError("correlation.stays needs the states: give TRACES, or --set traces.states=A,B,C")
     matrix = sticky(stays=stays, states=named)
-    return Inputs((Adversary(matrix, matrix),), matrix.origin, data, stays=stays)
+    return Inputs((Adversary(matrix, matrix),), matrix.provenance, data, stays=stays)
 
 
 def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | None) -> Inputs:
@@ -249,32 +235,34 @@ def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | Non
     if states is not None and loaded.states is not None and set(states) == set(loaded.states):
         names = states
         loaded = Adversary(*(one.mapped(lambda matrix: matrix.reordered(names)) for one in loaded.directions))
-    origin = together(matrix.origin for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
-    origin = _checked(origin or given_matrices(path.name), loaded)
-    return Inputs((loaded,), origin, _optional(traces, loaded.states))
+    provenance = together(matrix.provenance for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
+    provenance = _checked(provenance if provenance.sentence else given_matrices(path.name), loaded)
+    return Inputs((loaded,), provenance, _optional(traces, loaded.states))
 
 
-def given_matrices(name: str) -> Origin:
-    """Return the origin of matrices that were given, by the name of their files."""
-    return Origin("matrices", f"Given as transition matrices ({name}).")
+def given_matrices(name: str) -> Provenance:
+    """Return the provenance of matrices that were given, by the name of their files."""
+    return Provenance("matrices", f"Given as transition matrices ({name}).")
 
 
-def _checked(origin: Origin, adversary: Adversary) -> Origin:
-    """The origin of a correlation, with the warning of an adversary whose directions contradict a stationary chain."""
+def _checked(provenance: Provenance, adversary: Adversary) -> Provenance:
+    """The provenance of a correlation, with the warning of an adversary whose directions contradict a stationary chain."""
     why = adversary.contradiction
-    warnings = [origin.warning, f"{why[:1].upper()}{why[1:]}." if why else None]
-    return replace(origin, warning=" ".join(filter(None, warnings)) or None)
+    warnings = [provenance.warning, f"{why[:1].upper()}{why[1:]}." if why else None]
+    return replace(provenance, warning=" ".join(filter(None, warnings)) or None)
 
 
-def _assuming(origin: Origin, adversaries: Sequence[Adversary]) -> Origin:
-    """The origin of an estimate, with what its backward intervals assume, and the warning where the data contradict that."""
+def _assuming(provenance: Provenance, adversaries: Sequence[Adversary]) -> Provenance:
+    """The provenance of an estimate, with what its backward intervals assume, and a warning where the data contradict that."""
     backward = adversaries[0].backward
     if not any(matrix.is_set for matrix in backward.matrices):
-        return origin
+        return provenance
     assumed = "assume a stationary chain"
     if backward.n_steps is not None:
         assumed = f"are those of each of {backward.n_steps} steps, because the shares of states change; {BEGINS_ALIKE}"
-    return _checked(replace(origin, sentence=f"{origin.sentence} Backward intervals {assumed}."), adversaries[0])
+    return _checked(
+        replace(provenance, sentence=f"{provenance.sentence} Backward intervals {assumed}."), adversaries[0]
+    )
 
 
 def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageSeries) -> LeakageUncertainty | None:
@@ -364,7 +352,8 @@ def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
     data = read_data(traces, states, correlation=True)
     assert isinstance(data, CountedTraces)
     made = _learnt(data, settings)
-    found = Inputs(made, _assuming(_provenance(settings, None), made), data, data.step, scarcity(data))
+    provenance = replace(_provenance(settings, None), step=data.step)
+    found = Inputs(made, _assuming(provenance, made), data, scarcity(data))
     return found if data.has_histogram else replace(found, trajectories=None)
 
 
@@ -455,8 +444,8 @@ def _over(adversary: Adversary, horizon: int | None) -> Adversary:
     return adversary.between(0, horizon)
 
 
-def _provenance(settings: Settings, shared: SharedPeople | None) -> Origin:
-    """Origin of an estimated correlation; that of a history depends on the people whom it shares with the protected traces."""
+def _provenance(settings: Settings, shared: SharedPeople | None) -> Provenance:
+    """Provenance of an estimated correlation; that of a history depends on the people it shares with the protected traces."""
     traces, known, history = settings.traces, settings.correlation, settings.history.path
     learnt_from = history or traces.path or traces.transitions
     assert learnt_from is not None
@@ -473,8 +462,8 @@ def _provenance(settings: Settings, shared: SharedPeople | None) -> Origin:
     return replace(found, source="protected", warning=warning)
 
 
-def estimated_from(traces: str, known: CorrelationSettings) -> Origin:
-    """Return the origin of a correlation that was estimated by its settings from these traces, in words."""
+def estimated_from(traces: str, known: CorrelationSettings) -> Provenance:
+    """Return the provenance of a correlation that was estimated by its settings from these traces, in words."""
     whose = "one correlation per user" if known.per_user else "one correlation for the whole population"
     how = "by maximum likelihood, without a prior"
     if known.prior:
@@ -483,7 +472,7 @@ def estimated_from(traces: str, known: CorrelationSettings) -> Origin:
         how = f"as intervals that contain all entries at {100.0 * known.confidence:g} % confidence"
     if known.period is not None:
         how += f", one matrix for each of {known.period} phases of a clock, tied to that of all phases"
-    return Origin(
+    return Provenance(
         "history",
         f"Estimated from {traces}: {whose}, {how}.",
         prior=known.prior,

@@ -107,7 +107,7 @@ class Project:
             )
         else:
             made = plan_budget(found.everyone, method=self.settings.plan.method, **self.budget_terms())
-        return dataclasses.replace(made, source=found.source)
+        return dataclasses.replace(made, provenance=found.provenance)
 
     def budget_terms(self) -> dict[str, Any]:
         """Return the keyword arguments that all planning methods share."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from temporaldp.base.documents import plain, value_of
-from temporaldp.core.correlation import Origin
-from temporaldp.core.planning import Plan, Source
+from temporaldp.core.correlation import Provenance
+from temporaldp.core.planning import Plan
 from temporaldp.data.files.places import trace_files
 from temporaldp.publish.release import Ledger
 from temporaldp.publish.report import Recipe
@@ -32,29 +32,19 @@ on rows, which may name people."""
 
 
 def recipe_of(
-    command: str, settings: Settings, origin: Origin | Source, *histories: Path, plan: Plan | None = None
+    command: str, settings: Settings, provenance: Provenance, *histories: Path, plan: Plan | None = None
 ) -> Recipe:
-    """Return the recipe of a release, with the origin of its correlation, or with what its plan reports of it.
+    """Return the recipe of a release, with the provenance of its correlation.
 
     `histories` are files of the correlation that the settings do not name; `plan` was made for a correlation that may differ.
     """
-    if isinstance(origin, Source):
-        origin = _origin_of(origin)
-    learnt = None if plan is None or not plan.source.learning_epsilon else _origin_of(plan.source)
-    if learnt is not None and learnt.sentence == origin.sentence:
-        learnt = None
     known = settings.correlation
-    history = None if origin.source == "protected" else settings.history.path
+    history = None if provenance.source == "protected" else settings.history.path
     paths = (history, *histories, known.file, known.backward, known.forward, settings.release.plan)
     chosen = settings.model_dump(mode="json", include=SECTIONS, exclude=OF_ONE_RUN, exclude_defaults=True)
     inputs = {path.name: _sha256(path) for path in paths if path is not None}
-    return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, origin, learnt)
-
-
-def _origin_of(source: Source) -> Origin:
-    """The origin of a plan's correlation."""
-    text, epsilon = source.provenance or "Given as transition matrices (of the plan).", source.learning_epsilon
-    return Origin("learnt", text, epsilon, "of the plan", source.warning) if epsilon else Origin("matrices", text)
+    provenances = (provenance,) if plan is None else (provenance, plan.provenance)
+    return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, provenances)
 
 
 def note_recipe(ledger: Ledger, recipe: Recipe) -> None:

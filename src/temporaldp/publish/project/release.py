@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 from temporaldp.base.errors import InputError, LedgerError, OutputError
 from temporaldp.base.values import plural, refuse
 from temporaldp.core.accounting import PaperBound, TemporalAccountant
-from temporaldp.core.planning import NoisePlan, Plan, Source, plan_budget
+from temporaldp.core.correlation import Provenance
+from temporaldp.core.correlation.provenance import UNSTATED, together
+from temporaldp.core.planning import NoisePlan, Plan, plan_budget
 from temporaldp.data.counts import DiscreteLaplaceHistogram, load_released
 from temporaldp.data.counts.histogram import histogram_mechanism
 from temporaldp.data.counts.released import release_suffix
@@ -52,8 +54,8 @@ class ReleaseSetup:
     plan : Plan or None
     accountant : TemporalAccountant or None
     data : Traces
-    source : Source
-        Description of the correlation.
+    provenance : Provenance
+        Where the correlation comes from, with the cost of learning that of the plan.
     recipe : Recipe or None
         From what the release is computed, as the ledger notes it; None for a table of an account.
     public : PublicCorrelation or None
@@ -64,7 +66,7 @@ class ReleaseSetup:
     plan: Plan | None
     accountant: TemporalAccountant | None
     data: Traces
-    source: Source
+    provenance: Provenance
     recipe: Recipe | None
     public: PublicCorrelation | None
 
@@ -90,7 +92,7 @@ class ReleaseSetup:
             accountant=self.accountant,
             plan=self.plan,
             states=self.data.states,
-            step=self.source.step,
+            step=self.provenance.step,
             correlation=self.public,
             renewed=every,
             timezone=None if every in {None, "steps"} else self.settings.traces.timezone,
@@ -138,7 +140,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     InputError
         The settings give no level, or contradict each other.
     """
-    privacy, known = settings.privacy, settings.correlation
+    privacy = settings.privacy
     if settings.release.table is not None:
         return _setup_of_table(settings.release.table, settings)
     planned = loaded_plan(settings)
@@ -147,7 +149,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     # The noise of a plan at a delta is fixed beforehand; a correlation is there to smooth by. An accountant of a clock without
     # end would need the phases of all later steps.
     is_alone = settings.release.ledger is None or not settings.has_correlation or isinstance(planned, NoisePlan)
-    if is_alone or (known.period is not None and ends is None):
+    if is_alone or (settings.correlation.period is not None and ends is None):
         return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
     by_plan = privacy.renew and planned and planned.accounting == PaperBound()
     method = privacy.by(privacy.bound or ("paper" if by_plan else "exact"))
@@ -156,7 +158,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
             "the plan satisfies alpha by the exact leakage, which the paper's bound exceeds: leave out privacy.bound = "
             "'paper', or plan with it"
         )
-    found = gather(settings, None if planned is None else planned.source.states, _begun_at(settings))
+    found = gather(settings, None if planned is None else planned.states, _begun_at(settings))
     if found.trajectories is None:
         read_data(settings.traces)  # raises: a release needs data
     assert found.trajectories is not None
@@ -164,14 +166,13 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if privacy.renew is not None:
         level, ends = None, None  # the plan satisfies its level within each epoch; the odometer counts all of them
     accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, accounting=method)
-    source = found.source
+    known = found.provenance
     if planned is not None:
-        source = source.with_learning_of(planned.source)
-        source = replace(source, warning=planned.source.warning or source.warning)
+        known = replace(together([known, planned.provenance]), warning=planned.provenance.warning or known.warning)
     recipe = recipe_of("temporaldp release TRACES", settings, found.provenance, plan=planned)
     same_start, is_smoothed = settings.release.same_start, settings.release.smoothed is not None
     public = public_part(found, same_start=same_start) if is_smoothed else None
-    return ReleaseSetup(settings, planned, accountant, found.trajectories, source, recipe, public)
+    return ReleaseSetup(settings, planned, accountant, found.trajectories, known, recipe, public)
 
 
 def _refuse_contradictions(settings: Settings, planned: Plan | None) -> None:
@@ -253,7 +254,7 @@ def _setup_of_table(table: str, settings: Settings) -> ReleaseSetup:
         )
     with Ledger(asked.ledger) as ledger:
         states = account_tables(ledger, table)[table]["states"]
-    return ReleaseSetup(settings, None, None, read_data(settings.traces, states), Source(), None, None)
+    return ReleaseSetup(settings, None, None, read_data(settings.traces, states), UNSTATED, None, None)
 
 
 def _clock_plan(settings: Settings) -> Plan:
@@ -261,7 +262,7 @@ def _clock_plan(settings: Settings) -> Plan:
     assert settings.privacy.alpha is not None
     found = gather(without_traces(settings))
     made = plan_budget(found.everyone, alpha=settings.privacy.alpha, accounting=settings.privacy.accounting)
-    return replace(made, source=found.source)
+    return replace(made, provenance=found.provenance)
 
 
 def _begun_at(settings: Settings) -> str | None:
@@ -289,18 +290,19 @@ def loaded_plan(settings: Settings) -> Plan | None:
 
 def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     """Return the setup of a plan that satisfies the level by itself."""
-    recipe, source = recipe_of("temporaldp release TRACES", settings, plan.source), plan.source
-    data, clock = read_data(settings.traces, source.states), source.clock
+    provenance = plan.provenance
+    recipe = recipe_of("temporaldp release TRACES", settings, provenance)
+    data, clock = read_data(settings.traces, plan.states), provenance.clock
     if plan.has_phases and (clock is None or phase_at(clock, data.times[0]) is None):
         unknown = (
             "each step of the plan has a phase of a clock, and the plan alone cannot show whether the first step of these data "
             "is at the phase that it was made for: check that, or release with a ledger and the history, whose accountant does"
         )
-        source = replace(source, warning=f"{source.warning}; {unknown}" if source.warning else unknown)
+        provenance = replace(provenance, warning=f"{provenance.warning}; {unknown}" if provenance.warning else unknown)
     public = None
     if settings.release.smoothed is not None:
         public = public_correlation(settings, data.states, _begun_at(settings))
-    return ReleaseSetup(settings, plan, None, data, source, recipe, public)
+    return ReleaseSetup(settings, plan, None, data, provenance, recipe, public)
 
 
 def public_correlation(
@@ -333,7 +335,7 @@ def public_part(inputs: Inputs, *, same_start: bool) -> PublicCorrelation:
                 "release.same_start means that the release begins as a history does: give --history FILE too"
             )
         initial = inputs.learnt_from.histogram()[0]
-    return PublicCorrelation.of(inputs.adversaries[0], inputs.source, initial=initial)
+    return PublicCorrelation.of(inputs.adversaries[0], inputs.provenance, initial=initial)
 
 
 def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:

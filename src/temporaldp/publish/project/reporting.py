@@ -20,7 +20,7 @@ from temporaldp.core.accounting import (
     temporal_leakage,
 )
 from temporaldp.core.accounting.methods import accounting_from
-from temporaldp.core.correlation.origin import together
+from temporaldp.core.correlation.provenance import together
 from temporaldp.core.planning import Plan
 from temporaldp.core.planning.histogram_noise import laplace_scales
 from temporaldp.data.counts import ReleasedHistograms, load_released
@@ -95,7 +95,7 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
     if asked.true_counts and (settings.traces.path is None or asked.released is None):
         raise InputError("report.true_counts shows TRACES beside --released: give both")
     planned, method = loaded_plan(settings), privacy.accounting
-    states = None if planned is None else planned.source.states
+    states = None if planned is None else planned.states
     if privacy.bound == "paper" and planned is not None and planned.accounting != method:
         raise InputError(
             f"the plan satisfies {planned.level} by another accounting method ({planned.accounting.name}), of which the "
@@ -263,9 +263,9 @@ def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     users = accountant.adversaries_until(len(ledger)).users
     changes = [event.step + 1 for event in ledger.adoptions]
     kept = ", ".join(["kept beside the ledger", *(f"another one from step {step} on" for step in changes)])
-    noted = {step + 1: recipe.provenance for step, recipe in recipes_of(ledger) if step == 0 or step + 1 in changes}
+    noted = {step + 1: recipe.provenances[0] for step, recipe in recipes_of(ledger) if step == 0 or step + 1 in changes}
     provenance = together(noted.values())
-    if provenance is None or len(noted) <= len(changes):
+    if len(noted) <= len(changes):
         provenance = given_matrices(kept)
     elif changes:
         sentences = [f"From step {step} on: {one.sentence}" for step, one in noted.items()]

@@ -202,7 +202,7 @@ def learn_correlation(
     Returns
     -------
     Adversary
-        With a backward and a forward `IntervalMatrix`, whose origin records the epsilon spent.
+        With a backward and a forward `IntervalMatrix`, whose provenance records the epsilon spent.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def learn_correlation(
     --------
     >>> from temporaldp import load_sample
     >>> adversary = learn_correlation(load_sample(), epsilon=1.0)
-    >>> adversary.forward.origin.source, adversary.forward.origin.epsilon
+    >>> adversary.forward.provenance.source, adversary.forward.provenance.epsilon
     ('learnt', 1.0)
     """
     level = real_number(confidence, "confidence", gt=0.0, lt=1.0)

@@ -51,7 +51,7 @@ class StepFilter:
     def identity(self) -> dict[str, Any]:
         """Digest and provenance of the public correlation, for the configuration of a ledger."""
         digest = correlations_of([Adversary(forward=self._correlation.forward)], salt="public")["users"][0]
-        return {"correlation": digest, "from": self._correlation.source.provenance}
+        return {"correlation": digest, "from": self._correlation.provenance.sentence}
 
     def kept_state(self, ledger: Ledger) -> dict[str, Any]:
         """State after the ledger's rows, as JSON values."""

@@ -163,7 +163,7 @@ def release_histograms(
             f"expected a plan or a continual release, got {plan!r}: `plan_budget` and `plan_noise` make plans that satisfy a "
             "level"
         )
-    states, step = plan.source.states, plan.source.step
+    states, step = plan.states, plan.provenance.step
     if states is not None:
         require_same_states(states, trajectories.states, what="the data (the plan was made for others)")
     require_same_step(step, trajectories.step, what="plan")
@@ -331,6 +331,6 @@ def filtered_histograms(
         tuple(row.time for row in rows),
         np.array([stored(row)["total"] for row in rows], dtype=np.float64),
         np.ones(len(rows), dtype=bool),
-        stream.correlation.source,
+        stream.correlation.provenance,
         "past releases",
     )

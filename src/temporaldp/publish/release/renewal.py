@@ -381,4 +381,4 @@ def renewed_guard(
     is_plain = not method.delta and method.distances is None and not any(user.is_uncertain for user in users)
     if not is_plain or accountant.horizon is not None:
         raise InputError("expected an odometer of budgets, without a horizon or a metric")
-    return RenewedGuard(plan, accountant, renewing, step or plan.source.step, timezone)
+    return RenewedGuard(plan, accountant, renewing, step or plan.provenance.step, timezone)

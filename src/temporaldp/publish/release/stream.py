@@ -142,11 +142,11 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         self._mechanism = mechanism
         known = [one.states for one in accountant.population.users] if accountant is not None else []
         named = None if states is None else state_names(states)
-        self.states = named or (plan.source.states if plan is not None else None) or next(iter(known), None)
+        self.states = named or (plan.states if plan is not None else None) or next(iter(known), None)
         n_states = getattr(mechanism, "n_states", None)
         if isinstance(n_states, int) and self.states is not None and n_states != len(self.states):
             raise InputError(f"the mechanism counts {n_states} states, but the release has {len(self.states)}")
-        self.step = printable(step, "step") if step else (None if plan is None else plan.source.step)
+        self.step = printable(step, "step") if step else (None if plan is None else plan.provenance.step)
         self._configured: dict[str, Any] = {
             "horizon": None,
             "reserve": None,

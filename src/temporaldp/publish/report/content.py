@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,11 +12,12 @@ from numpy.typing import NDArray
 
 from temporaldp import __version__
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import ULP, refuse
+from temporaldp.base.values import refuse
 from temporaldp.core.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.core.accounting.exact.evidence import Observation
-from temporaldp.core.correlation import Adversary, Origin
-from temporaldp.core.planning import Plan, Source
+from temporaldp.core.correlation import Adversary, Provenance
+from temporaldp.core.correlation.provenance import together
+from temporaldp.core.planning import Plan
 from temporaldp.core.planning.histogram_noise import laplace_scales
 from temporaldp.data.counts import ReleasedHistograms
 from temporaldp.lab.studies import LeakageUncertainty
@@ -27,7 +27,7 @@ from temporaldp.publish.release.shared_account import TableSpent
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """From what a release was computed.
+    """How to compute a release again: the command that ran, its settings and files, and what it knew of the correlations.
 
     Parameters
     ----------
@@ -36,10 +36,8 @@ class Recipe:
         The keys that were set, by section of the project file.
     inputs : dict of str
         SHA-256 of each file of the correlation and of the plan, by its name; never of protected traces.
-    provenance : Origin
-        Origin of the correlation.
-    learnt : Origin or None
-        Origin of the plan's correlation, where it was learned and is another one.
+    provenances : tuple of Provenance
+        Where the correlation comes from; then that of the plan, where there is a plan beside it.
     version : str
         Of this package.
     """
@@ -47,8 +45,7 @@ class Recipe:
     command: str
     settings: dict[str, dict[str, Any]]
     inputs: dict[str, str]
-    provenance: Origin
-    learnt: Origin | None = None
+    provenances: tuple[Provenance, ...]
     version: str = __version__
 
     @property
@@ -91,8 +88,8 @@ class Report:
         One, or one per user.
     leakage : LeakageSeries
         Leakage of the reported release.
-    provenance : Origin
-        Origin of the adversary's correlation.
+    provenance : Provenance
+        Where the adversary's correlation comes from.
     times : tuple of str
         One label per step.
     supremum : LeakageSupremum, optional
@@ -126,7 +123,7 @@ class Report:
 
     adversaries: tuple[Adversary, ...]
     leakage: LeakageSeries
-    provenance: Origin
+    provenance: Provenance
     times: tuple[str, ...]
     supremum: LeakageSupremum | None = None
     plan: Plan | None = None
@@ -216,26 +213,17 @@ class Report:
     @property
     def warnings(self) -> list[str]:
         """Warnings to read before anything that the report is about is published."""
-        if self.plan is not None and self.plan.source.warning:
-            return [f"The plan: {self.plan.source.warning}"]
+        if self.plan is not None and self.plan.provenance.warning:
+            return [f"The plan: {self.plan.provenance.warning}"]
         if self.plan is not None and self.provenance.source == "protected":
             return ["The adversary of this report, but not the plan, was estimated from the protected traces."]
         return [self.provenance.warning] if self.provenance.warning else []
 
     @property
-    def learning_epsilon(self) -> float:
-        """Cost of learning the correlations of the report, of its plan and of its ledger, in nats, rounded up."""
-        origins = [self.provenance, *(one for _, made in self.recipes for one in (made.provenance, made.learnt) if one)]
-        spends = {(one.sentence, one.epsilon) for one in origins}
-        if self.plan is not None:
-            spends.add((self.plan.source.provenance or "", self.plan.source.learning_epsilon))
-        costs = [epsilon for _, epsilon in spends if epsilon]
-        return costs[0] if len(costs) == 1 else math.fsum(costs) * (1.0 + ULP)
-
-    @property
-    def in_all(self) -> tuple[float, float]:
-        """The largest leakage at a delta, together with the cost of learning; see `Source.in_all`."""
-        return Source(learning_epsilon=self.learning_epsilon).in_all(self.leakage.worst, self.leakage.delta)
+    def learning(self) -> Provenance:
+        """Where the correlations of the report, of its plan and of its ledger come from, with the cost of learning them."""
+        of_plan = [] if self.plan is None else [self.plan.provenance]
+        return together([self.provenance, *of_plan, *(one for _, recipe in self.recipes for one in recipe.provenances)])
 
     @property
     def explained_step(self) -> int:

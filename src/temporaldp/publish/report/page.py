@@ -65,7 +65,7 @@ def render_report(report: Report, *, title: str = "Temporal privacy leakage repo
     """
     series, plan = report.leakage, report.plan
     return template("report/page.html.j2").render(
-        step=plan.source.step if step is None and plan is not None else step,
+        step=plan.provenance.step if step is None and plan is not None else step,
         title=title,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         report=report,

@@ -1,4 +1,4 @@
-"""The clock of a plan whose matrices repeat."""
+"""The clock of matrices that repeat."""
 
 from __future__ import annotations
 
