@@ -178,12 +178,12 @@ class Chain:
         return out
 
     def through_pairs(self, user: IntArray, s: IntArray, both: FloatArray) -> FloatArray:
-        """`through` of two rows for each item, shape (m, 2, n), in any order of summation."""
+        """`through` of two rows for each item, shape (2, m, n), in any order of summation."""
         if len(self.matrices) == 1:
             return np.asarray((both.reshape(-1, self.n) @ self.matrices[0]).reshape(both.shape))
         if len(self.matrices) > 8 and self.is_dense and self.n <= ROWS:
-            return self._gathered(self.into[user, s], both)
-        return self.through(np.repeat(user, 2), np.repeat(s, 2), both.reshape(-1, self.n)).reshape(both.shape)
+            return self._gathered(self.into[user, s], both.transpose(1, 0, 2)).transpose(1, 0, 2).copy()
+        return self.through(np.tile(user, 2), np.tile(s, 2), both.reshape(-1, self.n)).reshape(both.shape)
 
     def _gathered(self, number: IntArray, g: FloatArray) -> FloatArray:
         """``g P`` for a small matrix P of each row's own, or for each row of g by itself; g has shape (..., n)."""
@@ -249,24 +249,24 @@ class Chain:
     def jumped(self, x: FloatArray) -> tuple[FloatArray, IntArray, FloatArray, FloatArray]:
         """Rows after as many steps as the first row of each item keeps its signs.
 
-        x has shape (m, r, n). With the numbers of steps, by how much the sums of rows grew, shape (m, r), and the sum of all
+        x has shape (r, m, n). With the numbers of steps, by how much the sums of rows grew, shape (r, m), and the sum of all
         sizes of the first row, shape (m,).
         """
-        m, r, n = x.shape
-        most, positive = self.most_at_once, x[:, 0] > 0.0
-        out, taken, gained, size = np.empty_like(x), np.zeros(m, np.int64), np.empty((m, r)), np.empty(m)
+        r, m, n = x.shape
+        most, positive = self.most_at_once, x[0] > 0.0
+        out, taken, gained, size = np.empty_like(x), np.zeros(m, np.int64), np.empty((r, m)), np.empty(m)
         _, first, which = np.unique(positive @ (1 << np.arange(n)), return_index=True, return_inverse=True)
         for number, pattern in enumerate(positive[first]):
             here = np.flatnonzero(which == number)
             powers, factors = self.powers(pattern)
-            after = (x[here].reshape(-1, n) @ powers).reshape(len(here), r, most, n)
-            same = ((after[:, 0] > 0.0) == pattern).all(axis=2)
+            after = (x[:, here].reshape(-1, n) @ powers).reshape(r, len(here), most, n)
+            same = ((after[0] > 0.0) == pattern).all(axis=2)
             steps = np.where(same.all(axis=1), most, same.argmin(axis=1) + 1)
-            out[here], taken[here] = after[np.arange(len(here)), :, steps - 1], steps
-            passed = np.concatenate((x[here][:, :, None], after[:, :, :-1]), axis=2)
+            out[:, here], taken[here] = after[:, np.arange(len(here)), steps - 1], steps
+            passed = np.concatenate((x[:, here, None], after[:, :, :-1]), axis=2)
             counted = (np.arange(most) < steps[:, None]).astype(np.float64)
-            gained[here] = ((passed @ factors) * counted[:, None]).sum(axis=2)
-            size[here] = (np.abs(passed[:, 0]).sum(axis=2) * counted).sum(axis=1)
+            gained[:, here] = ((passed @ factors) * counted).sum(axis=2)
+            size[here] = (np.abs(passed[0]).sum(axis=2) * counted).sum(axis=1)
         return out, taken, gained, size
 
     def before(self, user: IntArray, s: IntArray, x: FloatArray) -> FloatArray:

@@ -163,7 +163,7 @@ def _roots_from_above(chain: Chain, items: Rollouts, high: float, least: float) 
     # A dozen steps usually
     for _ in range(60):
         now, neglected = h[alive], np.maximum(ENOUGH * before, 2.0**-51 * h[alive])
-        both = np.stack((items.c[alive] + now[:, None] * slope[alive], slope[alive]), axis=1)
+        both = np.stack((items.c[alive] + now[:, None] * slope[alive], slope[alive]))
         user, s = np.zeros(len(alive), np.int64), np.full(len(alive), last)
         both, low = chain.through_pairs(user, s, both), items.total[alive] + now * rise[alive]
         by, _, foreseen = newton_steps(chain, user, np.maximum(s - 1, 0), both, low, rise[alive], neglected, foreseen)

@@ -175,14 +175,14 @@ class Rollouts:
 
     def jumped(self, chain: Chain) -> tuple[Rollouts, IntArray]:
         """After several steps at once, and their number."""
-        c, steps, gained, size = chain.jumped(self.c[:, None])
+        c, steps, gained, size = chain.jumped(self.c[None])
         widest, sums = float(np.maximum(chain.up, chain.down).max()), (self.c.shape[1] + 4) * UNIT
         grown = (1.0 + widest) ** steps
         drift = grown * (self.drift + 2.0 * self.gamma * (size + steps * np.abs(self.c).sum(axis=1)))
-        total = self.total + gained[:, 0]
+        total = self.total + gained[0]
         off = UNIT * (np.abs(self.total) + np.abs(total) + widest * size)
         error = self.error + widest * (steps * drift + 2.0 * sums * size) + steps * off
-        return Rollouts(c[:, 0], total, error, drift, self.depth + steps, self.gamma), steps
+        return Rollouts(c[0], total, error, drift, self.depth + steps, self.gamma), steps
 
 
 def shrinking(c: FloatArray) -> FloatArray:
@@ -353,9 +353,9 @@ def computed_signs(chain: Chain, items: Items, level: FloatArray, deepest: int) 
                 c *= shrinking(c)[:, None]
         c = chain.through(user, s, c)
         if pause.is_over(len(alive)):
-            moved, steps, _, _ = chain.jumped(c[:, None])
+            moved, steps, _, _ = chain.jumped(c[None])
             pause.noted(steps)
-            c, look_at = moved[:, 0], depth + 1
+            c, look_at = moved[0], depth + 1
             at_once[alive] += steps
         if not chain.infinite:
             s, nearest = s - 1, nearest - 1

@@ -81,9 +81,11 @@ class Foreseen:
     def __getitem__(self, which: IntArray) -> Foreseen:
         return Foreseen(self.later[:, which], self.missed[which], self.plain[which])
 
-    def after(self, roots: list[FloatArray], found: FloatArray, jumped: BoolArray) -> Foreseen:
-        """After a step: the roots that its steps led to, the one that it found, and where several were taken at once."""
-        later = found - np.array(roots).reshape(-1, len(found))
+    def after(self, roots: list[tuple[IntArray, FloatArray]], found: FloatArray, jumped: BoolArray) -> Foreseen:
+        """After a step: the roots that its steps led to, of which items; those found, and where several were taken at once."""
+        later = np.full((len(roots), len(found)), np.nan)
+        for depth, (which, root) in enumerate(roots):
+            later[depth, which] = found[which] - root
         apart, taken = later.copy(), np.isfinite(later)
         apart[: len(self.later)] -= self.later[: len(later)]
         later, apart = np.where(taken, later, 0.0), np.where(taken, apart, 0.0)
@@ -206,7 +208,7 @@ def near_roots(
         by = np.where((moved >= 0.0) & (moved < np.inf), moved, np.where(moved < 0.0, 0.0, before)) - before
         last_known = last[alive] != 0.0
         shrunk = by / last[alive]
-        times = np.where((shrunk > 0.0) & (shrunk < 0.999), np.clip(times / (1.0 - shrunk), 1.0, 1e3), times)
+        times = np.where((shrunk > 0.125) & (shrunk < 0.999), np.clip(times / (1.0 - shrunk), 1.0, 1e3), times)
         here[alive] = before + np.where(by > 0.0, 1.0 + (times - 1.0) * UNDERSHOT, 1.0) * by
         longer[alive], last[alive], depth[alive] = times, by, deep
         # What is left, if steps go on to shrink at least as fast, or where they are lengthened
@@ -225,10 +227,10 @@ def _newton(
 ) -> tuple[FloatArray, IntArray, Foreseen]:
     """Where Newton's step leads from a ratio less 1, depths of rollouts, and what is foreseen of the next step."""
     user, t, i, j = items
-    scale, both, d = 1.0 / (1.0 + rho), np.empty((len(rho), 2, chain.n)), chain.rows(user, t, j)
-    np.multiply(chain.rows(user, t, i) - d, scale[:, None], out=both[:, 0])
-    both[:, 0] -= (rho * scale)[:, None] * d
-    np.multiply(d, scale[:, None], out=both[:, 1])
+    scale, both, d = 1.0 / (1.0 + rho), np.empty((2, len(rho), chain.n)), chain.rows(user, t, j)
+    np.multiply(chain.rows(user, t, i) - d, scale[:, None], out=both[0])
+    both[0] -= (rho * scale)[:, None] * d
+    np.multiply(d, scale[:, None], out=both[1])
     s, low = t if chain.infinite else t - 1, -rho * scale
     by, depth, foreseen = newton_steps(chain, user, s, both, low, scale, 2.0**-51 * rho, foreseen, deepest)
     return rho + by, depth, foreseen
@@ -247,29 +249,29 @@ def newton_steps(
 ) -> tuple[FloatArray, IntArray, Foreseen]:
     """F over its slope for rollouts from step s on, without bounds of rounding; depths; and what is foreseen of the next.
 
-    `both`, shape (m, 2, n), has the coefficients of F and of its slope, which is > 0 and takes the same factors; `low` and
+    `both`, shape (2, m, n), has the coefficients of F and of its slope, which is > 0 and takes the same factors; `low` and
     `slope` are their sums. A share of F, or `least` times the slope, is neglected.
 
     Away from the root, coefficients far back all have one sign, so that Newton's steps by themselves gain but a digit each.
     Signs are therefore those at the root that the steps so far lead to, with what later ones added in the last call.
     """
-    run = _RootRun(chain, user, s, both, np.stack((low, slope), axis=1), foreseen)
+    run = _RootRun(chain, user, s, both, np.stack((low, slope)), foreseen)
     look_at, found, depths = 1, np.zeros(len(low)), np.zeros(len(low), np.int64)
     for depth in range(1, deepest + 1):
-        if effort_is_over():
-            break
         if deepest == LONGEST and depth > 1:
             run.foresee(depth)
         last, look = depth == deepest, depth in (look_at, deepest) or run.ends
         if look:
+            if effort_is_over():
+                break
             look_at, bound = next_look(depth), run.bound(within=last and deepest < LONGEST)
         run.take()
         if look:
-            by, slope = run.sums[:, 0], run.sums[:, 1]
+            by, slope = run.sums
             ended = run.is_settled(bound, np.maximum(ENOUGH * np.abs(by), least[run.alive] * slope))
             ended |= last | (run.at_once + depth >= deepest)
             if last and deepest < LONGEST:
-                by, slope = np.where(run.inside, bound.whole, run.sums).T
+                by, slope = np.where(run.inside, bound.whole, run.sums)
             if ended.any():
                 at = run.alive[ended]
                 found[at], depths[at] = run.before[ended] + (by / slope)[ended], depth + run.at_once[ended]
@@ -295,7 +297,7 @@ class _RootRun:
     def __init__(
         self, chain: Chain, user: IntArray, s: IntArray, both: FloatArray, sums: FloatArray, foreseen: Foreseen
     ) -> None:
-        m = len(sums)
+        m = len(s)
         self.chain, self.user, self.s, self.both, self.sums, self.foreseen = chain, user, s, both, sums, foreseen
         self.alive, self.plain, self.jumped, self.ones = (
             np.arange(m),
@@ -303,11 +305,11 @@ class _RootRun:
             np.zeros(m, bool),
             np.ones(chain.n),
         )
-        self.before, self.at_once, self.unknown = np.zeros(m), np.zeros(m, np.int64), np.full(m, np.nan)
-        """By how much the root has moved, and steps that were not taken one by one."""
-        self.roots: list[FloatArray] = []
+        self.before, self.at_once, self.is_aligned = np.zeros(m), np.zeros(m, np.int64), bool((s == s[:1]).all())
+        """By how much the root has moved, and steps that were not taken one by one; whether all are at one step."""
+        self.roots: list[tuple[IntArray, FloatArray]] = []
         # Steps that are taken one by one before several are taken at once
-        self.at_root, self.pause, self.has_jumped = both[:, 0], Pause(chain, 16), False
+        self.at_root, self.pause, self.has_jumped = both[0], Pause(chain, 16), False
         self._nearest = -1 if chain.infinite else int(s.min(initial=LONGEST))
 
     @property
@@ -317,23 +319,20 @@ class _RootRun:
 
     @property
     def inside(self) -> BoolArray:
-        """Which rollouts have further steps before them, shape (m, 1)."""
-        return np.full((len(self.s), 1), True) if self.chain.infinite else (self.s > 0)[:, None]
+        """Which rollouts have further steps before them."""
+        return np.full(len(self.s), True) if self.chain.infinite else self.s > 0
 
     def foresee(self, depth: int) -> None:
         """Coefficients at the root that these steps lead to, with what later ones add."""
-        root = self.sums[:, 0] / self.sums[:, 1]
+        root = self.sums[0] / self.sums[1]
         # Steps for which it is kept what later ones add
         if not self.has_jumped and depth <= 512:
-            known = self.unknown.copy()
-            known[self.alive] = root
-            self.roots.append(known)
+            self.roots.append((self.alive, root))
         if not self.has_jumped and depth - 2 < len(self.foreseen.later):
             root = root + self.foreseen.later[depth - 2, self.alive]
         else:
             root = np.maximum(root, -self.before)
-        self.root = np.where(self.plain, -self.before, root)
-        self.at_root = self.both[:, 0] - self.root[:, None] * self.both[:, 1]
+        self.at_root = self.both[0] - np.where(self.plain, -self.before, root)[:, None] * self.both[1]
 
     def bound(self, *, within: bool) -> _RootBound:
         """Before a step; `within` the spread of everything before, F and its slope may be as large as `whole`."""
@@ -341,49 +340,49 @@ class _RootRun:
         top = positive @ self.ones
         most, whole = np.where(top > 0.0, more * top, 0.0), self.sums
         if within:
-            whole = self.sums + np.stack((most, more * ((self.both[:, 1] * (self.at_root > 0.0)) @ self.ones)), axis=1)
+            whole = self.sums + np.stack((most, more * ((self.both[1] * (self.at_root > 0.0)) @ self.ones)))
         return _RootBound(most, positive, whole)
 
     def take(self) -> None:
         """Raise the coefficients by the factors of a step."""
-        up, down = self.chain.factors(self.s)
-        is_raised = self.at_root > 0.0
-        self.raising = is_raised * up if down is None else np.where(is_raised, up, down)
-        gained = self.both * self.raising[:, None]
+        up, down = self.chain.factors(self.s[:1] if self.is_aligned else self.s)
+        self.raising = (self.at_root > 0.0) * up if down is None else np.where(self.at_root > 0.0, up, down)
+        gained = self.both * self.raising
         self.both += gained
-        self.sums += gained @ self.ones
+        self.sums += (gained.reshape(-1, self.chain.n) @ self.ones).reshape(self.sums.shape)
 
     def is_settled(self, bound: _RootBound, least: FloatArray) -> BoolArray:
         """After a step: whether no further one adds as much as `least`, or there is none."""
         settled = np.abs(bound.most - (bound.positive * self.raising) @ self.ones) <= least
         if self.plain.any():  # where all coefficients are positive, F and its slope grow alike
-            top, low = np.maximum(self.both[:, 0], 0.0) @ self.ones, self.sums[:, 0]
+            top, low = np.maximum(self.both[0], 0.0) @ self.ones, self.sums[0]
             settled |= self.plain & (low > 0.0) & (top - low <= ENOUGH * top)
         return np.asarray(settled | (self.s == 0) if self.ends else settled)
 
     def keep(self, kept: IntArray) -> None:
         """Follow these."""
-        for name in ("alive", "user", "s", "both", "sums", "plain", "before", "at_once"):
+        for name in ("alive", "user", "s", "plain", "before", "at_once"):
             setattr(self, name, getattr(self, name)[kept])
+        self.both, self.sums = self.both[:, kept], self.sums[:, kept]
         self._nearest = -1 if self.chain.infinite else int(self.s.min())
 
     def move(self, *, may_jump: bool) -> bool:
         """Go on to the step before, or over several; whether it were several."""
-        if float(self.sums[:, 1].max()) > 1e100:  # only ratios count
-            shrink = 1.0 / np.abs(self.both).max(axis=(1, 2))
-            self.both *= shrink[:, None, None]
-            self.sums *= shrink[:, None]
+        if float(self.sums[1].max()) > 1e100:  # only ratios count
+            shrink = 1.0 / np.abs(self.both).max(axis=(0, 2))
+            self.both *= shrink[:, None]
+            self.sums *= shrink
         self.both = self.chain.through_pairs(self.user, self.s, self.both)
         if jumps := may_jump and self.pause.is_over(len(self.alive)):
-            root = np.maximum(self.sums[:, 0] / self.sums[:, 1], -self.before)
+            root = np.maximum(self.sums[0] / self.sums[1], -self.before)
             root = np.where(self.plain, -self.before, root)
-            self.both[:, 0] -= root[:, None] * self.both[:, 1]
-            self.sums[:, 0] -= root * self.sums[:, 1]
-            self.both, steps, gained, _ = self.chain.jumped(self.both)
+            self.both[0] -= root[:, None] * self.both[1]
+            self.sums[0] -= root * self.sums[1]
+            self.both, steps, gained = self.chain.jumped(self.both)[:3]
             self.pause.noted(steps)
             self.sums, self.at_once, self.before = self.sums + gained, self.at_once + steps, self.before + root
             self.has_jumped = True
         if not self.chain.infinite:
             self.s, self._nearest = self.s - 1, self._nearest - 1
-        self.at_root = self.both[:, 0]
+        self.at_root = self.both[0]
         return jumps

@@ -99,7 +99,7 @@ class ExactFilter(Filter):
     open: Coefficients
     keeps_reserve: bool = True
     broken: bool = False
-    _largest: dict[bool, float] = field(default_factory=dict)
+    _largest: dict[tuple[bool, float], float] = field(default_factory=dict)
 
     @classmethod
     def at_start(cls, adversary: Adversary, *, alpha: float, reserve: float = 0.0, horizon: int | None = None) -> Self:
@@ -170,14 +170,16 @@ class ExactFilter(Filter):
         """Whether a budget is proved to be admissible next. A step without a release always is."""
         if epsilon == 0.0 or (self.keeps_reserve and epsilon <= self.tail.epsilon):
             return not self.is_over
-        return epsilon <= self._admitted(last)
+        return epsilon <= self._admitted(last, epsilon)
 
     def after(self, epsilon: float) -> Self:
         """The filter after one more budget, also one that is not admitted."""
         problem, t = self.problem, self.n_steps
-        keeps_reserve = (self.keeps_reserve and epsilon <= self.tail.epsilon) or epsilon <= self._admitted(False)
+        keeps_reserve = (self.keeps_reserve and epsilon <= self.tail.epsilon) or epsilon <= self._admitted(
+            False, epsilon
+        )
         # A budget that leaves no room for the reserve may still satisfy the level.
-        broken = self.broken or not (keeps_reserve or epsilon == 0.0 or epsilon <= self._admitted(True))
+        broken = self.broken or not (keeps_reserve or epsilon == 0.0 or epsilon <= self._admitted(True, epsilon))
         now = replace(self, n_steps=t + 1, keeps_reserve=keeps_reserve, broken=broken, _largest={})
         if broken or now.is_over:
             return now
@@ -232,15 +234,16 @@ class ExactFilter(Filter):
         flags = bool(document["keeps_reserve"]), bool(document["broken"])
         return cls(problem, tail, n_steps, past, pairs, Coefficients.of(rollouts), *flags)
 
-    def _admitted(self, last: bool) -> float:
-        """The largest budget that is admitted next; negative if none is, not even 0 with the reserve after it."""
+    def _admitted(self, last: bool, most: float = math.inf) -> float:
+        """The largest budget that is admitted next, or, if that is not known, of those up to `most`; negative if none is."""
         final = last or self.problem.horizon == self.n_steps + 1
-        if final not in self._largest:
-            self._largest[final] = -1.0 if self.broken or self.is_over else self._found(final)
-        return self._largest[final]
+        at = final, math.inf if (final, math.inf) in self._largest else most
+        if at not in self._largest:
+            self._largest[at] = -1.0 if self.broken or self.is_over else self._found(*at)
+        return self._largest[at]
 
-    def _found(self, final: bool) -> float:
-        """The largest budget: what the step itself allows, lowered until all signs are proved."""
+    def _found(self, final: bool, most: float) -> float:
+        """The largest budget up to `most`: what the step itself allows, lowered until all signs are proved."""
         problem, t = self.problem, self.n_steps
         # What lasts with the reserve is admitted with it at the last step too, and nothing at all may always be last.
         least = self.tail.epsilon if self.keeps_reserve else 0.0 if final else -1.0
@@ -250,7 +253,7 @@ class ExactFilter(Filter):
         later = 0.0 if final else self.tail.arriving(t)
         # Shares of the level by which a step, and the last one, stays below it by itself: a series rounds each of its
         # sums up, and what it proves by signs. If the second is doubled, the last step can spend a trillionth less.
-        epsilon = (top - float((self.past.leakage + later).max())) - 16.0 * U * top
+        epsilon = min(most, (top - float((self.past.leakage + later).max())) - 16.0 * U * top)
         if problem.forward is not None and len(self.open):
             # Nothing follows a final step.
             alone = problem.forward.chain(np.zeros(1, np.int64), np.zeros(1), np.zeros(1)), 0.0
@@ -430,7 +433,7 @@ class ExactOdometer(Odometer):
         n, (i, j) = self.problem.n, self.problem.pairs
         # Coefficients of all pairs at all steps that are not final, up to which each is computed by itself. If doubled,
         # less is compared and more is computed.
-        if rho.size * n <= (1 << 13):  # all pairs of all steps, from what was found last time
+        if rho.size * n <= (1 << 14):  # all pairs of all steps, from what was found last time
             step, pair = np.divmod(np.arange(rho.size), len(i))
             values = pair_values(chain, step, i[pair], j[pair], rho.ravel())
             ahead = values.proved.reshape(rho.shape)
