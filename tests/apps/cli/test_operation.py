@@ -587,7 +587,9 @@ def test_a_plan_is_renewed(days):
             "every 2 steps; each epoch satisfies 1-DP_T by itself" in run(days, "ledger", *command, "renewed.db").stdout
         )
     run(days, "report", "--ledger", "renewed.db", "-o", "renewed.html")
-    assert "Each of the 2 epochs by itself satisfies 1-DP_T" in (days / "renewed.html").read_text()
+    page = " ".join((days / "renewed.html").read_text().split())
+    assert "Each of the 2 epochs by itself satisfies 1-DP_T" in page
+    assert "(a new one every 2 steps) the suspicion becomes at most 73.2 %: 1 nat" in page
     assert "--history" in refused("release", "morning.csv", *asked[:4], *asked[-2:], "-o", "out.parquet", cwd=days)
     assert "--plan FILE" in refused("release", "morning.csv", "--alpha", "1", *asked[2:], "-o", "out.parquet", cwd=days)
     assert "renewal" in refused("release", "morning.csv", *asked[:2], *asked[4:], "-o", "x.parquet", cwd=days, code=2)

@@ -16,8 +16,10 @@ import pytest
 from temporaldp import (
     Adversary,
     InputError,
+    IntervalMatrix,
     LeakageSeries,
     PaperBound,
+    ReleasedHistograms,
     Trajectories,
     TransitionMatrix,
     estimate_adversaries,
@@ -28,8 +30,9 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.core.accounting import Observation
-from temporaldp.core.correlation import Provenance, random_correlation
-from temporaldp.publish.report import Report, explanation, render_report, write_report
+from temporaldp.core.correlation import Origin, random_correlation
+from temporaldp.data.smoothing import CountEstimate
+from temporaldp.publish.report import Publication, Report, explanation, render_report, write_report
 from temporaldp.publish.report.figures import (
     audit_figure,
     budget_figure,
@@ -72,6 +75,82 @@ def labels_of(figure):
 def text_of(page):
     """The page's text as a reader sees it."""
     return " ".join(html.unescape(re.sub(r"<[^>]+>", " ", page.split("<body>")[1])).split())
+
+
+def first_page(report, **how):
+    """The text of page one."""
+    section = re.search(r'<section class="first">(.*?)</section>', render_report(report, **how), re.DOTALL)[1]
+    return text_of(f"<body>{section}")
+
+
+FIELDS = Publication(
+    controller="Sleep laboratory of the university",
+    purpose="Teaching: how stages of sleep follow each other in a night",
+    contact="privacy@example.org",
+    period="Nights of March 2024",
+    approval=("Data protection officer", "Head of the laboratory"),
+)
+
+
+def test_page_one_answers_an_officer_in_at_most_500_words(released):
+    page = first_page(dataclasses.replace(released, publication=FIELDS), title="Sleep", step="5 min")
+    assert len(page.split()) <= 500
+    answers = [
+        "Controller Sleep laboratory of the university Purpose Teaching",
+        "Period Nights of March 2024 (47 steps of 5 min)",
+        "151 people; 5 states: W, R, N1, N2, N3",
+        "Contact privacy@example.org",
+        "The guarantee A suspicion of 50 % about one person's state at one step becomes at most 73.2 %: 1 nat, for an observer "
+        "who knows how these people move from step to step, by a first-order Markov chain.",
+        "A second, separate guarantee: a suspicion of 50 % about all states of one person in 47 steps together becomes at most",
+        "for every observer and every correlation",
+        "What it does not protect",
+        "How good the numbers are Mean absolute noise: ",
+        "% of an average count",
+        "Approval name or role date signature Data protection officer Head of the laboratory",
+    ]
+    places = [page.index(answer) for answer in answers]
+    assert places == sorted(places)
+
+
+def test_what_the_project_file_does_not_say_is_left_out(audited):
+    page = first_page(audited)
+    assert "Period s00 to s46 (47 steps)" in page
+    assert not re.search("Controller|Purpose|Contact|Approval", page)
+    assert "becomes at most 66 %: 0.6632 nats, for an observer" in page
+
+
+def test_the_condition_of_the_guarantee_is_that_of_the_adversary(audited):
+    matrix = audited.worst_adversary.backward.at(0)
+    assert explanation.condition(Adversary()).startswith("an observer who knows nothing about how people move")
+    assert explanation.condition(Adversary(matrix)).endswith("by a first-order Markov chain (backward only)")
+    between = IntervalMatrix([[0.6, 0.1], [0.1, 0.6]], [[0.9, 0.4], [0.4, 0.9]])
+    assert "any first-order Markov chain of the stated range" in explanation.condition(Adversary(between, between))
+
+
+def test_a_level_that_is_not_satisfied_is_stated_as_it_is(audited):
+    page = first_page(dataclasses.replace(audited, held=0.5))
+    assert "The level is not satisfied. A suspicion of 50 %" in page
+    assert "66 %: 0.6632 nats" in page and "more than alpha = 0.5" in page
+
+
+def test_estimates_are_drawn_with_their_intervals(released):
+    counts = released.released.counts
+    estimates = CountEstimate(counts + 0.0, counts - 5.0, counts + 5.0)
+    figure = release_figure(released.released, released.true_counts, estimates=estimates)
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["95 % interval", "estimate", "true", "released (clipped at the edge)"]
+    (band,) = figure.axes[0].collections
+    assert band.get_paths()[0].get_extents().y0 == pytest.approx(counts[:, 0].min() - 5.0)
+
+
+def test_a_long_series_of_counts_is_drawn_by_some_of_its_steps():
+    many = ReleasedHistograms(
+        np.ones((9_000, 2)), np.full(9_000, 0.1), np.full(9_000, 20.0), ("a", "b"), tuple(map(str, range(9_000)))
+    )
+    figure = release_figure(many)
+    assert len(figure.axes[0].lines[0].get_xdata()) == 1_800
+    assert "released, 1 of 5 steps" in {text.get_text() for text in figure.legends[0].get_texts()}
 
 
 def test_page_of_an_audit_states_the_leakage(audited):
@@ -226,7 +305,7 @@ def test_true_counts_appear_only_when_they_are_given(released):
     )  # fmt: skip
     assert "true counts" not in render_report(without).lower()
     labels = {text.get_text() for text in release_figure(without.released).legends[0].get_texts()}
-    assert labels == {"released"}
+    assert labels == {"released", "95 % of the noise"}
     labels = {
         text.get_text() for text in release_figure(released.released, released.true_counts).legends[0].get_texts()
     }
@@ -280,6 +359,26 @@ def test_a_browser_shows_the_page_and_all_its_pictures(released, tmp_path):
     # fmt: on
     shown = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=os.environ)
     assert "<title>shown,shown,shown,shown,shown,shown</title>" in shown.stdout
+
+
+@pytest.mark.long
+def test_page_one_is_one_printed_page(released, tmp_path):
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no chromium on this machine (Debian: apt-get install chromium)")
+    page = render_report(dataclasses.replace(released, publication=FIELDS), title="Sleep", step="5 min")
+    for name, printed in (("all", page), ("first", page.partition('<section class="annex">')[0])):
+        (tmp_path / f"{name}.html").write_text(printed)
+        # fmt: off
+        command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
+                   "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", f"--print-to-pdf={tmp_path / f'{name}.pdf'}",
+                   "--no-pdf-header-footer", f"file://{tmp_path / f'{name}.html'}"]
+        # fmt: on
+        subprocess.run(command, capture_output=True, check=True, timeout=120, env=os.environ)
+    sheets = [
+        len(re.findall(rb"/Type\s*/Page\b", (tmp_path / f"{name}.pdf").read_bytes())) for name in ("first", "all")
+    ]
+    assert sheets[0] == 1 < sheets[1]
 
 
 def test_reasons_name_the_states_and_are_correct(audited):

@@ -89,6 +89,25 @@ def test_odds_and_posteriors_follow_from_the_leakage(leakage):
     assert "is correct with probability at most" in sentences.posteriors(leakage, 1e-3)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.01])
+def test_a_guarantee_states_its_odds_its_number_and_its_condition(delta):
+    step, person = sentences.guarantee_sentences(1.0, delta, "an observer who knows much", 4.7, moment="in one day")
+    right = (math.e + delta) / (1.0 + math.e)  # of the best test of two hypotheses that are equally likely
+    assert float(step.partition(" at most ")[2].partition(" %")[0]) == pytest.approx(100.0 * right, abs=0.11)
+    assert float(step.partition(" at most ")[2].partition(" %")[0]) >= 100.0 * right
+    assert "about one person's state in one day" in step and step.endswith(", for an observer who knows much.")
+    assert "all states of one person in these steps together" in person
+    assert person.endswith(", for every observer and every correlation.")
+    for sentence, most in ((step, "1 nat"), (person, "4.7 nats")):
+        assert f" %: {most}{sentences.at_delta(delta)}, for " in sentence
+        assert ("between two equally likely alternatives" in sentence) == (delta > 0.0)
+
+
+def test_a_guarantee_without_a_bound_says_so():
+    step, person = sentences.guarantee_sentences(1.0, 1e-6, "an observer", math.inf)
+    assert "not known to be bounded, for every observer" in person and "not known" not in step
+
+
 def test_certainty_is_not_excluded_at_extreme_leakage():
     assert sentences.posteriors(40.0, 1e-6).startswith("Certainty is not excluded")
 

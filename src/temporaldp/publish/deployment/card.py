@@ -101,7 +101,7 @@ class DeploymentCard:
         return "".join(self.explained("to_publisher"))
 
     def explained(
-        self, section: Literal["limits", "answers", "assumptions", "assumed", "to_publisher"]
+        self, section: Literal["limits", "answers", "condition", "assumptions", "assumed", "to_publisher"]
     ) -> tuple[str, ...]:
         """The sentences of a section, by a template."""
         text = getattr(template("deployment/card.txt.j2").module, section)(self)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -33,10 +34,10 @@ from temporaldp.publish.release.outputs import counts_of
 from temporaldp.publish.release.renewal import Renewal, renewal_of
 from temporaldp.publish.release.resuming import accountant_of, plan_digest
 from temporaldp.publish.release.shared_account import tables_of
-from temporaldp.publish.report import EpochLeakage, Report
+from temporaldp.publish.report import EpochLeakage, Publication, Report
 
 if TYPE_CHECKING:
-    from temporaldp.publish.project.settings import Settings
+    from temporaldp.publish.project.settings import ReportSettings, Settings
 
 
 def _accounted(
@@ -83,6 +84,19 @@ def audit_of(inputs: Inputs, release: Any, n_steps: int, method: Any, **content:
     )
 
 
+def _command(asked: ReportSettings) -> str:
+    """The command of a report, without the place of the protected traces."""
+    shown = [] if asked.released is None else ["--released", asked.released.name]
+    return shlex.join(
+        ["temporaldp", "report", "TRACES", *shown, *["--set", "report.true_counts=true"] * asked.true_counts]
+    )
+
+
+def _publication(asked: ReportSettings) -> Publication:
+    """Who publishes what."""
+    return Publication(asked.controller, asked.purpose, asked.contact, asked.period, asked.approval)
+
+
 def reported(settings: Settings) -> tuple[Report, Inputs | None]:
     """Return the content of a report on the plan, or else on the epsilon of every step, and what was read for it.
 
@@ -114,9 +128,10 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
         "plan": planned,
         "released": shown,
         "true_counts": data.histogram() if asked.true_counts and data is not None else None,
-        "n_users": None if data is None else data.n_users,
+        "n_users": settings.release.population if data is None else data.n_users,
         "name_users": asked.name_users,
-        "recipes": ((0, recipe_of("temporaldp report TRACES", settings, inputs.provenance)),),
+        "recipes": ((0, recipe_of(_command(asked), settings, inputs.provenance)),),
+        "publication": _publication(asked),
     }
     if shown is not None:
         content["times"] = shown.times
@@ -155,7 +170,8 @@ def reported_ledger(settings: Settings, identifier: str, *, is_other: bool) -> t
             begun_at = ledger[0].time if len(ledger) else None
             inputs = gather(without_traces(settings), None if states is None else tuple(states), begun_at)
         plan = None if release.plan is None else load_plan(release.plan)
-        return report_of(ledger, plan, inputs, name_users=asked.name_users), inputs
+        found = report_of(ledger, plan, inputs, name_users=asked.name_users)
+    return replace(found, n_users=release.population, publication=_publication(asked)), inputs
 
 
 def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Report:

@@ -277,6 +277,13 @@ class ReportSettings(Section):
 
     output: Annotated[Path, Written((".html",))] | None = Field(None, description="Where to write the page (.html).")
     title: str = Field("Temporal privacy leakage report", description="Heading of the page.")
+    controller: str | None = Field(None, description="Who is responsible for the data and publishes the counts.")
+    purpose: str | None = Field(None, description="What the counts are published for.")
+    contact: str | None = Field(None, description="Where people ask about the publication.")
+    period: str | None = Field(
+        None, description="Period that the counts are about; by default from the first to the last time."
+    )
+    approval: Names = Field((), description="Names or roles of those who sign the report, each a line for a signature.")
     step: str | None = Field(None, description="Length of a step for figures, such as 5 min, where times are numbers.")
     released: Path | None = Field(None, description="Released histograms to show.")
     true_counts: bool = Field(False, description="Show true counts beside released ones: for internal use only.")

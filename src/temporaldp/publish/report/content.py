@@ -60,6 +60,26 @@ class Recipe:
 
 
 @dataclass(frozen=True, slots=True)
+class Publication:
+    """Who publishes what, as the project file states it; what is None is left out.
+
+    Parameters
+    ----------
+    controller, purpose, contact : str, optional
+    period : str, optional
+        Default: the first and the last time.
+    approval : tuple of str
+        Names or roles of those who sign the report.
+    """
+
+    controller: str | None = None
+    purpose: str | None = None
+    contact: str | None = None
+    period: str | None = None
+    approval: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class EpochLeakage:
     """Leakage of one epoch of a renewed level.
 
@@ -119,6 +139,8 @@ class Report:
         The epochs of a renewed level.
     recipes : tuple of (int, Recipe)
         From what a ledger's steps were computed, each with the number of steps before it.
+    publication : Publication
+        Who publishes what.
     """
 
     adversaries: tuple[Adversary, ...]
@@ -139,6 +161,7 @@ class Report:
     renewal: Renewal | None = None
     epochs: tuple[EpochLeakage, ...] = ()
     recipes: tuple[tuple[int, Recipe], ...] = ()
+    publication: Publication = Publication()
 
     def __post_init__(self) -> None:
         n_steps, plan, released, noise = len(self.leakage), self.plan, self.released, "laplace"
@@ -249,6 +272,17 @@ class Report:
         if self.renewal is not None:
             return self.renewal.alpha
         return self.held if self.plan is None else self.plan.alpha
+
+    @property
+    def headline(self) -> float:
+        """The level that is satisfied at all steps, of all epochs together; without one, the largest leakage of a step."""
+        level = self.held if self.plan is None else self.plan.alpha
+        return level if self.is_satisfied and level is not None else self.leakage.worst
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The states that are counted; empty where neither counts nor a correlation name them."""
+        return self.worst_adversary.states or () if self.released is None else self.released.states
 
     @property
     def is_satisfied(self) -> bool | None:

@@ -9,13 +9,25 @@ import numpy as np
 
 from temporaldp.base.display import number
 from temporaldp.core.accounting import LeakageSeries, Observation
-from temporaldp.core.correlation import TransitionMatrix
+from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.correlation.adversary import Matrix
 from temporaldp.core.kernels import Witness
 from temporaldp.data.tables.estimation import ONE_MATRIX
 from temporaldp.lab.studies import LeakageUncertainty
 from temporaldp.publish.report import sentences as s
 from temporaldp.publish.report.content import Report
+
+
+def condition(known: Adversary) -> str:
+    """For which observers the leakage holds."""
+    if not known.matrices:
+        return s.NO_HABITS
+    chain = "a Markov chain with a longer memory" if known.is_lifted else "a first-order Markov chain"
+    if known.is_uncertain:
+        chain = "any first-order Markov chain of the stated range"
+    only = [direction for direction in ("backward", "forward") if getattr(known, direction).matrices]
+    one_way = f" ({only[0]} only)" if len(only) == 1 else ""
+    return f"an observer who knows how these people move from step to step, by {chain}{one_way}"
 
 
 def uncertainty(found: LeakageUncertainty) -> str:

@@ -20,6 +20,7 @@ from temporaldp.core.correlation import TransitionMatrix
 from temporaldp.core.planning import BudgetPlan, NoisePlan, PlanComparison
 from temporaldp.core.planning.histogram_noise import noise_quantile
 from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms
+from temporaldp.data.smoothing import CountEstimate
 from temporaldp.publish.report.sentences import PAPER_BOUND
 from temporaldp.publish.report.style import (
     BLUE,
@@ -226,56 +227,57 @@ def release_figure(
     true_counts: NDArray[np.int64] | None = None,
     *,
     smoothed: SmoothedHistograms | None = None,
+    estimates: CountEstimate | None = None,
 ) -> Figure:
-    """Released counts over time of the six largest states; with true counts, the band that contains 95 % of the noise.
+    """Published counts over time of the six largest states, as dots, with a band of 95 %; true counts are a line.
 
-    With smoothed counts of the same steps, their 95 % intervals replace the band, and released counts are dots.
+    The band is that of estimates, or of smoothed counts of the same steps; without them it is 95 % of the noise. Of a long
+    series, every k-th step is drawn.
     """
+    every = -(-len(released.times) // 2_000)
+    steps = np.arange(0, len(released.times), every)
+    if smoothed is not None:
+        rows = [smoothed.times.index(time) for time in released.times]
+        estimates = CountEstimate(*(part[rows] for part in (smoothed.counts, smoothed.lower, smoothed.upper)))
+    low, high, band = (
+        _noise_band(released) if estimates is None else (estimates.lower, estimates.upper, "95 % interval")
+    )
     chosen = np.sort(np.argsort(-released.counts.sum(axis=0), kind="stable")[:6]).tolist()
-    columns = min(2, len(chosen))
-    rows = -(-len(chosen) // columns)
-    figure, grid = new_figure(0.6 + 1.75 * rows, subplots=(rows, columns))
+    columns = 3 if len(chosen) > 4 else min(2, len(chosen))
+    height = -(-len(chosen) // columns)
+    figure, grid = new_figure(0.5 + 1.45 * height, subplots=(height, columns))
     panels = np.ravel(grid)
     for panel in panels[len(chosen) :]:
         panel.set_visible(False)
-    for panel, state in zip(panels, chosen, strict=False):
-        truth = None if true_counts is None else true_counts[:, state]
-        if smoothed is not None:
-            _draw_smoothed(panel, released, smoothed, state)
-        elif truth is not None:
-            _draw_noise(panel, released, truth)
-        if truth is not None:
-            panel.plot(truth, color=DARK, linewidth=1.6 if smoothed is None else 1.2, label="true")
-        if smoothed is None:
-            panel.plot(released.counts[:, state], color=ORANGE, linewidth=1.2, label="released")
-        panel.set_title(_short(released.states[state], 40), fontsize=10, loc="left")
-        panel.set_ylabel("people")
-        _time_axis(panel, released.times, most=6)
+    for k, (panel, state) in enumerate(zip(panels, chosen, strict=False)):
+        counts, label = released.counts[steps, state], "released"
+        panel.fill_between(
+            steps, low[steps, state], high[steps, state], color=BLUE, alpha=0.25, linewidth=0.0, label=band
+        )
+        if estimates is not None:
+            panel.plot(steps, estimates.counts[steps, state], color=BLUE, linewidth=1.8, label="estimate")
+            most = 1.25 * float(high[:, state].max()) + 2.0
+            counts, label = np.clip(counts, -0.15 * most, most), "released (clipped at the edge)"
+            panel.set_ylim(-0.19 * most, 1.04 * most)
+        if true_counts is not None:
+            panel.plot(steps, true_counts[steps, state], color=DARK, linewidth=1.2, label="true")
+        label += "" if every == 1 else f", 1 of {every} steps"
+        panel.plot(steps, counts, ".", color=ORANGE, markersize=3, label=label)
+        panel.set_title(_short(released.states[state], 40 if columns < 3 else 28), fontsize=10, loc="left")
+        panel.set_ylabel("" if k % columns else "people")
+        _time_axis(panel, released.times, most=6 if columns < 3 else 4)
     for panel in panels[: len(chosen) - columns]:  # the panel below has the label
         panel.set_xlabel("")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=4, fontsize=9, frameon=False)
     return figure
 
 
-def _draw_noise(panel: Axes, released: ReleasedHistograms, truth: NDArray[np.int64]) -> None:
-    """Draw the band that contains 95 % of the noise."""
+def _noise_band(released: ReleasedHistograms) -> tuple[FloatArray, FloatArray, str]:
+    """Counts less and plus 95 % of the noise, at least 0, and the name of the band."""
     scales, of_step = np.unique(released.scales, return_inverse=True)
-    reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in scales.tolist()])[of_step]
-    low = np.maximum(truth - reach, 0.0 if released.consistent else -np.inf)
+    reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in scales.tolist()])[of_step, None]
     label = "95 % of the noise" + (", before post-processing" if released.consistent else "")
-    panel.fill_between(np.arange(len(truth)), low, truth + reach, color="0.85", label=label)
-
-
-def _draw_smoothed(panel: Axes, released: ReleasedHistograms, smoothed: SmoothedHistograms, state: int) -> None:
-    """Draw released counts as dots, clipped to the range of the smoothed counts, and smoothed counts with their band."""
-    rows = [smoothed.times.index(time) for time in released.times]
-    lower, upper = smoothed.lower[rows, state], smoothed.upper[rows, state]
-    most = 1.25 * float(upper.max()) + 2.0
-    shown = np.clip(released.counts[:, state], -0.15 * most, most)
-    panel.plot(shown, ".", color=ORANGE, markersize=4, label="released (clipped at the edge)")
-    panel.fill_between(np.arange(len(rows)), lower, upper, color=BLUE, alpha=0.25, linewidth=0.0, label="95 % interval")
-    panel.plot(smoothed.counts[rows, state], color=BLUE, linewidth=1.8, label="smoothed")
-    panel.set_ylim(-0.19 * most, 1.04 * most)
+    return np.maximum(released.counts - reach, 0.0), np.maximum(released.counts + reach, 0.0), label
 
 
 def _labels(states: Sequence[str]) -> tuple[list[int], list[str]]:

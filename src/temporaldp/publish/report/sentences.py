@@ -26,6 +26,8 @@ NO_EFFORT = "--effort (privacy.effort) limits the exact leakage, with delta = 0:
 USER_LEVEL = "user level (all steps of a person)"
 INFINITE_HORIZON = "supremum over an infinite horizon"
 PAPER_BOUND = "the paper's upper bound"
+NO_HABITS = "an observer who knows nothing about how people move from step to step"
+EVERY_CORRELATION = "every observer and every correlation"
 ADVERSARY = "The adversary knows the states of all other people at every step, and the correlation"
 STRONGER_MODEL = "A stronger model (longer memory, correlation between people) can leak more."
 AUTHENTIC = "yes: the head was written with the key of this machine"
@@ -79,14 +81,14 @@ def probability(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """An upper bound of a probability, with as many digits as its distance from certainty requires."""
+    """An upper bound of a probability, to a tenth of a per cent, or as its distance from certainty requires."""
     left = 1.0 - value
     if left < 1e-9:
         return "100 %"
-    digits = max(0, math.ceil(-math.log10(left)) - 1)
+    digits = max(1, math.ceil(-math.log10(left)) - 1)
     scale = 10.0**digits
     shown = f"{math.ceil(100.0 * value * scale - 1e-9) / scale:.{digits}f}"
-    return f"{shown.rstrip('0').rstrip('.') if digits else shown} %"
+    return f"{shown.rstrip('0').rstrip('.')} %"
 
 
 def factor(leakage: float) -> str:
@@ -115,10 +117,39 @@ def odds(leakage: float, delta: float) -> str:
     return f"the releases change the odds between two states by at most a factor of {times}"
 
 
+def best_guess(leakage: float, delta: float) -> float:
+    """Largest probability that a guess between two equally likely states is correct."""
+    return (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
+
+
+def guarantee_sentences(
+    leakage: float,
+    delta: float,
+    condition: str,
+    user_level: float,
+    *,
+    moment: str = "at one step",
+    span: str = "in these steps",
+) -> tuple[str, str]:
+    """The guarantee about one step, and that at the user level: each with its odds, its number and its condition."""
+    about_step = _guarantee(leakage, delta, f"one person's state {moment}", condition)
+    return about_step, _guarantee(user_level, delta, f"all states of one person {span} together", EVERY_CORRELATION)
+
+
+def _guarantee(leakage: float, delta: float, about: str, condition: str) -> str:
+    """One guarantee; with a delta, by the best guess between two equally likely alternatives."""
+    if math.isinf(leakage):
+        return f"What the releases reveal about {about} is not known to be bounded, for {condition}."
+    most = f"{percent(best_guess(leakage, delta))}: {nats(leakage)}{at_delta(delta)}, for {condition}."
+    if delta:
+        return f"A guess about {about}, between two equally likely alternatives, is correct with probability at most {most}"
+    return f"A suspicion of 50 % about {about} becomes at most {most}"
+
+
 def posteriors(leakage: float, delta: float) -> str:
     """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two states."""
     if delta:
-        right = (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
+        right = best_guess(leakage, delta)
         if 1.0 - right < 1e-9:
             return "Certainty is not excluded: a guess between two equally likely states may always be correct."
         return f"A guess between two equally likely states is correct with probability at most {percent(right)}."
@@ -224,9 +255,10 @@ class NoiseBesideCounts:
     @property
     def sentence(self) -> str:
         """Sentence with the noise and the typical count."""
+        average = number(self.n_people / self.n_states)
         return (
-            f"{number(self.noise)} on a count, beside {number(self.n_people / self.n_states)} people per state on average "
-            f"({self.n_people} people, {self.n_states} states); the noise is {number(100.0 * self.share)} % of an average count"
+            f"{number(self.noise)} on a count, compared with {average} people per state on average ({self.n_people} people, "
+            f"{self.n_states} states); the noise is {number(100.0 * self.share)} % of an average count"
         )
 
     @property
