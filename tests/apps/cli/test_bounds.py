@@ -42,16 +42,23 @@ def words_of(result, code=0):
 
 
 @pytest.mark.long
-def test_audit_shows_the_exact_leakage_first_with_its_reason():
+def test_audit_answers_first_with_the_exact_leakage_and_its_condition_then_the_reason():
     words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1"))
-    assert "largest leakage (exact) 0.6632, 6.6318 times epsilon" in words
-    assert "at step 26 of 47, time s25" in words
+    assert words.startswith(
+        "One table alone: a suspicion of 50 % becomes at most 52.5 %. "
+        "All 47: at most 66 % (0.6632 nats, exact), about step 26 (s25). "
+        "This holds for an observer who knows the states of all other people and the correlation estimated from the protected "
+        "traces. A stronger model (longer memory, correlation between people) can leak more. "
+        "All states of a person together, for every correlation: at most 4.7 nats (user level). Details"
+    )
+    assert "largest leakage 6.6318 times epsilon" in words
+    assert words.count("0.6632") == words.count("66 %") == words.count("4.7") == 1
     assert (
         words.count("1.0333")
         == words.count("by the paper's upper bound 1.0333; supremum over an infinite horizon 1.0503")
         == 1
     )
-    assert "W is distinguished from N3 best, by 0.6632 nats." in words
+    assert "W is distinguished from N3 best." in words
     assert "N1, R and W at steps 23 to 25; W at step 26; N1 and W at steps 27 to 34" in words
 
 
@@ -80,7 +87,7 @@ def test_audit_as_json_has_both_bounds_the_witness_and_the_papers_bound():
 @pytest.mark.long
 def test_papers_bound_alone_mentions_no_other_method():
     words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper"))
-    assert "largest leakage (upper bound) 1.0333, 10.34 times epsilon" in words
+    assert "(1.0333 nats, upper bound), about step 32" in words and "largest leakage 10.34 times epsilon" in words
     assert "0.663" not in words
     assert "exact" not in words
     found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--bound", "paper", "--json").stdout)
@@ -91,13 +98,19 @@ def test_papers_bound_alone_mentions_no_other_method():
 
 @pytest.mark.long
 def test_threshold_applies_to_the_leakage_that_is_shown():
-    assert temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.664").returncode == 0
+    words = words_of(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.664"))
+    assert "about step 26 (s25). The level 0.664-DP_T is satisfied. This holds for" in words
     gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.663")
-    assert gate.returncode == 3
-    assert "the leakage is 0.6632 nats, above alpha = 0.663" in " ".join(gate.stderr.split())
+    assert "The level 0.663-DP_T is not satisfied." in words_of(gate, 3)
+    assert "The level 0.663-DP_T is not satisfied." in gate.stderr
     gate = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--alpha", "0.7", "--bound", "paper", "--json")
     assert gate.returncode == 3
-    assert "leakage by the paper's upper bound is 1.0333 nats" in " ".join(gate.stderr.split())
+    verdict = json.loads(gate.stdout)["verdict"]
+    assert verdict[1:3] == [
+        "All 47: at most 73.8 % (1.0333 nats, upper bound), about step 32 (s31).",
+        "The level 0.7-DP_T is not shown to be satisfied.",
+    ]
+    assert verdict[2] in gate.stderr
 
 
 @pytest.mark.parametrize("name", ["uniform", "pairwise", "auto", "both"])
@@ -215,12 +228,12 @@ def test_explanation_is_about_one_step_and_states_ties(tmp_path):
         "0.1",
     )
     words = words_of(shown)
-    assert "at step 11 of 20" in words
+    assert ", about step 11. " in words
     assert "from c is tied with it." in words
     alone = words_of(
         temporaldp("audit", "--set", f"correlation.backward={matrix}", "--horizon", "1", "--epsilon", "0.1")
     )
-    assert "Any two states are distinguished equally well, by 0.1 nats." in alone
+    assert "Any two states are distinguished equally well." in alone
 
 
 @pytest.mark.long
@@ -238,7 +251,7 @@ def test_worst_person_is_named_with_the_witness():
         "10",
     )
     words = words_of(shown)
-    who = re.search(r"about (\d+) supremum over", words).group(1)
+    who = re.search(r", about step \d+ of '(\d+)'\.", words).group(1)
     assert f"in favour of '{who}' in " in words
 
 

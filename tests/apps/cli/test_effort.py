@@ -40,16 +40,17 @@ def test_audit_shows_intervals_and_never_calls_them_exact(small):
     found = temporaldp("audit", "--horizon", "8", "--effort", "0.001", cwd=small)
     words = " ".join(found.stdout.split())
     assert found.returncode == 0, found.stderr
-    assert re.search(rf"largest leakage \(upper bound\) {SIDES}, at most [\d.]+ times epsilon", words)
+    assert re.search(
+        r"All 8: at most [\d.]+ % \(0\.\d+ to [01]\.?\d* nats after 0\.001 s\), about step \d\. This holds", words
+    )
+    assert re.search(r"largest leakage at most [\d.]+ times epsilon", words)
     assert re.search(rf"backward {SIDES}, forward {SIDES}, temporal {SIDES}", words)
     assert "some observation attains the lower side of an interval, and none exceeds the upper side" in words
-    assert re.search(
-        r"is distinguished from \d+ by at least 0.\d+ nats, and no two states by more than 0.\d+ nats", words
-    )
+    assert re.search(r"Of the pairs of states that were compared, \d+ is distinguished from \d+ best\.", words)
     assert "exact" not in words
     assert "most revealing" not in words
     exact = temporaldp("audit", "--horizon", "8", cwd=small).stdout
-    assert "largest leakage (exact)" in exact
+    assert " nats, exact), about step " in exact
     assert " after " not in exact
 
 
@@ -65,7 +66,7 @@ def test_audit_as_json_has_both_sides(small):
 @pytest.mark.long
 def test_audit_of_many_states_ends_with_an_interval(chain):
     words = " ".join(temporaldp("audit", "--horizon", "12", "--effort", "0.1", cwd=chain(150)).stdout.split())
-    assert re.search(r"largest leakage \(upper bound\) [\d.]+ to [\d.]+ after 0.1 s", words)
+    assert re.search(r"All 12: at most [\d.]+ % \([\d.]+ to [\d.]+ nats after 0.1 s\)", words)
 
 
 @pytest.mark.parametrize("horizon", [[], ["--horizon", "6"]], ids=["any", "known"])

@@ -19,12 +19,19 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.console import say, warn
-from temporaldp.apps.cli.render import answer, at_most, facts, require_places, steps_table, working
+from temporaldp.apps.cli.console import console, say, warn
+from temporaldp.apps.cli.render import (
+    ROWS_ON_SCREEN,
+    answer,
+    at_most,
+    facts,
+    require_places,
+    steps_table,
+    working,
+)
 from temporaldp.base.display import number
 from temporaldp.base.values import refuse
 from temporaldp.core.accounting.curve.method import ApproximateDP
-from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.core.planning.histogram_noise import histogram_profile
 from temporaldp.publish.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
@@ -35,12 +42,9 @@ from temporaldp.publish.report.sentences import (
     INFINITE_HORIZON,
     NO_EFFORT,
     PAPER_BOUND,
-    USER_LEVEL,
     at_delta,
     ended,
     learning_cost,
-    nats,
-    steps,
     supremum,
 )
 from temporaldp.publish.report.study_figures import range_figure, uncertainty_figure
@@ -69,6 +73,7 @@ def audit(
     bound: o.BoundOption = None,
     effort: o.EffortOption = None,
     figure: o.FigureOption = None,
+    details: Annotated[bool, o.option("--details", help="Show the leakage step by step.")] = False,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
@@ -96,22 +101,20 @@ def audit(
     with working("accounting"):
         found = audit_of(inputs, release, inputs.n_steps(privacy.horizon), method, name_users=True)
         found = replace(found, uncertainty=uncertainty_of(inputs, settings.correlation, found.leakage))
-    missing = hole_sentence(inputs.trajectories) if privacy.horizon is None else None
-    warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories), missing)
+    is_determined, alpha = inputs.scarcity is None, privacy.alpha
+    satisfied = None if alpha is None else explanation.level(found, alpha, is_determined=is_determined)
+    verdict = explanation.verdict(found, satisfied, is_determined=is_determined)
     answer(
         as_json,
-        document=partial(_document, inputs, found),
-        show=partial(_show, inputs, found),
+        document=lambda: {"verdict": verdict} | _document(inputs, found),
+        show=partial(_show, inputs, found, verdict, details),
         draw=partial(_figure, inputs, found),
         figure=figure,
     )
-    if privacy.alpha is not None and inputs.scarcity is not None:
-        warn("whether the leakage is within alpha is unknown: too few transitions were observed")
-        raise typer.Exit(3)
-    if privacy.alpha is not None and found.leakage.worst > privacy.alpha:
-        series = found.leakage
-        by = at_delta(series.delta) or (f" by {PAPER_BOUND}" if series.accounting == PaperBound() else "")
-        warn(f"the leakage{by} is {at_most(series)}{nats(series.worst)}, above alpha = {privacy.alpha:g}")
+    missing = hole_sentence(inputs.trajectories) if privacy.horizon is None else None
+    warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories), missing)
+    if alpha is not None and not (is_determined and found.leakage.worst <= alpha):
+        warn(satisfied)
         raise typer.Exit(3)
 
 
@@ -224,20 +227,21 @@ def _gap(series: LeakageSeries) -> float | None:
     return None if known is None else known.gap(series.worst_time)
 
 
-def _show(inputs: Inputs, evidence: Report) -> None:
-    """Print the audit as tables."""
-    series, limits, times = evidence.leakage, evidence.supremum, evidence.times
+def _show(inputs: Inputs, evidence: Report, verdict: list[str], details: bool) -> None:
+    """Print the verdict, then what it rests on."""
+    say(*verdict)
+    series, limits, data = evidence.leakage, evidence.supremum, inputs.trajectories
     whole = "" if limits is None else ", ".join(f"{name} {supremum(limits, name)}" for name in DIRECTIONS)
-    gap, learnt = _gap(series), inputs.provenance.epsilon
-    epsilon, at, step = float(series.epsilons[0]), at_delta(series.delta), evidence.explained_step
+    gap, learnt, at = _gap(series), inputs.provenance.epsilon, at_delta(series.delta)
+    epsilon, states = float(series.epsilons[0]), inputs.states or ()
+    named = ", ".join(states[: explanation.STATES_IN_WORDS])
     rows = [
         ("correlation", inputs.provenance.sentence),
         ("people of the history", "" if inputs.shared is None else inputs.shared.sentence),
-        ("states", ", ".join(inputs.states or ())),
+        ("people", "" if data is None else str(data.n_users)),
+        ("states", named if len(states) <= explanation.STATES_IN_WORDS else f"{named}, ... ({len(states)} states)"),
         ("epsilon of each step", number(epsilon, up=True) + at),
-        (f"largest leakage ({series.label})", _largest(inputs, series, epsilon)),
-        ("at", f"step {step + 1} of {len(times)}, time {times[step]}"),
-        ("about", series.worst_user),
+        ("largest leakage", f"{at_most(series)}{number(series.worst / epsilon, up=True)} times epsilon"),
         (INFINITE_HORIZON, whole or "none: the correlation is known for these steps only"),
         (f"by {PAPER_BOUND}", explanation.paper(evidence)),
         ("discretisation error, at most", "" if gap is None else number(gap, up=True)),
@@ -245,22 +249,13 @@ def _show(inputs: Inputs, evidence: Report) -> None:
             "cost of learning the correlation",
             learning_cost(learnt, series.worst + learnt, series.delta) if learnt else "",
         ),
-        (USER_LEVEL, number(series.user_level, up=True)),
     ]
-    data = inputs.trajectories
-    people = "" if data is None else f"{data.n_users} people, "
-    title = f"Temporal privacy leakage of {people}{steps(len(series))} (nats{at}, replace one person's state)"
+    console.print()
+    facts(f"Details (nats{at}, replace one person's state)", rows if inputs.scarcity is None else rows[:5])
     if inputs.scarcity is not None:
-        facts(title, rows[:5])
         return
-    facts(title, rows)
-    steps_table(series, times)
+    if details or len(series) <= ROWS_ON_SCREEN:
+        steps_table(series, evidence.times)
     uncertain = None if evidence.uncertainty is None else explanation.uncertainty(evidence.uncertainty)
-    say(ended(series, limits), uncertain, *explanation.reasons(evidence), explanation.witness(evidence))
-
-
-def _largest(inputs: Inputs, series: LeakageSeries, epsilon: float) -> str:
-    """The leakage as a multiple of epsilon; where too little was observed, only the number under the prior."""
-    if inputs.scarcity is not None:
-        return f"not determined by so few transitions (under the prior, {series.written()})"
-    return f"{series.written()}, {at_most(series)}{number(series.worst / epsilon, up=True)} times epsilon"
+    seen = explanation.witness(evidence, "--figure FILE draws")
+    say(ended(series, limits), uncertain, *explanation.reasons(evidence), seen)

@@ -17,6 +17,54 @@ from temporaldp.lab.studies import LeakageUncertainty
 from temporaldp.publish.report import sentences as s
 from temporaldp.publish.report.content import Report
 
+STATES_IN_WORDS = 12
+"""Where there are more states, an observation is drawn, not described."""
+
+KNOWN = {
+    "stated": "any correlation within the stated bounds",
+    "matrices": "the given transition matrices",
+    "estimated": "any correlation within the estimated bounds",
+    "history": "the correlation estimated from other traces",
+    "protected": "the correlation estimated from the protected traces",
+    "learnt": "any correlation within the learned bounds",
+}
+"""What the observer knows, by the source of the correlation; estimates with a confidence are bounds."""
+
+
+def level(report: Report, alpha: float, *, is_determined: bool) -> str:
+    """Whether every step satisfies a level, as a sentence."""
+    fits = "" if report.leakage.worst <= alpha else "not " if report.leakage.is_exact else "not shown to be "
+    level = s.satisfied(alpha, report.leakage.delta)
+    return f"The level {level} is {fits if is_determined else 'not known to be '}satisfied."
+
+
+def verdict(report: Report, satisfied: str | None, *, is_determined: bool) -> list[str]:
+    """What one release and all of them reveal, whether a level is `satisfied`, for whom this holds, and what is beyond it.
+
+    The leakage of all of them is not determined where too few transitions were observed.
+    """
+    series, limits, step, how = report.leakage, report.supremum, report.explained_step, report.provenance
+    at, time, is_one_number = s.at_delta(series.delta), report.times[step], series.label == series.accounting.label
+    alone, together = (s.percent(s.right_guess(one, series.delta)) for one in (float(series.epsilons[0]), series.worst))
+    leakage = s.nats(series.worst) + at if is_one_number else series.written(unit=" nats")
+    found = (
+        f"at most {together} ({leakage}{f', {series.label}' if is_one_number else ''}), about step {step + 1}"
+        + ("" if time == str(step + 1) else f" ({time})")
+        + (f" of {report.who}" if report.who else "")
+        + (f"; over an infinite horizon, {s.supremum(limits)}" if limits and math.isinf(limits.temporal) else "")
+    )
+    guess = "a guess between two equally likely states is right with probability"
+    return [
+        f"One table alone: {guess if series.delta else 'a suspicion of 50 % becomes'} at most {alone}.",
+        f"{f'All {len(series)}' if len(series) > 1 else 'No other is released'}: "
+        + (found if is_determined else f"not determined by so few transitions (under the prior, {leakage})")
+        + ".",
+        *filter(None, [satisfied]),
+        "This holds for an observer who knows the states of all other people and "
+        f"{KNOWN['estimated' if how.confidence else how.source]}. {s.STRONGER_MODEL}",
+        f"All states of a person together, for every correlation: at most {s.nats(series.user_level)}{at} (user level).",
+    ]
+
 
 def condition(known: Adversary) -> str:
     """For which observers the leakage holds."""
@@ -80,26 +128,20 @@ def _distinguished(report: Report, pair: tuple[str, str]) -> str:
     """The pair of states that is distinguished best, and the pairs that are tied with it."""
     series, step = report.leakage.worst_member, report.explained_step
     state, other = map(_state, pair)
-    most = s.nats(float(series.temporal[step]))
-    by = f"by {most}"
     known = series.evidence
     if known is not None and known.best_pairs and not series.is_exact:
-        assert known.attained is not None
-        attained = number(float(known.attained.temporal[step]), down=True)
-        return (
-            f"{state} is distinguished from {other} by at least {attained} nats, and no two states by more than {most}."
-        )
+        return f"Of the pairs of states that were compared, {state} is distinguished from {other} best."
     if known is None or not known.compares_pairs or len(known.states) > 100:  # many to compare
-        return f"{state} is distinguished from {other} {by}; no two states are distinguished better."
+        return f"No two states are distinguished better than {state} is from {other}."
     metric = known.metric(step)
     tied = np.argwhere(metric >= metric.max() * (1.0 - 1e-9)).tolist()
     if len(tied) == metric.size - len(metric):
-        return f"Any two states are distinguished equally well, {by}."
+        return "Any two states are distinguished equally well."
     others = [(known.states[i], known.states[j]) for i, j in tied if (known.states[i], known.states[j]) != pair]
     also = "" if len(others) != 1 else f" {_state(others[0][0])} from {_state(others[0][1])} is tied with it."
     if len(others) > 1:
         also = f" {len(others)} other pairs are tied with it."
-    return f"{state} is distinguished from {other} best, {by}.{also}"
+    return f"{state} is distinguished from {other} best.{also}"
 
 
 def _by_observation(seen: Observation, neighbour: int, direction: str, matrix: TransitionMatrix) -> str:
@@ -128,11 +170,15 @@ def _by_profile(series: LeakageSeries, step: int, neighbour: int, direction: str
     return _likelier(event, direction, matrix, f", {number(profile.loss(incoming), up=True)} of the {total} nats")
 
 
-def witness(report: Report) -> str | None:
-    """The observation that attains the leakage of the explained step; None where none is known."""
+def witness(report: Report, drawn: str = "The figure shows") -> str | None:
+    """The observation that attains the leakage of the explained step; of many states, where it is `drawn`. None if unknown."""
     seen = report.observation
     if seen is None:
         return None
+    state, other = _state(seen.state), _state(seen.other_state)
+    about = f"about step {seen.time + 1}, in favour of {report.who or 'a person'} in {state} rather than {other}"
+    if len(seen.states) > STATES_IN_WORDS:
+        return f"{drawn} the most revealing observation {about}."
     changes = np.flatnonzero((seen.high[1:] != seen.high[:-1]).any(axis=1)) + 1
     runs = [range(first, end) for first, end in pairwise([0, *changes.tolist(), len(seen)])]
     runs = [run for run in runs if seen.high[run[0]].any() and not seen.high[run[0]].all()]
@@ -143,12 +189,10 @@ def witness(report: Report) -> str | None:
         f"{_named(seen.counts_high(run[0]), seen.states, 'and', 'every state but')} at {_steps_from_to(run)}"
         for run in shown
     )
-    leakage, state, other = number(seen.leakage, up=True), _state(seen.state), _state(seen.other_state)
     return (
-        f"The most revealing observation about step {seen.time + 1}, in favour of {report.who or 'a person'} in {state} "
-        f"rather than {other}: these counts are high, and all others low: {counts}"
+        f"The most revealing observation {about}: these counts are high, and all others low: {counts}"
         + (f"; and {s.steps(left)} further away, which add less" if left else "")
-        + f". The whole observation is e^{leakage} = {s.factor(float(leakage))} times as likely if the person was in {state}."
+        + f". The whole observation is {s.factor(seen.leakage)} times as likely if the person was in {state}."
     )
 
 

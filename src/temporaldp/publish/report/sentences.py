@@ -106,6 +106,11 @@ def posterior(prior: float, leakage: float) -> float:
     return 1.0 / (1.0 + (1.0 - prior) / prior * math.exp(-leakage))
 
 
+def right_guess(leakage: float, delta: float) -> float:
+    """Largest probability that a guess between two equally likely states is right; without a delta, a posterior."""
+    return (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
+
+
 def odds(leakage: float, delta: float) -> str:
     """Effect of a leakage on the odds between two states, as a clause."""
     times = factor(leakage)
@@ -149,7 +154,7 @@ def _guarantee(leakage: float, delta: float, about: str, condition: str) -> str:
 def posteriors(leakage: float, delta: float) -> str:
     """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two states."""
     if delta:
-        right = best_guess(leakage, delta)
+        right = right_guess(leakage, delta)
         if 1.0 - right < 1e-9:
             return "Certainty is not excluded: a guess between two equally likely states may always be correct."
         return f"A guess between two equally likely states is correct with probability at most {percent(right)}."
