@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from pathlib import Path
 
@@ -44,6 +45,7 @@ def test_the_documentation_is_short():
     assert words(pages()) <= TOTAL
 
 
+@functools.cache
 def discouraged():
     """The terms in the first column of the glossary's table, as one pattern; a name joins words by underscores."""
     table = (DOCS / "glossary.md").read_text(encoding="utf-8").split("## Terms to avoid")[1].split("## Sources")[0]

@@ -27,7 +27,7 @@ PEOPLE = tdp.studies.LeakageDistribution(["<i>Ann</i>", "Bo"], [0.2, 0.5], epsil
 RELEASED = tdp.ReleasedHistograms(
     counts=[[3, -1], [2, 5]], epsilons=[0.1, 0.2], scales=[20, 10], states=STICKY.states, times=("9:00", "<9:05>")
 )
-COMPARED = tdp.compare_plans(BOTH, alpha=1.0, horizon=4)
+COMPARED = tdp.compare_plans(BOTH, alpha=1.0, horizon=2)
 SHOWN = [
     SERIES, BUDGETS, FOR_EVER, NOISE, PEOPLE, RELEASED, COMPARED, STICKY, BOTH,
     tdp.leakage_supremum(BOTH, 0.1), tdp.Adversary(backward=[STICKY, STICKY]),

@@ -83,7 +83,7 @@ def values(budget):
     walks = Trajectories.from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
     still = Adversary(TransitionMatrix(np.eye(3)))
     plan = plan_budget(somebody, alpha=budget, horizon=3, accounting=PaperBound())
-    noisy = plan_noise(somebody, alpha=budget, horizon=3, accounting=ApproximateDP(1e-2))
+    noisy = plan_noise(somebody, alpha=budget, horizon=1, accounting=ApproximateDP(1e-2))
     pure, held, at_delta = (
         leakage_supremum(somebody, budget, accounting=method)
         for method in (Exact(), MetricPrivacy(ONE_WAY), ApproximateDP(1e-3))
@@ -98,7 +98,7 @@ def values(budget):
         compare_plans(somebody, budget, 3), compare_plans(still, budget, 3),
         plan.optimality, dataclasses.replace(plan.provenance, step=f"{budget} hours"),
         pure, held, at_delta, pure.evidence, held.evidence, at_delta.evidence,
-        temporaldp.planning.renewal_leakage(somebody, epsilons),
+        temporaldp.planning.renewal_leakage(somebody, [budget]),
         GaussianNoise(1.0 / budget, sensitivity=1.0), LaplaceNoise(1.0 / budget, sensitivity=1.0),
         DiscreteGaussianNoise(1.0 / budget), DiscreteLaplaceNoise(1.0 / budget), RandomizedResponse(budget),
         PrivacyGuarantee(budget), OutputTable([[0.5 + budget / 10, 0.5 - budget / 10], [0.5, 0.5]]),

@@ -21,10 +21,12 @@ from exact_cases import random_rows
 from oracles import defined_leakage
 from temporaldp import (
     Adversary,
+    InputError,
     LeakageBudgetError,
     TemporalAccountant,
     TransitionMatrix,
     leakage_supremum,
+    replan,
     sustainable_budget,
     temporal_leakage,
 )
@@ -50,7 +52,8 @@ class TestedMethod:
 
     `name` is that of the method which is applied. `outputs(n, epsilon)` are likelihoods, shape (outputs, n), of a mechanism
     that keeps the promise of an epsilon; without a delta, of the one that reveals most about any two states. `online` names the
-    method by which an accountant counts where its numbers exceed those of the series; None if they are equal.
+    method by which an accountant counts where its numbers exceed those of the series; None if they are equal. `adopts`: whether
+    an accountant goes on with another correlation.
     """
 
     __test__ = False
@@ -61,12 +64,21 @@ class TestedMethod:
     is_exact: bool = False
     online: str | None = None
     distance: float = 1.0
+    adopts: bool = False
 
     def series(self, adversary, epsilons):
         return temporal_leakage(adversary, epsilons, accounting=self.accounting)
 
     def accountant(self, adversary, **arguments):
         return TemporalAccountant(adversary, accounting=self.accounting, **arguments)
+
+    def defined(self, adversary, epsilons):
+        """BPL, FPL and TPL by the definition: every output, at every step, in every order."""
+        rows = (
+            [one.at(t).dense() for t in range(len(epsilons) - 1)] if one else None
+            for one in (adversary.backward, adversary.forward)
+        )
+        return defined_leakage(*rows, epsilons, self.outputs)
 
     def reordered(self, order) -> TestedMethod:
         """The same method for states in another order."""
@@ -81,9 +93,9 @@ def mixing(rng, n=N, share=0.5) -> TransitionMatrix:
     return TransitionMatrix(share * random_rows(n, rng) + (1.0 - share) / n)
 
 
-def adversaries(rng, n_steps=None) -> Adversary:
+def adversaries(rng, n_steps=None, known=None) -> Adversary:
     """Who knows both directions or one, by constant matrices or one for each transition."""
-    known = ("both", "both", "backward", "forward")[int(rng.integers(4))]
+    known = known or ("both", "both", "backward", "forward")[int(rng.integers(4))]
 
     def one():
         return mixing(rng) if n_steps is None else [mixing(rng) for _ in range(n_steps - 1)]
@@ -91,8 +103,16 @@ def adversaries(rng, n_steps=None) -> Adversary:
     return Adversary(None if known == "forward" else one(), None if known == "backward" else one())
 
 
-def dense(correlation, transitions):
-    return [correlation.at(t).dense() for t in range(transitions)] if correlation else None
+def valid_at(steps) -> Adversary:
+    """One matrix for each transition, of those who are valid at each step: backward into a step, forward out of it."""
+    return Adversary([one.backward for one in steps[1:]], [one.forward for one in steps[:-1]])
+
+
+def state(accountant):
+    """All that a refused request leaves as it was."""
+    remaining = None if accountant.alpha is None else (accountant.reserve, accountant.remaining())
+    spent = [repr(one) for one in accountant.spent]
+    return len(accountant), spent, remaining, accountant.total(), accountant.population.names, accountant.n_adopted
 
 
 class Contract:
@@ -100,7 +120,7 @@ class Contract:
 
     tested: TestedMethod
 
-    @pytest.fixture(params=range(2))
+    @pytest.fixture(params=[0, pytest.param(1, marks=pytest.mark.long)])
     def rng(self, request) -> np.random.Generator:
         return np.random.default_rng(request.param)
 
@@ -123,10 +143,8 @@ class Contract:
         """Every output of the most informative mechanism, at every step, in every order."""
         for n_steps in (None, 4):
             adversary, epsilons = adversaries(rng, n_steps), rng.choice([0.1, 0.5, 1.5], 4) * rng.uniform(0.5, 1.0, 4)
-            rows = dense(adversary.backward, 3), dense(adversary.forward, 3)
-            defined = defined_leakage(*rows, epsilons, self.tested.outputs)
             series = self.tested.series(adversary, epsilons)
-            for way, least in zip(DIRECTIONS, defined, strict=True):
+            for way, least in zip(DIRECTIONS, self.tested.defined(adversary, epsilons), strict=True):
                 assert (getattr(series, way) >= least - 1e-12).all()
                 if self.tested.is_exact:
                     assert getattr(series, way) == pytest.approx(least, rel=1e-9)
@@ -214,8 +232,78 @@ class Contract:
         assert len(first) == 3
         assert first.total() < second.total()
 
+    def test_adopted_correlation_is_counted_from_the_next_step(self, rng):
+        """Or refused: the series and every output, with the matrices that are valid at each step, leak no more."""
+        first, second = adversaries(rng, known="both"), adversaries(rng, known="both")
+        odometer = self.tested.accountant(first).spend([0.4, 0.1])
+        if not self.tested.adopts:
+            must_not_adopt(odometer, second, "begin another release")
+            return
+        odometer.adopt(second).spend([0.3, 0.6])
+        valid = valid_at([first] * 2 + [second] * 2)
+        series = self.tested.series(valid, odometer.spent)
+        assert odometer.total() >= series.worst * (1.0 - ROUNDING)
+        assert odometer.total() >= self.tested.defined(valid, odometer.spent)[2].max() - 1e-12
+        assert odometer.leakage().worst == pytest.approx(series.worst, rel=CLOSE)
+        must_not_adopt(odometer, Adversary(second.backward), "the same directions")
 
-class FilterContract(Contract):
+    def test_another_correlation_is_refused_under_a_horizon(self, rng):
+        odometer = self.tested.accountant(adversaries(rng, known="both"), horizon=4).spend(0.1)
+        must_not_adopt(odometer, adversaries(rng, known="both"), "begin another release")
+
+    def test_an_odometer_has_no_plan(self, rng):
+        odometer = self.tested.accountant(adversaries(rng), horizon=4).spend(0.1)
+        before = state(odometer)
+        with pytest.raises(InputError, match="expected an accountant with alpha and horizon"):
+            replan(odometer)
+        assert state(odometer) == before
+
+
+class ChangeContract:
+    """Plans anew and other correlations, midway: for methods with a filter."""
+
+    tested: TestedMethod
+
+    @pytest.mark.parametrize(
+        ("seed", "n_steps"),
+        [(0, None), (1, 3), *(pytest.param(*case, marks=pytest.mark.long) for case in [(1, None), (0, 4), (2, 4)])],
+    )
+    def test_plan_anew_satisfies_the_level(self, seed, n_steps):
+        """After other budgets than planned: all releases together leak at most alpha, and those that are over stay."""
+        rng, horizon = np.random.default_rng(seed), n_steps or 4
+        adversary, alpha = adversaries(rng, n_steps), float(rng.choice([0.3, 1.0, 3.0]))
+        spent = rng.choice([0.0, 0.2, 0.9], horizon // 2) * alpha / (horizon * self.tested.distance)
+        accountant = self.tested.accountant(adversary, alpha=alpha, horizon=horizon).spend(spent)
+        before = state(accountant)
+        plan = replan(accountant)
+        assert state(accountant) == before
+        assert plan.epsilons[: len(spent)].tolist() == spent.tolist()
+        assert (plan.epsilons[len(spent) :] > 0.0).all()
+        assert self.tested.series(adversary, plan.epsilons).worst <= alpha
+        assert self.tested.defined(adversary, plan.epsilons)[2].max() <= alpha * (1.0 + ROUNDING)
+        for epsilon in plan.epsilons[len(spent) :]:
+            accountant.spend(epsilon)
+
+    @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
+    def test_level_is_satisfied_after_another_correlation_is_adopted(self, seed):
+        """Or the correlation is refused."""
+        rng = np.random.default_rng(seed)
+        first, second = adversaries(rng, known="both"), adversaries(rng, known="both")
+        accountant = self.tested.accountant(first, alpha=1.0, reserve=None if self.tested.adopts else 0.0)
+        accountant.spend(0.7 * accountant.remaining())
+        if not self.tested.adopts:
+            must_not_adopt(accountant, second, "begin another release")
+            return
+        accountant.spend(accountant.reserve).adopt(second)
+        accountant.spend(accountant.remaining())
+        whole = [*accountant.spent, *[accountant.reserve] * (TAIL - 1)]
+        assert self.tested.series(valid_at([first] * 2 + [second] * TAIL), whole).worst <= 1.0
+        defined = self.tested.defined(valid_at([first, first, second]), accountant.spent)
+        assert defined[2].max() <= 1.0 + ROUNDING
+        must_not_adopt(accountant, second, "a reserve that alpha = 1 allows", reserve=1.0)
+
+
+class FilterContract(ChangeContract, Contract):
     """And a filter: for methods without a delta."""
 
     room_is_used: bool = True
@@ -328,16 +416,20 @@ class FilterContract(Contract):
         assert len(first) == 1
 
 
-def must_be_refused(accountant, epsilon):
-    def all_of_it():
-        return len(accountant), accountant.spent.tolist(), accountant.remaining(), accountant.total()
+def must_not_adopt(accountant, adversary, message, **terms):
+    before = state(accountant)
+    with pytest.raises(InputError, match=message):
+        accountant.adopt(adversary, **terms)
+    assert state(accountant) == before
 
-    before = all_of_it()
+
+def must_be_refused(accountant, epsilon):
+    before = state(accountant)
     with pytest.raises(LeakageBudgetError) as refused:
         accountant.spend(epsilon)
     with pytest.raises(LeakageBudgetError):
         accountant.spend([epsilon, 0.0] if accountant.horizon is None else [epsilon])
-    assert all_of_it() == before
+    assert state(accountant) == before
     assert refused.value.largest <= epsilon
     assert refused.value.leakage >= accountant.alpha * (1 - 1e-6)
     assert math.isfinite(refused.value.leakage)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import gzip
 from collections.abc import Iterator
 from datetime import datetime, timedelta
@@ -11,9 +12,18 @@ from typing import IO
 
 import numpy as np
 
+from temporaldp import load_sample
+from temporaldp.data.tables.trace_table import TraceTable
+
 Row = tuple[str, int, str]
 
 INCOME_YEARS = range(1929, 2010)
+
+
+@functools.cache
+def sleep_sample() -> TraceTable:
+    """The bundled sample; reading it takes longer than most tests."""
+    return load_sample()
 
 
 def income_quintiles(folder: Path, target: Path) -> Path:

@@ -7,6 +7,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -105,3 +106,10 @@ def crash(url: str, moment: int) -> None:
             return
         time.sleep(0.1)
     raise AssertionError((folder / "log").read_text()[-2000:])
+
+
+def place_of(kind, folder, request) -> str:
+    """Where a ledger or a service can keep its releases: a file, or a database on a real server."""
+    if kind == "sqlite":
+        return str(folder / "release.db")
+    return create_database(request.getfixturevalue("postgres_server"), f"release_{uuid.uuid4().hex}")

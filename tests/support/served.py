@@ -1,4 +1,4 @@
-"""A server of the tests' own in a thread of this process, and the plainest client there is."""
+"""A server of the tests' own in a thread of this process, tokens for it, and the plainest client there is."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import uvicorn
 
 from temporaldp.apps.serve.server import UVICORN_OPTIONS, create_app
+from temporaldp.apps.serve.service import database_at
+from temporaldp.apps.serve.tokens import Role, Tokens
 
 
 class Answer(NamedTuple):
@@ -79,3 +81,12 @@ def served(store: str | None = None, **options: Any) -> Iterator[Asking]:
     finally:
         server.should_exit = True
         thread.join(30)
+
+
+def token_for(store, release=None, role=Role.OWN, days=1.0):
+    """A token, made as the command line makes them."""
+    database = database_at(store)
+    try:
+        return Tokens(database).make(release=release, role=role, days=days)
+    finally:
+        database.close()

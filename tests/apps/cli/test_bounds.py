@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from command import refused, temporaldp
+from data_sets import sleep_sample
 from places import REPOSITORY
 from temporaldp import (
     Exact,
@@ -26,7 +27,6 @@ from temporaldp import (
     leakage_supremum,
     load_plan,
     load_released,
-    load_sample,
     read_traces,
     save_matrix,
     temporal_leakage,
@@ -65,7 +65,7 @@ def test_audit_answers_first_with_the_exact_leakage_and_its_condition_then_the_r
 @pytest.mark.long
 def test_audit_as_json_has_both_bounds_the_witness_and_the_papers_bound():
     found = json.loads(temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json").stdout)
-    (adversary,) = estimate_adversaries(load_sample())
+    (adversary,) = estimate_adversaries(sleep_sample())
     series = temporal_leakage(adversary, [0.1] * 47)
     paper = temporal_leakage(adversary, [0.1] * 47, accounting=PaperBound())
     assert found["accounting"] == {"method": "exact"}

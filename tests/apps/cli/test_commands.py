@@ -16,13 +16,13 @@ import pytest
 from pyarrow import parquet
 
 from command import SAMPLE, refused, temporaldp
+from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
     TransitionMatrix,
     estimate_adversaries,
     load_plan,
     load_released,
-    load_sample,
     plan_budget,
     save_matrix,
     save_plan,
@@ -33,7 +33,7 @@ from temporaldp import (
 @pytest.fixture(scope="module")
 def plan_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("plan") / "plan.json"
-    (adversary,) = estimate_adversaries(load_sample())
+    (adversary,) = estimate_adversaries(sleep_sample())
     save_plan(plan_budget(adversary, alpha=1.0, horizon=47), path)
     return path
 
@@ -45,11 +45,13 @@ def test_names_stay_different_whatever_the_encoding_of_the_terminal(tmp_path, en
     (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]) + "\n", encoding="utf-8")
     asked = [sys.executable, "-m", "temporaldp", "audit", "t.csv", "--epsilon", "0.1"]
     environment = os.environ | {"PYTHONIOENCODING": encoding, "COLUMNS": "200"}
-    told, shown = (
-        subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True).stdout
-        for command in ([*asked, "--json"], asked)
-    )
-    assert json.loads(told.decode("utf-8"))["states"] == list(states)
+
+    def printed(command):
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True).stdout
+
+    if encoding == "ascii":
+        assert json.loads(printed([*asked, "--json"]).decode("utf-8"))["states"] == list(states)
+    shown = printed(asked)
     for state in states:
         assert state.encode(encoding, "backslashreplace") in shown
 
@@ -58,7 +60,7 @@ def test_audit_json_of_the_sample_agrees_with_the_library():
     result = temporaldp("audit", SAMPLE, "--epsilon", "0.1", "--json")
     assert result.returncode == 0
     found = json.loads(result.stdout, parse_constant=lambda word: pytest.fail(f"{word} is no strict JSON"))
-    (adversary,) = estimate_adversaries(load_sample())
+    (adversary,) = estimate_adversaries(sleep_sample())
     series = temporal_leakage(adversary, np.full(47, 0.1))
     assert found["temporal"] == pytest.approx(series.temporal.tolist(), rel=1e-14)
     assert found["backward"] == pytest.approx(series.backward.tolist(), rel=1e-14)
@@ -279,7 +281,7 @@ def test_report_of_a_claimed_level_and_of_an_invalid_plan(tmp_path, plan_file):
     assert about.pop("worst_leakage") == pytest.approx(0.6631762, abs=1e-7)
     assert about == {"report": str(page), "alpha": None, "is_satisfied": None, "is_internal": True}
     assert "6.6 times as much" in (tmp_path / "a.html").read_text()
-    stronger = TransitionMatrix(np.eye(5) * 0.99 + 0.002, load_sample().states)
+    stronger = TransitionMatrix(np.eye(5) * 0.99 + 0.002, sleep_sample().states)
     save_matrix(stronger, tmp_path / "m.csv")
     arguments = (
         "report",

@@ -10,13 +10,13 @@ import pytest
 from pyarrow import parquet
 
 from command import SAMPLE, refused, temporaldp
+from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
     InputError,
     TransitionMatrix,
     estimate_adversaries,
     load_released,
-    load_sample,
     plan_budget,
     save_matrix,
     save_plan,
@@ -26,7 +26,7 @@ from temporaldp import (
 @pytest.fixture(scope="module")
 def plan_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("plan") / "plan.json"
-    (adversary,) = estimate_adversaries(load_sample())
+    (adversary,) = estimate_adversaries(sleep_sample())
     save_plan(plan_budget(adversary, alpha=1.0, horizon=47), path)
     return path
 

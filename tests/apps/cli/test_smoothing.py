@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from command import refused, temporaldp
+from data_sets import sleep_sample
 from temporaldp import (
     PublicCorrelation,
     Trajectories,
     estimate_adversaries,
     load_released,
-    load_sample,
     read_traces,
     smooth,
 )
@@ -24,7 +24,7 @@ from temporaldp import (
 def folder(tmp_path_factory):
     """Half of the sample as history, the other half to be released, and a plan by the history."""
     place = tmp_path_factory.mktemp("smoothing")
-    table = load_sample()
+    table = sleep_sample()
     sample = Trajectories(table.codes, states=table.states, users=table.users, times=table.times)
     for name, walks in (("past.csv", sample[:75]), ("now.csv", sample[75:])):
         with (place / name).open("w", newline="") as file:
@@ -180,7 +180,7 @@ def test_tradeoff_finds_the_smallest_alpha_for_an_error(folder):
 @pytest.mark.long
 def test_periodic_correlation_starts_at_the_phase_of_the_first_step(tmp_path):
     """A smoothed release goes on with data that begin at another phase, and a finished one is smoothed from its own."""
-    sample = load_sample()
+    sample = sleep_sample()
     cells = [(user, hour, sample.states[code]) for user, row in zip(sample.users, sample.codes, strict=True)
              for hour, code in enumerate(row)]  # fmt: skip
     parts = {"past.csv": range(24), "first.csv": range(24, 29), "second.csv": range(29, 31)}

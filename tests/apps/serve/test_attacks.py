@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from serve_places import token_for
-from served import served
+from served import served, token_for
 from serving import DEFINITION
 from temporaldp.apps.serve.service import database_at
 from temporaldp.apps.serve.tokens import Role, TokenRefusedError, Tokens

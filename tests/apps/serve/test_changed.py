@@ -6,8 +6,7 @@ import sqlite3
 
 import pytest
 
-from serve_places import token_for
-from served import served
+from served import served, token_for
 from serving import DEFINITION
 
 HIGHER = """replace({}, '"alpha":1.0', '"alpha":9.0')"""

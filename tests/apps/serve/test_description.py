@@ -13,8 +13,7 @@ with warnings.catch_warnings():
     from schemathesis import GenerationMode
     from schemathesis.specs.openapi.checks import negative_data_rejection, positive_data_acceptance
 
-from serve_places import token_for
-from served import served
+from served import served, token_for
 from serving import DEFINITION
 
 QUICK, DEEP = 3, 400

@@ -16,8 +16,8 @@ import yaml
 import postgres
 from command import temporaldp
 from places import REPOSITORY
-from serve_places import place_of, token_for
-from served import served
+from postgres import place_of
+from served import served, token_for
 from temporaldp.apps.serve.server import create_app
 
 DOCUMENT = (REPOSITORY / "docs" / "how-to" / "service.md").read_text()

@@ -18,7 +18,8 @@ import sqlalchemy as sa
 import postgres
 import serving
 from level import worst_leakage
-from serve_places import place_of, token_for
+from postgres import place_of
+from served import token_for
 from serving import BACKWARD, DEFINITION, FORWARD
 from temporaldp.apps.serve import Client
 from temporaldp.base.errors import RequestRefusedError

@@ -10,8 +10,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from serve_places import place_of, token_for
-from served import served
+from postgres import place_of
+from served import served, token_for
 from serving import DEFINITION
 from temporaldp import Ledger
 from temporaldp.apps.serve import Client, served_release

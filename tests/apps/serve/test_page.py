@@ -23,8 +23,7 @@ import pytest
 
 import temporaldp as tdp
 from command import SAMPLE
-from serve_places import token_for
-from served import served
+from served import served, token_for
 from temporaldp.apps.serve.bodies import LARGEST_UPLOAD
 from temporaldp.apps.serve.page import assets
 from temporaldp.apps.serve.page.questions import correlation_of

@@ -13,8 +13,7 @@ from http.client import HTTPSConnection
 import pytest
 
 from places import REPOSITORY
-from serve_places import token_for
-from served import served
+from served import served, token_for
 from serving import DEFINITION
 
 EXAMPLE = REPOSITORY / "examples" / "service" / "nginx.conf"

@@ -14,8 +14,8 @@ import pytest
 
 from command import refused, temporaldp
 from level import worst_leakage
-from serve_places import place_of, token_for
-from served import served
+from postgres import place_of
+from served import served, token_for
 from temporaldp import Adversary, Ledger, TemporalAccountant, TransitionMatrix, plan_budget
 from temporaldp.apps.serve import service as service_module
 from temporaldp.apps.serve.tokens import Role

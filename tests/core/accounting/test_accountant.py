@@ -510,6 +510,7 @@ def test_any_reserve_up_to_the_largest_is_accepted(adversary, alpha, share):
             accountant.spend(asked)
 
 
+@pytest.mark.long
 def test_cost_of_a_spend_does_not_grow_with_the_number_of_steps(monkeypatch):
     looked = []
     for name in ("__call__", "inverse"):

@@ -12,7 +12,6 @@ from temporaldp import (
     Adversary,
     InputError,
     LeakageBudgetError,
-    PaperBound,
     TemporalAccountant,
     TransitionMatrix,
     sustainable_budget,
@@ -66,6 +65,7 @@ def test_level_is_satisfied_and_can_be_exhausted_after_a_change_of_correlation(s
                 accountant.spend(more * 1.01)
 
 
+@pytest.mark.long
 def test_the_reserve_after_a_change_is_the_largest_that_the_series_allows():
     calm, busy = two(0.6), two(0.9)
     accountant = TemporalAccountant(calm, alpha=1.0)
@@ -79,6 +79,7 @@ def test_the_reserve_after_a_change_is_the_largest_that_the_series_allows():
     assert varying(valid, [*spent, *[accountant.reserve * (1.0 + 1e-5)] * 150]) > 1.0
 
 
+@pytest.mark.long
 def test_adopting_with_both_counts_the_larger_leakage():
     calm, busy = two(0.6), two(0.9)
     accountant = TemporalAccountant(busy, alpha=1.0)
@@ -109,6 +110,7 @@ def test_adopted_users_continue_the_user_of_the_same_name():
     assert len(copy(accountant).adopt(calm, both=True, reserve=0.0).population) == 4
 
 
+@pytest.mark.long
 def test_replaying_the_history_restores_the_accountant():
     calm, busy = two(0.6), two(0.9)
     accountant = TemporalAccountant(calm, alpha=1.0)
@@ -157,8 +159,6 @@ def test_adoption_before_the_first_step_equals_a_new_accountant():
 @pytest.mark.parametrize(
     ("accountant", "adversary", "message"),
     [
-        (TemporalAccountant(two(0.6), alpha=1.0, accounting=PaperBound()), two(0.9), "by the exact leakage"),
-        (TemporalAccountant(two(0.6), alpha=1.0, horizon=5), two(0.9), "without a horizon"),
         (TemporalAccountant(two(0.6), alpha=1.0), Adversary(two(0.9).backward), "the same directions"),
         (
             TemporalAccountant(two(0.6), alpha=1.0),

@@ -83,11 +83,11 @@ SEVERAL = [tdp.Adversary(sticky(6, rng=k), sticky(6, rng=k + 1), name=str(k)) fo
     ("people", "releases"),
     [
         (tdp.Adversary(sticky(8, stays=0.9)), EQUAL),
-        (tdp.Adversary(sticky(6), sticky(6, rng=9)), EQUAL),
+        pytest.param(tdp.Adversary(sticky(6), sticky(6, rng=9)), EQUAL, marks=pytest.mark.long),
         (tdp.Adversary(forward=sticky(7)), VARIED),
         (tdp.Adversary([sticky(5, rng=k) for k in range(19)], [sticky(5, rng=k) for k in range(19)]), VARIED),
         (tdp.Adversary(sticky(6), sticky(6, rng=9)), BOXES),
-        (SEVERAL, EQUAL),
+        pytest.param(SEVERAL, EQUAL, marks=pytest.mark.long),
         (SEVERAL, VARIED),
     ],
     ids=["past", "both", "future", "varying", "boxes", "people", "people with varied budgets"],
@@ -100,8 +100,10 @@ def test_wherever_a_series_ends_it_encloses_the_exact_leakage(people, releases, 
     assert len({found.worst for found in all_found}) > 1
 
 
-@pytest.mark.parametrize("epsilon", [0.02, 0.5])
-@pytest.mark.parametrize("stays", [0.5, 0.9])
+@pytest.mark.parametrize(
+    ("stays", "epsilon"),
+    [(0.5, 0.02), (0.9, 0.5), *(pytest.param(*case, marks=pytest.mark.long) for case in [(0.5, 0.5), (0.9, 0.02)])],
+)
 def test_wherever_a_supremum_ends_it_encloses_the_exact_one(stays, epsilon, clock):
     user = tdp.Adversary(sticky(6, stays=stays), sticky(6, rng=9, stays=stays))
     exact, *all_found = ends(clock, lambda method: tdp.leakage_supremum(user, epsilon, accounting=method))

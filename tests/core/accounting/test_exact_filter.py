@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 import temporaldp as tdp
+from data_sets import sleep_sample
 from exact_cases import random_rows
 from exact_oracles import boxes_of, enumerated_boxes
 from methods import method_of
-from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, load_sample, temporal_leakage
+from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, temporal_leakage
 from temporaldp.base.errors import BudgetError
 from temporaldp.core.accounting.exact.online import ExactFilter
 
@@ -115,7 +116,7 @@ def test_no_mechanism_exceeds_the_level(seed):
 @pytest.mark.long
 def test_spending_the_largest_budget_at_every_step_keeps_the_reserve():
     """Budgets that reach the level to the last digit leave the reserve admissible."""
-    adversary = next(estimate_adversaries(load_sample()))
+    adversary = next(estimate_adversaries(sleep_sample()))
     reserve = tdp.sustainable_budget(adversary, alpha=1.0)
     standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=reserve)
     assert reserve * (1.0 - 1e-9) <= standing.reserve <= reserve
@@ -179,7 +180,7 @@ def test_papers_bound_admits_no_more_under_the_same_reserve(seed):
 
 
 def test_last_step_may_use_the_reserve():
-    adversary = next(estimate_adversaries(load_sample()))
+    adversary = next(estimate_adversaries(sleep_sample()))
     standing = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)
     spent = [0.1, 0.2, 0.14]
     for epsilon in spent:
@@ -227,7 +228,9 @@ def test_filter_without_correlations_admits_alpha_at_every_step():
 # The reserve
 
 
-@pytest.mark.parametrize("n_steps", [60, pytest.param(1_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "n_steps", [20, pytest.param(60, marks=pytest.mark.long), pytest.param(1_000, marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     "matrix", [RING, STAYS, TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])], ids=["ring", "stays", "two"]
 )
@@ -292,7 +295,7 @@ def test_too_large_a_reserve_is_refused():
 
 
 def test_budget_that_is_not_admitted_is_still_counted():
-    adversary = next(estimate_adversaries(load_sample()))
+    adversary = next(estimate_adversaries(sleep_sample()))
     start = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)
     most, last = start.largest(), start.largest(last=True)
     assert most < 0.8 < last
@@ -319,7 +322,7 @@ def test_budget_that_is_not_admitted_is_still_counted():
 
 
 def test_filter_state_is_immutable_and_can_be_pickled():
-    adversary = next(estimate_adversaries(load_sample()))
+    adversary = next(estimate_adversaries(sleep_sample()))
     start = ExactFilter.at_start(adversary, alpha=1.0, reserve=0.14)
     one = start.after(0.2)
     copy = pickle.loads(pickle.dumps(one))

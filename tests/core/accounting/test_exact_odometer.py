@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from data_sets import sleep_sample
 from exact_cases import random_rows
 from temporaldp import (
     Adversary,
     TemporalAccountant,
     TransitionMatrix,
     estimate_adversaries,
-    load_sample,
     temporal_leakage,
 )
 from temporaldp.core.accounting.exact.online import LOOK_AHEAD, ExactOdometer
@@ -65,7 +65,7 @@ def test_odometer_under_slowly_mixing_chains(matrix):
 @pytest.mark.parametrize("kind", ["constant", "random", "spike"])
 def test_odometer_discards_budgets_without_influence(kind):
     rng = np.random.default_rng(4)
-    adversary = next(estimate_adversaries(load_sample()))
+    adversary = next(estimate_adversaries(sleep_sample()))
     odometer, spent, most = ExactOdometer.at_start(adversary), [], 0
     for step in range(130):
         epsilon = 0.1 if kind == "constant" else 0.2 * rng.random() if kind == "random" else 2.0 if step == 20 else 0.01
@@ -77,7 +77,7 @@ def test_odometer_discards_budgets_without_influence(kind):
 
 
 def test_leakage_of_huge_budgets_is_never_too_low():
-    adversary = next(estimate_adversaries(load_sample()))
+    adversary = next(estimate_adversaries(sleep_sample()))
     odometer, spent = ExactOdometer.at_start(adversary), []
     for epsilon in (0.1, 250.0, 100.0, 1e4, 0.1):
         odometer.extend([epsilon])

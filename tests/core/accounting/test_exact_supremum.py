@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.linalg import circulant
 
+from data_sets import sleep_sample
 from exact_cases import random_rows
 from exact_oracles import boxes_of, defined_by_sign_rule
 from methods import method_of
@@ -20,7 +21,6 @@ from temporaldp import (
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
-    load_sample,
     temporal_leakage,
 )
 from temporaldp.core.accounting.exact.arrivals import Releases
@@ -122,6 +122,7 @@ def test_series_stay_below_the_supremum_and_approach_it(epsilon):
             assert getattr(found, direction) <= getattr(paper, direction) * (1.0 + 1e-12)
 
 
+@pytest.mark.long
 def test_supremum_of_boxes_is_approached():
     rng = np.random.default_rng(4)
     for n in (2, 3, 5):
@@ -156,7 +157,7 @@ def test_supremum_of_several_users_is_that_of_the_worst():
 
 @pytest.mark.long
 def test_converged_series_stays_constant():
-    adversary = next(estimate_adversaries(load_sample()))
+    adversary = next(estimate_adversaries(sleep_sample()))
     long, short = (temporal_leakage(adversary, np.full(steps, 0.1)) for steps in (1_000, 200))
     for side, other in ((long, short), (long.attained, short.attained)):
         np.testing.assert_allclose(side.backward[:200], other.backward, rtol=1e-12)
@@ -182,7 +183,7 @@ def test_converged_series_stays_constant():
 )
 def test_shared_solutions_equal_separate_solutions(budgets):
     """Budgets of which every second one is an ulp larger: no two steps are alike, so that every answer is computed anew."""
-    adversary = next(estimate_adversaries(load_sample()))
+    adversary = next(estimate_adversaries(sleep_sample()))
     budgets = np.array(budgets)
     apart = budgets * (1.0 + 2.0**-52 * (np.arange(len(budgets)) % 2))
     shared, alone = (temporal_leakage(adversary, one) for one in (budgets, apart))

@@ -266,6 +266,7 @@ def test_accountant_admits_the_plan_and_agrees_with_the_series(seed):
     )
 
 
+@pytest.mark.long
 def test_filter_satisfies_the_level_after_large_budgets():
     adversary = uncertain([[0.6, 0.1], [0.2, 0.5]], [[0.9, 0.4], [0.5, 0.8]])
     accountant = TemporalAccountant(adversary, alpha=1.0)

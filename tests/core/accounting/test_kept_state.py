@@ -61,8 +61,17 @@ def test_copy_includes_budgets_read_while_it_is_made():
 
 
 @pytest.mark.parametrize("alpha", [None, 0.8])
-@pytest.mark.parametrize("directions", [(True, True), (True, False), (False, True)])
-@pytest.mark.parametrize("changes", [False, True])
+@pytest.mark.parametrize(
+    ("directions", "changes"),
+    [
+        ((True, True), True),
+        ((False, True), False),
+        *(
+            pytest.param(*case, marks=pytest.mark.long)
+            for case in [((True, True), False), ((True, False), False), ((True, False), True), ((False, True), True)]
+        ),
+    ],
+)
 def test_resumed_accountant_continues_as_after_a_full_replay(alpha, directions, changes):
     """Random budgets, some as large as there is room for, and another correlation in between."""
     rng = np.random.default_rng([sum(directions), changes, alpha is None, directions[0]])

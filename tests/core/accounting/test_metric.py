@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import circulant
 
+from data_sets import sleep_sample
 from matrices import matrices
 from methods import method_of
 from oracles import defined_leakage, highs_lift, metric_mechanism
@@ -30,7 +31,6 @@ from temporaldp import (
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
-    load_sample,
     temporal_leakage,
 )
 from temporaldp.base.errors import StateError
@@ -78,9 +78,17 @@ def rows_of(kind, n, rng):
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "tied", "nearly deterministic"])
-@pytest.mark.parametrize(("n", "longest", "count"), [(2, 6, 200), (3, 5, 250), (4, 4, 60)])
+@pytest.mark.parametrize(
+    ("n", "longest", "count"),
+    [
+        (2, 6, 40),
+        (3, 5, 40),
+        (4, 4, 20),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in [(2, 6, 200), (3, 5, 250), (4, 4, 60)]),
+    ],
+)
 def test_metric_bound_lies_between_the_definition_and_the_paper(kind, n, longest, count):
-    """2,040 cases in all; every output of the worst mechanism is enumerated."""
+    """2,040 cases in all, the first 400 of them always; every output of the worst mechanism is enumerated."""
     rng = np.random.default_rng([n, len(kind)])
     for _ in range(count):
         steps = int(rng.integers(2, longest + 1))
@@ -147,9 +155,10 @@ def test_time_varying_matrices_are_bounded():
             assert (getattr(found, direction) >= true - ROUNDING).all()
 
 
-def test_bound_covers_the_worst_metric_private_mechanism():
+@pytest.mark.parametrize("n_cases", [15, pytest.param(60, marks=pytest.mark.long)])
+def test_bound_covers_the_worst_metric_private_mechanism(n_cases):
     rng = np.random.default_rng(8)
-    for _ in range(60):
+    for _ in range(n_cases):
         n, steps = 3, 4
         metric = closed(rng.random((n, n)) * off_diagonal(n) * 2.0)
         matrix, forward = rows_of("dense", n, rng), rows_of("sparse", n, rng)
@@ -188,7 +197,7 @@ RING = TransitionMatrix(circulant([0.6, 0.2, 0.0, 0.0, 0.0, 0.2]))
 
 @pytest.fixture(scope="module")
 def sleep():
-    return next(estimate_adversaries(load_sample()))
+    return next(estimate_adversaries(sleep_sample()))
 
 
 def test_known_values(sleep):
@@ -381,7 +390,7 @@ OSCILLATING = [
     ("rows", "metric", "epsilon"),
     [
         pytest.param(*OSCILLATING[0], id="two"),
-        pytest.param(*OSCILLATING[1], id="swap"),
+        pytest.param(*OSCILLATING[1], id="swap", marks=pytest.mark.long),
         pytest.param(*OSCILLATING[2], id="cycle", marks=pytest.mark.slow),
         pytest.param(*OSCILLATING[3], id="far"),
     ],

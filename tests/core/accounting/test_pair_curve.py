@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from data_sets import sleep_sample
 from oracles import told_by_all
 from temporaldp import (
     Adversary,
@@ -24,7 +25,6 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
     leakage_supremum,
-    load_sample,
     temporal_leakage,
 )
 from temporaldp.core.accounting.curve import grid
@@ -39,7 +39,7 @@ ULPS = 1e-12
 
 @pytest.fixture(scope="module")
 def sample():
-    walks = load_sample()
+    walks = sleep_sample()
     return tuple(estimate_transition_matrix(walks, direction=direction) for direction in ("backward", "forward"))
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from data_sets import sleep_sample
 from methods import method_of
 from temporaldp import (
     Adversary,
@@ -17,7 +18,6 @@ from temporaldp import (
     TransitionMatrix,
     estimate_periodic,
     leakage_supremum,
-    load_sample,
     plan_budget,
     plan_noise,
     sustainable_budget,
@@ -135,7 +135,7 @@ def test_phases_are_estimated_separately_and_tied():
 
 
 def test_invalid_clocks_are_refused():
-    data = load_sample()  # 47 steps
+    data = sleep_sample()  # 47 steps
     with pytest.raises(InputError, match="does not divide the 47 steps"):
         estimate_periodic(data, period=24)
     assert estimate_periodic(data, period=24, phase=23).backward.phase == 23

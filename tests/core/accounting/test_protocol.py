@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from accounting_contract import TAIL, Contract, FilterContract, TestedMethod, adversaries
+from accounting_contract import TAIL, ChangeContract, Contract, FilterContract, TestedMethod, adversaries
 from oracles import hockey_stick, metric_mechanism, told_by_all, worst_mechanism
 from temporaldp import (
     Adversary,
@@ -40,7 +40,7 @@ def whole_box(_, epsilon):
 
 
 class TestExact(FilterContract):
-    tested = TestedMethod("exact", Exact(), worst_mechanism, is_exact=True)
+    tested = TestedMethod("exact", Exact(), worst_mechanism, is_exact=True, adopts=True)
 
 
 class TestExactWithBoxes(FilterContract):
@@ -65,12 +65,19 @@ class TestMetric(FilterContract):
     )
 
 
+INTERVAL = TestedMethod("interval", IntervalBound(), worst_mechanism)
+
+
 @pytest.mark.slow
 class TestInterval(FilterContract):
     """With matrices that are known exactly, intervals of no width; the reserve is found to a thousandth."""
 
-    tested = TestedMethod("interval", IntervalBound(), worst_mechanism)
+    tested = INTERVAL
     room_is_used = False
+
+
+class TestIntervalThatChanges(ChangeContract):
+    tested = INTERVAL
 
 
 class TestCurve(Contract):

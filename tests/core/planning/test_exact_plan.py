@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.linalg import circulant
 from scipy.optimize import minimize
 
+from data_sets import sleep_sample
 from matrices import matrices
 from methods import method_of
 from oracles import defined_leakage
@@ -28,7 +29,6 @@ from temporaldp import (
     compare_plans,
     estimate_adversaries,
     leakage_supremum,
-    load_sample,
     plan_budget,
     sustainable_budget,
     temporal_leakage,
@@ -43,7 +43,7 @@ REFERENCE = json.loads((REPOSITORY / "tests" / "support" / "exact_values.json").
 
 @pytest.fixture(scope="module")
 def sleep():
-    return next(estimate_adversaries(load_sample()))
+    return next(estimate_adversaries(sleep_sample()))
 
 
 def error(epsilons, weights=None, power=1):
@@ -102,6 +102,7 @@ def test_plans_are_at_least_as_good_as_the_reference(sleep, case):
     st.sampled_from([("backward", "forward"), ("backward",), ("forward",)]),
 )
 @example(0, 3, 4, 3.0, 1, ("backward",))
+@pytest.mark.long
 def test_general_solver_finds_no_better_plan(seed, n, horizon, alpha, power, sides):
     rng = np.random.default_rng(seed)
     users = [
@@ -212,6 +213,7 @@ def test_unpublished_steps_stay_unpublished_and_weights_apply(sleep):
     assert plan.leakage.worst <= 1.0
 
 
+@pytest.mark.long
 def test_time_varying_matrices(sleep):
     chain = Adversary.from_forward(sleep.forward, initial=[0.9, 0.025, 0.025, 0.025, 0.025], horizon=8)
     plans = compare_plans(chain, alpha=1.0, horizon=8).plans
@@ -242,6 +244,7 @@ def test_equal_shares_are_optimal_under_the_identity():
     assert plan.epsilons == pytest.approx(np.full(12, 1 / 12), rel=1e-5)
 
 
+@pytest.mark.long
 def test_sustainable_budget_under_a_metric():
     distances = np.array([[min(abs(i - j), 6 - abs(i - j)) for j in range(6)] for i in range(6)], dtype=float)
     epsilon = sustainable_budget(Adversary(RING), alpha=1.0, accounting=MetricPrivacy(distances))
@@ -271,6 +274,7 @@ def test_unpublished_step_stays_unpublished_when_others_are_raised():
 
 
 @pytest.mark.filterwarnings("error")
+@pytest.mark.long
 def test_sum_of_budgets_may_exceed_the_range_of_exponents():
     """Two states that stay with 0.66, 4 nats, a year: the first versions overflowed from 709 nats in all on."""
     rows = TransitionMatrix([[0.66, 0.34], [0.34, 0.66]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -18,7 +19,6 @@ from temporaldp import (
     TransitionMatrix,
     leakage_supremum,
     load_plan,
-    load_sample,
     plan_budget,
     plan_noise,
     release_histograms,
@@ -124,7 +124,7 @@ def test_correlation_without_mixing_has_plans_of_finite_horizons_only():
 
 
 def test_noise_plan_round_trips_and_is_released(tmp_path):
-    people = load_sample()
+    people = sleep_sample()
     plan = plan_noise(Adversary(), alpha=1.0, horizon=people.n_times, accounting=ApproximateDP(1e-6))
     save_plan(plan, tmp_path / "plan.json")
     again = load_plan(tmp_path / "plan.json")

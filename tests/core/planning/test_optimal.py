@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq, minimize
 
+from data_sets import sleep_sample
 from matrices import matrices
 from temporaldp import (
     Adversary,
@@ -18,7 +19,6 @@ from temporaldp import (
     TransitionMatrix,
     compare_plans,
     estimate_adversaries,
-    load_sample,
     plan_budget,
     release_histograms,
     temporal_leakage,
@@ -194,7 +194,7 @@ def test_weights_move_budgets_and_a_step_without_weight_gets_none():
 
 
 def test_step_without_budget_is_not_published():
-    sample = load_sample()
+    sample = sleep_sample()
     (adversary,) = estimate_adversaries(sample)
     plan = plan_by_paper(adversary, alpha=1.0, horizon=47, weights=np.arange(47) % 2)
     released = release_histograms(sample, plan, consistent=True)
@@ -206,7 +206,7 @@ def test_step_without_budget_is_not_published():
 @pytest.mark.long
 @pytest.mark.parametrize("horizon", [1000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_middle_of_long_plans_is_the_sustainable_budget(horizon):
-    (adversary,) = estimate_adversaries(load_sample())
+    (adversary,) = estimate_adversaries(sleep_sample())
     plan = plan_by_paper(adversary, alpha=1.0, horizon=horizon)
     for_ever = plan_by_paper(adversary, alpha=1.0).epsilons[0]
     assert plan.leakage.worst <= 1.0

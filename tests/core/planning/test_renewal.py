@@ -28,7 +28,7 @@ def test_independent_states_do_not_leak_across_epochs():
     assert not found.grows
 
 
-@pytest.mark.parametrize("stay", [0.6, 0.9])
+@pytest.mark.parametrize("stay", [0.6, pytest.param(0.9, marks=pytest.mark.long)])
 def test_two_states_across_one_renewal(stay):
     """Of two steps an epoch, by enumeration: what two epochs leak about the last step of the first one."""
     epsilons = np.array([0.3, 0.5])
@@ -64,7 +64,7 @@ def test_promise_over_an_infinite_horizon_is_a_tight_bound(seed):
     assert temporal_by_sign_rule(*rows, less).max() <= promised
 
 
-@pytest.mark.parametrize("n_epochs", [2, 5, 20])
+@pytest.mark.parametrize("n_epochs", [2, *(pytest.param(each, marks=pytest.mark.long) for each in (5, 20))])
 def test_promise_of_a_long_epoch_is_tight(n_epochs):
     """Where an epoch is longer than the memory of the correlation, to many digits."""
     epsilons = np.concatenate(([0.5], np.full(28, 0.2), [0.5]))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
+from data_sets import sleep_sample
 from matrices import matrices
 from methods import TotalVariationAccounting, method_of
 from temporaldp import (
@@ -22,7 +23,6 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
     estimate_adversaries,
-    load_sample,
     plan_budget,
     replan,
     temporal_leakage,
@@ -205,7 +205,7 @@ def test_invalid_requests_are_refused(accountant, kind, message):
 
 @pytest.mark.long
 def test_exact_remaining_plan_satisfies_the_level_with_less_noise():
-    adversary = next(estimate_adversaries(load_sample()))
+    adversary = next(estimate_adversaries(sleep_sample()))
     spent = [0.05, 0.02, 0.0]
     paper, exact = (replan(started(adversary, 1.0, 12, spent, bound)) for bound in ("paper", "exact"))
     assert exact.epsilons[:3].tolist() == spent

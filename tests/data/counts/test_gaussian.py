@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -14,7 +15,6 @@ from temporaldp import (
     InputError,
     TemporalAccountant,
     load_released,
-    load_sample,
     plan_budget,
     plan_noise,
     release_histograms,
@@ -53,7 +53,7 @@ def test_noise_has_its_scale_and_a_wrong_scale_is_rejected(kind):
 
 
 def test_released_counts_keep_their_guarantee_in_the_file(tmp_path):
-    people = load_sample()
+    people = sleep_sample()
     plan = plan_noise(Adversary(), alpha=0.5, accounting=ApproximateDP(1e-5))
     released = release_histograms(people, plan, consistent=True)
     assert (released.counts.sum(axis=1) == people.histogram().sum(axis=1)).all()
@@ -73,7 +73,7 @@ def test_released_counts_keep_their_guarantee_in_the_file(tmp_path):
 def test_accountants_of_pure_epsilons_refuse_gaussian_noise(tmp_path):
     plan = plan_noise(Adversary(), alpha=1.0, accounting=ApproximateDP(1e-6))
     with TemporalAccountant(Adversary(), alpha=1.0) as accountant, pytest.raises(BudgetError, match="delta = 0"):
-        release_histograms(load_sample(), plan)
+        release_histograms(sleep_sample(), plan)
     assert len(accountant) == 0
     with pytest.raises(InputError, match="gives scales, not budgets"):
         release_snapshots(lambda one, epsilon: one, [1], plan)

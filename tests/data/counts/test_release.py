@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
     BudgetError,
@@ -24,7 +25,6 @@ from temporaldp import (
     Trajectories,
     TransitionMatrix,
     load_released,
-    load_sample,
     plan_budget,
     release_histograms,
     save_released,
@@ -113,7 +113,7 @@ def test_invalid_budgets_are_refused():
 
 def test_budget_in_place_of_a_plan_is_refused_with_advice():
     with pytest.raises(InputError, match=r"expected a plan or a continual release, got 0\.1: `plan_budget`"):
-        release_histograms(load_sample(), 0.1)
+        release_histograms(sleep_sample(), 0.1)
 
 
 def test_any_mechanism_is_called_once_a_step_with_its_budget():
@@ -156,7 +156,7 @@ def test_a_mechanism_that_overspends_is_stopped_before_it_draws():
 
 
 def test_released_histograms_carry_the_budget_computed_by_opendp():
-    sample = load_sample()
+    sample = sleep_sample()
     plan = plan_budget(Adversary(), alpha=1 / 3)
     released = release_histograms(sample, plan)
     assert released.counts.shape == (47, 5)
@@ -192,14 +192,14 @@ def test_consistent_counts_refuse_invalid_counts():
 
 
 def test_consistent_releases_keep_the_public_total():
-    released = release_histograms(load_sample(), plan_budget(Adversary(), alpha=0.2), consistent=True)
+    released = release_histograms(sleep_sample(), plan_budget(Adversary(), alpha=0.2), consistent=True)
     assert (released.counts.sum(axis=1) == 151).all()
     assert (released.counts >= 0).all()
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_released_files_round_trip(tmp_path, suffix):
-    released = release_histograms(load_sample(), plan_budget(Adversary(), alpha=0.2), consistent=True)
+    released = release_histograms(sleep_sample(), plan_budget(Adversary(), alpha=0.2), consistent=True)
     path = tmp_path / f"r{suffix}"
     save_released(released, path)
     again = load_released(path)
@@ -238,7 +238,7 @@ def test_files_without_a_release_are_refused(tmp_path):
 
 
 def test_a_released_file_that_was_sorted_keeps_its_counts(tmp_path):
-    released = release_histograms(load_sample(), plan_budget(Adversary(), alpha=0.2))
+    released = release_histograms(sleep_sample(), plan_budget(Adversary(), alpha=0.2))
     save_released(released, tmp_path / "r.csv")
     head, *rows = (tmp_path / "r.csv").read_text().splitlines()
     (tmp_path / "r.csv").write_text("\n".join([head, *sorted(rows, key=lambda row: row.split(",")[1])]))

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from command import SAMPLE
-from temporaldp import InputError, estimate_adversaries, load_sample, read_counts, read_traces
+from data_sets import sleep_sample
+from temporaldp import InputError, estimate_adversaries, read_counts, read_traces
 from temporaldp.apps.cli import app
 from temporaldp.base.errors import StateError, TraceError
 
@@ -25,7 +26,7 @@ def run(*arguments, code=0):
 
 def counted_tables(folder):
     """The sample's two tables as files."""
-    sample = load_sample()
+    sample = sleep_sample()
     transitions = [
         (one, other, int(n))
         for one, row in zip(sample.states, sample.transition_counts(), strict=True)
@@ -43,7 +44,7 @@ def counted_tables(folder):
 
 def test_counts_agree_with_the_traces(tmp_path):
     moves, counts = counted_tables(tmp_path)
-    sample = load_sample()
+    sample = sleep_sample()
     found = read_counts(transitions=moves, counts=counts, states=sample.states)
     assert np.array_equal(found.transition_counts(), sample.transition_counts())
     assert np.array_equal(found.histogram(), sample.histogram())
@@ -206,7 +207,7 @@ def test_pickled_traces_need_no_file(tmp_path):
 
 
 def test_copies_of_the_sample_are_the_same():
-    sample = load_sample()
+    sample = sleep_sample()
     for same in (pickle.loads(pickle.dumps(sample)), copy.deepcopy(sample), copy.copy(sample)):
         assert (repr(same), same.users) == (repr(sample), sample.users)
         np.testing.assert_array_equal(same.codes, sample.codes)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from temporaldp import PublicCorrelation, ReleasedHistograms, TransitionMatrix, load_sample, smooth
+from data_sets import sleep_sample
+from temporaldp import PublicCorrelation, ReleasedHistograms, TransitionMatrix, smooth
 from temporaldp.data.counts.smoothed import step_release
 from temporaldp.data.smoothing import advance, averaged, estimates
 from transport_agency import QUARTERS, ZONES, commuters
 
-SAMPLE = load_sample()
+SAMPLE = sleep_sample()
 
 
 def released(counts, scale, noise, rng):
@@ -117,8 +118,14 @@ def filtered(noisy, known, total):
     return estimates(*map(np.array, zip(*moments, strict=True)), steps)
 
 
-@pytest.mark.parametrize("scale", [40.0, 6.0, 2.0])
-@pytest.mark.parametrize("n_people", [400, 1500])
+@pytest.mark.parametrize(
+    ("n_people", "scale"),
+    [
+        (400, 40.0),
+        (1500, 2.0),
+        *(pytest.param(*case, marks=pytest.mark.long) for case in [(400, 6.0), (400, 2.0), (1500, 40.0), (1500, 6.0)]),
+    ],
+)
 def test_intervals_cover_peak_zones_under_a_chain_without_phases(n_people, scale):
     rng = np.random.default_rng(12)
     by_day = np.arange(3 * QUARTERS) % QUARTERS

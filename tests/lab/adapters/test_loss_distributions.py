@@ -23,8 +23,8 @@ def leakage(release):
     ("chosen", "relation"),
     [
         ({"neighboring_relation": pld.NeighborRel.REPLACE_ONE}, pld.NeighborRel.REPLACE_ONE),
-        ({"sensitivity": 2.0}, "replace_one"),
-        ({"sensitivity": 2.0}, events.NeighboringRelation.REPLACE_ONE),
+        pytest.param({"sensitivity": 2.0}, "replace_one", marks=pytest.mark.long),
+        pytest.param({"sensitivity": 2.0}, events.NeighboringRelation.REPLACE_ONE, marks=pytest.mark.long),
     ],
 )
 def test_event_and_loss_distribution_of_a_noise_leak_equally(chosen, relation):

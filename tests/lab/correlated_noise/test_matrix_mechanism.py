@@ -42,7 +42,14 @@ def without_quilts(mechanism, step):
     return StepCouplings(couplings, strategy, step, "temporal").mixture(0, 0).epsilon(1e-3).max()
 
 
-@pytest.mark.parametrize(("name", "published"), [("independent", 2.93), ("tree", 6.44), ("square_root", 7.52)])
+@pytest.mark.parametrize(
+    ("name", "published"),
+    [
+        pytest.param("independent", 2.93, marks=pytest.mark.long),
+        ("tree", 6.44),
+        pytest.param("square_root", 7.52, marks=pytest.mark.long),
+    ],
+)
 def test_couplings_without_quilts_have_the_values_of_the_theory_chapter(name, published):
     mechanism = calibrated(name, 12)
     assert without_quilts(mechanism, 6) == pytest.approx(published, abs=0.006)
@@ -117,6 +124,7 @@ def test_noise_of_one_step_is_its_event_level():
     assert series.temporal[0] >= series.epsilons[0] * (1.0 - 1e-5)
 
 
+@pytest.mark.long
 def test_more_noise_or_a_larger_delta_never_raises_the_leakage():
     least = math.inf
     for sigma in (2.0, 3.0, 5.0, 9.0):
@@ -126,6 +134,7 @@ def test_more_noise_or_a_larger_delta_never_raises_the_leakage():
     assert leakage(STICKY, MatrixMechanism.square_root(10, gaussian(9.0)), 1e-3).worst < least
 
 
+@pytest.mark.long
 def test_leakage_of_many_states_is_that_of_the_worst_coupling():
     """Beyond 8 states one coupling stands for all at a quilt: an upper bound of the one for each."""
     rng = np.random.default_rng(3)

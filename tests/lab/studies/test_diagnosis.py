@@ -6,7 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from temporaldp import Trajectories, load_sample
+from data_sets import sleep_sample
+from temporaldp import Trajectories
 from temporaldp.lab.studies import diagnose
 from temporaldp.lab.studies.refinements import refinements, weaknesses
 
@@ -86,7 +87,7 @@ def test_expensive_models_are_skipped_and_weak_tests_are_inconclusive():
 
 @pytest.mark.slow
 def test_sample_is_not_first_order_and_a_simulated_chain_is():
-    found = diagnose(load_sample(), epsilon=0.1, horizon=8)
+    found = diagnose(sleep_sample(), epsilon=0.1, horizon=8)
     assert found.verdict[0].startswith("First order is rejected")
     by_name = {one.model: one for one in found.models}
     assert by_name["order 2"].attained > 1.05 * by_name["first order"].proved

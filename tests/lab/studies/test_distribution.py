@@ -91,7 +91,7 @@ def test_kernel_of_populations_agrees_with_each_person():
         assert found.leakage[k] == pytest.approx(alone.worst, rel=1e-11)
 
 
-@pytest.mark.parametrize("share", [0.3, 1.0])
+@pytest.mark.parametrize("share", [0.3, pytest.param(1.0, marks=pytest.mark.long)])
 def test_plan_for_a_share_satisfies_the_level_and_lists_the_others(share):
     people = list(estimate_adversaries(population(3), prior=0.5, per_user=True))
     plan = plan_for_share(people, alpha=0.8, share=share)

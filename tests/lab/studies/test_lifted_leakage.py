@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pytest
 
+from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
     ContinualRelease,
@@ -18,7 +19,6 @@ from temporaldp import (
     Trajectories,
     TransitionMatrix,
     leakage_supremum,
-    load_sample,
     plan_budget,
     sustainable_budget,
     temporal_leakage,
@@ -115,6 +115,7 @@ def test_leakage_about_words_covers_leakage_about_states(accounting):
     )
 
 
+@pytest.mark.long
 def test_release_continues_under_a_higher_order(tmp_path):
     accountant = TemporalAccountant(LiftedChain.of_words(RETURNING), alpha=1.0)
     mechanism, place = DiscreteLaplaceHistogram(2), tmp_path / "r.db"
@@ -153,7 +154,7 @@ def test_words_that_never_occur_are_omitted():
 
 @pytest.mark.long
 def test_first_order_is_the_exact_leakage():
-    chain = estimate_words(load_sample(), order=1)
+    chain = estimate_words(sleep_sample(), order=1)
     epsilons = np.full(6, 0.2)
     exact = temporal_leakage(Adversary(chain.backward, chain.forward), epsilons)
     found = lifted_leakage(chain, epsilons=epsilons)
@@ -202,7 +203,7 @@ def test_orders_that_are_too_large_are_refused_early():
         estimate_dwell_times(data, longest=20)
     for wrong in ({"order": 0}, {"order": 2, "prior": 0.0}):
         with pytest.raises(InputError):
-            estimate_words(load_sample(), **wrong)
+            estimate_words(sleep_sample(), **wrong)
 
 
 @pytest.mark.parametrize("seed", range(4))

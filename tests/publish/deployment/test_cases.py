@@ -11,6 +11,7 @@ from places import REPOSITORY, shared_folder
 PAGE = REPOSITORY / "docs" / "measured" / "published-systems.md"
 
 
+@pytest.mark.long
 def test_page_is_up_to_date():
     folder = shared_folder() / "deployments"
     if not folder.is_dir():

@@ -113,7 +113,7 @@ def test_the_history_of_events_may_be_events_or_wide(tmp_path):
 def test_the_proposed_grid_does_not_depend_on_ties(tmp_path, minutes, every):
     rows = [f"u,2024-01-01 {m // 60:02d}:{m % 60:02d},{'xy'[k % 2]}" for k, m in enumerate(minutes)]
     (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
-    assert {look(tmp_path / "t.csv").settings["every"] for _ in range(5)} == {every}
+    assert {look(tmp_path / "t.csv").settings["every"] for _ in range(2)} == {every}
 
 
 @pytest.mark.long

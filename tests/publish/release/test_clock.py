@@ -69,6 +69,7 @@ def test_skipped_step_keeps_its_phase(tmp_path):
         assert packed < true - 0.01  # steps that close up would be taken for the day, and leak too little
 
 
+@pytest.mark.long
 def test_missing_steps_of_a_table_are_skipped(tmp_path):
     data = traces(HOURS[:2] + HOURS[4:6])
     with opened(tmp_path / "release.db") as stream:
@@ -91,6 +92,7 @@ def test_missing_steps_of_a_table_are_skipped(tmp_path):
             )
 
 
+@pytest.mark.long
 def test_plan_of_a_periodic_correlation_needs_every_step(tmp_path):
     plan = plan_budget(ADVERSARY, alpha=3.0, horizon=8)
     assert plan.has_phases
@@ -215,6 +217,7 @@ def test_level_is_renewed_under_a_periodic_correlation(every, tmp_path):
     assert many <= promise <= 1.02 * many
 
 
+@pytest.mark.long
 def test_epoch_starts_at_the_phase_of_its_plan(tmp_path):
     with (
         renewed(tmp_path / "noon.db", "daily") as stream,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from temporaldp import Adversary, Ledger, TemporalAccountant, learn_correlation, load_sample
+from data_sets import sleep_sample
+from temporaldp import Adversary, Ledger, TemporalAccountant, learn_correlation
 
 
 @pytest.mark.parametrize("epsilon", [0.4, 1e4])
 def test_enclosing_accountant_does_not_count_the_cost_of_learning(tmp_path, epsilon):
     with TemporalAccountant(Adversary(), alpha=1.0) as accountant:
-        learn_correlation(load_sample(), epsilon=epsilon, ledger=tmp_path / "learned.db")
+        learn_correlation(sleep_sample(), epsilon=epsilon, ledger=tmp_path / "learned.db")
         accountant.spend(0.05)
     assert accountant.spent.tolist() == [0.05]
     with Ledger(tmp_path / "learned.db") as ledger:

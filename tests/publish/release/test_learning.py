@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
     InputError,
@@ -17,7 +18,6 @@ from temporaldp import (
     estimate_adversaries,
     learn_correlation,
     load_correlation,
-    load_sample,
     plan_budget,
     save_correlation,
 )
@@ -199,7 +199,7 @@ def test_noise_beyond_its_bound_leaves_a_row_unknown():
 
 
 def test_ledger_returns_the_stored_draw_and_refuses_other_settings(tmp_path):
-    data = load_sample()
+    data = sleep_sample()
     place = tmp_path / "learnt.db"
     first = learn_correlation(data, epsilon=1.0, ledger=place)
     again = learn_correlation(data, epsilon=1.0, ledger=place)
@@ -222,8 +222,8 @@ def test_a_draw_that_fails_leaves_nothing_spent(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(TransitionHistogram, "__call__", fails)
         with pytest.raises(RuntimeError):
-            learn_correlation(load_sample(), epsilon=1.0, ledger=place)
-    learn_correlation(load_sample(), epsilon=1.0, ledger=place)
+            learn_correlation(sleep_sample(), epsilon=1.0, ledger=place)
+    learn_correlation(sleep_sample(), epsilon=1.0, ledger=place)
 
 
 @pytest.mark.long
@@ -246,7 +246,7 @@ def test_noise_so_small_that_no_count_changes_leaves_the_intervals_of_the_counts
 
 
 def test_learned_correlation_round_trips_with_its_origin(tmp_path):
-    learnt = learn_correlation(load_sample(), epsilon=1.0)
+    learnt = learn_correlation(sleep_sample(), epsilon=1.0)
     save_correlation(learnt, tmp_path / "correlation.json")
     read = load_correlation(tmp_path / "correlation.json")
     assert read.backward == learnt.backward
@@ -261,7 +261,7 @@ def test_learned_correlation_round_trips_with_its_origin(tmp_path):
 )
 def test_invalid_arguments_are_refused(wrong):
     with pytest.raises(InputError):
-        learn_correlation(load_sample(), **{"epsilon": 1.0, **wrong})
+        learn_correlation(sleep_sample(), **{"epsilon": 1.0, **wrong})
 
 
 def test_transitions_are_grouped_by_person():

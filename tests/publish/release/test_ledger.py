@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+from data_sets import sleep_sample
 from streams import in_a_child
 from temporaldp import (
     Adversary,
@@ -32,7 +33,6 @@ from temporaldp import (
     TemporalAccountant,
     TransitionMatrix,
     learn_correlation,
-    load_sample,
 )
 from temporaldp.apps.serve.definition import Definition
 from temporaldp.apps.serve.service import Service
@@ -329,7 +329,7 @@ def test_begin_anew_is_refused_where_nothing_is_missing(place, tmp_path):
         SharedRelease(
             "a", MECHANISM, shares=shares, ledger=tmp_path / "shared.db", accountant=accountant, begin_anew=True
         )
-    traces, spend = load_sample(), tmp_path / "learn.db"
+    traces, spend = sleep_sample(), tmp_path / "learn.db"
     for ledger in (None, spend):
         with pytest.raises(InputError, match="leave it out"):
             learn_correlation(traces, epsilon=1.0, ledger=ledger, begin_anew=True)

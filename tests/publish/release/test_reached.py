@@ -75,7 +75,7 @@ def test_a_row_far_behind_the_last_few_people_is_found():
         release_histograms(read_traces(table_of(late), **how), plan)
 
 
-@pytest.mark.parametrize("gap", [1, 5])
+@pytest.mark.parametrize("gap", [pytest.param(1, marks=pytest.mark.long), 5])
 def test_people_leave_one_by_one(gap):
     """With a row at each step, or now and then; as events, as numbered steps, as sequences in memory, and as counts."""
     plan = plan_budget(ADVERSARY, alpha=1.0)

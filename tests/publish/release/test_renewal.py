@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from enumerated_leakage import largest_leakage
+from exact_oracles import boxes_of, enumerated_boxes
 from temporaldp import (
     Adversary,
     BudgetError,
@@ -37,12 +37,9 @@ def opened(place, adversary, *, every="steps", plan=None):
 
 def leaked(epsilons, adopted):
     """By enumeration, with the matrices that were valid at each step."""
-    n = len(epsilons)
-    return largest_leakage(
-        [BUSY if s + 1 >= adopted else CALM for s in range(n)],
-        [BUSY if s >= adopted else CALM for s in range(n)],
-        epsilons,
-    )
+    transitions = range(len(epsilons) - 1)
+    backward, forward = ([BUSY if s + later >= adopted else CALM for s in transitions] for later in (1, 0))
+    return enumerated_boxes(backward, forward, *boxes_of(epsilons, 2))[2]
 
 
 def days(first, n):

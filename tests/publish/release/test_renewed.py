@@ -118,6 +118,7 @@ def test_invalid_renewals_are_refused(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.long
 def test_renewed_ledger_refuses_other_settings_and_adoptions(tmp_path):
     place = tmp_path / "release.db"
     with opened(place) as release:

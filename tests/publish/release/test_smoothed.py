@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -18,7 +19,6 @@ from temporaldp import (
     TemporalAccountant,
     Trajectories,
     TransitionMatrix,
-    load_sample,
     plan_noise,
     release_histograms,
     smooth,
@@ -27,7 +27,7 @@ from temporaldp.base.errors import LedgerMismatchError, StateError
 from temporaldp.data.counts import NoisyHistogram
 from temporaldp.publish.release import filtered_histograms
 
-SAMPLE = load_sample()
+SAMPLE = sleep_sample()
 PEOPLE = Trajectories(SAMPLE.codes, states=SAMPLE.states, times=SAMPLE.times)
 HISTORY, PROTECTED = PEOPLE[:75], PEOPLE[75:]
 KNOWN = PublicCorrelation.from_history(HISTORY, same_start=True, name="a test")

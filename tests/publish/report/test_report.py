@@ -13,6 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
     InputError,
@@ -24,7 +25,6 @@ from temporaldp import (
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
-    load_sample,
     plan_budget,
     release_histograms,
     temporal_leakage,
@@ -46,7 +46,7 @@ from temporaldp.publish.report.style import save_figure
 
 @pytest.fixture(scope="module")
 def audited():
-    sample = load_sample()
+    sample = sleep_sample()
     (adversary,) = estimate_adversaries(sample)
     series = temporal_leakage(adversary, np.full(47, 0.1))
     return Report(
@@ -57,7 +57,7 @@ def audited():
 
 @pytest.fixture(scope="module")
 def released():
-    sample = load_sample()
+    sample = sleep_sample()
     (adversary,) = estimate_adversaries(sample, prior=1.0)
     plan = plan_budget(adversary, alpha=1.0, horizon=47)
     return Report(
@@ -478,7 +478,7 @@ def test_inconsistent_evidence_is_refused(released):
 
 
 def test_a_release_that_spent_more_than_is_accounted_for_is_refused(released):
-    sample = load_sample()
+    sample = sleep_sample()
     lavish = release_histograms(sample, plan_budget(Adversary(), alpha=5.0))
     with pytest.raises(InputError, match="they were not released under this plan"):
         Report(released.adversaries, released.leakage, released.provenance, released.times, released=lavish)

@@ -95,7 +95,7 @@ def diagnose(
     Examples
     --------
     >>> from temporaldp import load_sample
-    >>> found = diagnose(load_sample(), epsilon=0.1)
+    >>> found = diagnose(load_sample(), epsilon=0.1, horizon=12)
     >>> [one.preferred for one in found.refinements], found.weaknesses.thin
     ([False, False, False], ())
     """
