@@ -197,9 +197,8 @@ def test_step_without_budget_is_not_published():
     sample = sleep_sample()
     (adversary,) = estimate_adversaries(sample)
     plan = plan_by_paper(adversary, alpha=1.0, horizon=47, weights=np.arange(47) % 2)
-    released = release_histograms(sample, plan, consistent=True)
+    released = release_histograms(sample, plan)
     assert released.times == sample.times[1::2]
-    assert (released.counts.sum(axis=1) == 151).all()
     assert (released.epsilons > 0).all()
 
 

@@ -2,6 +2,8 @@
 
 from temporaldp.core.planning.budget import PlanComparison, compare_plans, plan_budget, sustainable_budget
 from temporaldp.core.planning.budget_plan import BudgetPlan
+from temporaldp.core.planning.every_correlation import plan_guarantee
+from temporaldp.core.planning.guarantee import Guarantee
 from temporaldp.core.planning.noise import plan_noise
 from temporaldp.core.planning.noise_plan import NoisePlan
 from temporaldp.core.planning.people import SharePlan, plan_for_share
@@ -11,6 +13,7 @@ from temporaldp.core.planning.replan import replan
 
 __all__ = [
     "BudgetPlan",
+    "Guarantee",
     "NoisePlan",
     "Optimality",
     "Plan",
@@ -20,6 +23,7 @@ __all__ = [
     "compare_plans",
     "plan_budget",
     "plan_for_share",
+    "plan_guarantee",
     "plan_noise",
     "renewal_leakage",
     "replan",

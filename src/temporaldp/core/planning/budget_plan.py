@@ -16,7 +16,11 @@ from temporaldp.core.accounting.metric.method import MetricPrivacy
 from temporaldp.core.accounting.paper.method import PAPER
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
-from temporaldp.core.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
+from temporaldp.core.planning.measurement import (
+    Measurement,
+    budget_measurement,
+    require_budget_mechanism,
+)
 from temporaldp.core.planning.plan import Method, Plan
 
 PLANNERS: dict[Method, str] = {

@@ -17,6 +17,7 @@ from temporaldp.core.accounting import LeakageSeries, LeakageSupremum, leakage_s
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.correlation import Adversaries, Provenance
 from temporaldp.core.correlation.provenance import UNSTATED
+from temporaldp.core.planning.guarantee import TEMPORAL, Guarantee
 from temporaldp.core.planning.histogram_noise import Noise, mean_absolute_noise
 from temporaldp.core.planning.measurement import Measurement
 
@@ -67,6 +68,8 @@ class Plan(Table):
         Where the correlation comes from. A plan that was made from the protected data depends on them.
     optimality : Optimality or None
         The objective of an optimal plan, and a bound on its distance from the optimum.
+    guarantee : Guarantee
+        What alpha is about. By default, the temporal level.
     """
 
     leakage: LeakageSeries | LeakageSupremum
@@ -75,6 +78,7 @@ class Plan(Table):
     has_phases: bool = False
     provenance: Provenance = UNSTATED
     optimality: Optimality | None = None
+    guarantee: Guarantee = TEMPORAL
 
     def __repr__(self) -> str:
         steps = "any number of steps" if self.horizon is None else f"{self.horizon} steps"
@@ -132,7 +136,10 @@ class Plan(Table):
     @property
     def level(self) -> str:
         """The level that is satisfied, in words."""
-        return f"alpha = {bound(self.alpha)}" + (f", delta = {self.delta:g}" if self.delta else "")
+        at = f", delta = {self.delta:g}" if self.delta else ""
+        if self.guarantee.is_temporal:
+            return f"alpha = {bound(self.alpha)}{at}"
+        return f"epsilon = {bound(self.alpha)}{at}, {self.guarantee.label}"
 
     @property
     def alpha_in_all(self) -> float:

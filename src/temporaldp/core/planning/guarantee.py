@@ -1,0 +1,126 @@
+"""What a release protects: one state against all releases, or several states of a person together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.values import whole_number
+
+Protected: TypeAlias = Literal["temporal", "user", "window", "event"]
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What a release protects of one person.
+
+    Parameters
+    ----------
+    kind : {"temporal", "user", "window", "event"}
+        One state against all releases, for given correlations; all states of a person together, for every correlation; those
+        of any so many consecutive steps, where states outside of the window reveal nothing about them; or one state against
+        the release of its own step alone.
+    steps : int, optional
+        Length of the window, in steps.
+
+    Examples
+    --------
+    >>> Guarantee.of("user").condition
+    'every correlation'
+    """
+
+    kind: Protected = "temporal"
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Protected) or (self.steps is not None) != (self.kind == "window"):
+            raise InputError(
+                f"expected a guarantee temporal, user, event or window:W, with W a number of steps, got {self}"
+            )
+        if self.steps is not None:
+            whole_number(self.steps, "the window of a guarantee", least=1)
+
+    def __str__(self) -> str:
+        return self.kind if self.steps is None else f"{self.kind}:{self.steps}"
+
+    @classmethod
+    def of(cls, given: str | Guarantee) -> Guarantee:
+        """The guarantee of a text, such as "temporal", "user" or "window:7".
+
+        Raises
+        ------
+        InputError
+            It is none of these.
+        """
+        if isinstance(given, Guarantee):
+            return given
+        kind, _, steps = str(given).partition(":")
+        if steps and not steps.isdecimal():
+            raise InputError(f"expected a window of a whole number of steps, such as window:7, got {given!r}")
+        return cls(kind, int(steps) if steps else None)  # type: ignore[arg-type]
+
+    @property
+    def is_temporal(self) -> bool:
+        """Whether it holds for given correlations only."""
+        return self.kind == "temporal"
+
+    @property
+    def label(self) -> str:
+        """Name of the guarantee."""
+        return {
+            "temporal": "temporal level",
+            "user": "user level",
+            "window": f"window of {self.steps} steps",
+            "event": "event level",
+        }[self.kind]
+
+    @property
+    def protects(self) -> str:
+        """What is protected, in words."""
+        return {
+            "temporal": "the state of a person at any one step, against all releases",
+            "user": "all states of a person together",
+            "window": f"the states of a person at any {self.steps} consecutive steps together",
+            "event": "the state of a person at one step, against the release of that step alone",
+        }[self.kind]
+
+    @property
+    def condition(self) -> str:
+        """For which observers it holds, in words."""
+        return {
+            "temporal": "observers who know the correlation",
+            "event": "observers who know nothing about a person's other states",
+            "window": "any correlation within the window, and none with states outside of it",
+        }.get(self.kind, "every correlation")
+
+    @property
+    def observers(self) -> str:
+        """The condition in a few words, for tables."""
+        return {
+            "temporal": "who know the correlation",
+            "event": "who know no habits",
+            "window": "any, within the window",
+        }.get(self.kind, "any")
+
+    def width(self, horizon: int | None) -> int:
+        """Number of consecutive steps whose states are protected together.
+
+        Raises
+        ------
+        BudgetError
+            It is the user level of a release without an end, which has none.
+        """
+        if self.kind == "event":
+            return 1
+        if self.steps is not None:
+            return self.steps if horizon is None else min(self.steps, horizon)
+        if horizon is None:
+            raise BudgetError(
+                "the user level of a release without an end is not bounded, because every step adds to it: give a horizon of T "
+                "steps, protect a window of steps (window:W), or take the temporal level"
+            )
+        return horizon
+
+
+TEMPORAL = Guarantee()
