@@ -20,7 +20,7 @@ import temporaldp as tdp
 from temporaldp.core.planning.histogram_noise import laplace_scales
 from temporaldp.data.counts.smoothed import step_release
 from temporaldp.data.smoothing import advance, averaged, estimates
-from temporaldp.data.smoothing.tradeoff import noise_at_quantiles
+from temporaldp.data.smoothing.simulation import noise_at_quantiles
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "support"))
 import data_sets
@@ -270,12 +270,12 @@ def speed():
     adversary = next(tdp.estimate_adversaries(sample[:75]))
     known = tdp.PublicCorrelation.from_history(sample[:75])
     start = time.perf_counter()
-    tdp.tradeoff(adversary, known, n_people=76, horizon=47, largest_error=5.0)
+    tdp.compare_guarantees(adversary, n_people=76, horizon=47, correlation=known)
     yield "| | seconds |"
     yield "| --- | ---: |"
     yield f"| `smooth`, 10,000 steps, 50 states | {whole:.1f} |"
     yield f"| a step of the filter, 50 states, the slowest of 200 | {slowest:.4f} |"
-    yield f"| `tradeoff` on the sample, 6 levels and an error of 5 | {time.perf_counter() - start:.1f} |"
+    yield f"| `compare_guarantees` on the sample | {time.perf_counter() - start:.1f} |"
 
 
 def main():

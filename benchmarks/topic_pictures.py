@@ -130,7 +130,7 @@ def smoothed_figure(sample: tdp.Traces, times: list[str]) -> Any:
     truth = protected.histogram()
     for name, found in (("as released", released), ("smoothed", smoothed)):
         print(f"mean error of a count, {name}: {np.abs(found.counts - truth).mean():.3g} people")
-    return release_figure(released, truth, smoothed=smoothed)
+    return release_figure(smoothed.of(released), truth)
 
 
 def main(folder: Path) -> None:

@@ -28,8 +28,10 @@ from temporaldp import (
     plan_budget,
     release_histograms,
     save_released,
+    smooth,
 )
 from temporaldp.base.errors import StateError
+from temporaldp.core.planning import Guarantee
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise, noise_quantile
 from temporaldp.data.counts import HISTOGRAM_SENSITIVITY, NoisyHistogram, consistent_counts
 from temporaldp.publish.release import release_snapshots
@@ -161,7 +163,7 @@ def test_released_histograms_carry_the_budget_computed_by_opendp():
     released = release_histograms(sample, plan)
     assert released.counts.shape == (47, 5)
     assert (released.epsilons <= 1 / 3).all()
-    assert released.epsilons == pytest.approx([1 / 3] * 47, rel=1e-12)
+    assert released.epsilons == pytest.approx([0.333333] * 47, rel=1e-12)  # six digits
     noise = released.counts - sample.histogram()
     assert np.abs(noise).mean() == pytest.approx(mean_absolute_noise([6.0]), rel=0.5)
     assert noise.any(axis=1).all()
@@ -191,43 +193,52 @@ def test_consistent_counts_refuse_invalid_counts():
         consistent_counts([1, 2], total=-1)
 
 
-def test_consistent_releases_keep_the_public_total():
-    released = release_histograms(sleep_sample(), plan_budget(Adversary(), alpha=0.2), consistent=True)
-    assert (released.counts.sum(axis=1) == 151).all()
-    assert (released.counts >= 0).all()
+def test_estimates_without_a_correlation_keep_the_public_total():
+    released = release_histograms(sleep_sample(), plan_budget(Adversary(), alpha=0.2))
+    found = smooth(released, None, total=151)
+    np.testing.assert_allclose(found.counts.sum(axis=1), 151)
+    assert (found.counts >= 0).all()
+    assert ((found.lower <= found.counts) & (found.counts <= found.upper)).all()
+    truth = sleep_sample().histogram()
+    assert np.mean((found.lower <= truth) & (truth <= found.upper)) > 0.9
+    assert np.abs(found.counts - truth).mean() <= np.abs(released.counts - truth).mean()
 
 
 @pytest.mark.parametrize("suffix", [".parquet", ".csv"])
 def test_released_files_round_trip(tmp_path, suffix):
-    released = release_histograms(sleep_sample(), plan_budget(Adversary(), alpha=0.2), consistent=True)
+    drawn = release_histograms(sleep_sample(), plan_budget(Adversary(), alpha=0.2))
+    released = smooth(drawn, None, total=151).of(drawn)
     path = tmp_path / f"r{suffix}"
     save_released(released, path)
     again = load_released(path)
     assert again.counts.tolist() == released.counts.tolist()
-    assert again.epsilons.tolist() == released.epsilons.tolist()
+    np.testing.assert_allclose(again.epsilons, released.epsilons, rtol=1e-6)
+    np.testing.assert_allclose(again.estimates.lower, released.estimates.lower, atol=0.006)
     assert (again.states, again.times) == (released.states, released.times)
     if suffix == ".parquet":
-        assert (again.alpha, again.consistent, again.neighboring_relation) == (0.2, True, "replace_one")
+        assert (again.alpha, again.guarantee, again.neighboring_relation) == (0.2, Guarantee(), "replace_one")
         assert b'"l1_sensitivity": 2' in parquet.read_schema(path).metadata[b"temporaldp"]
 
 
 def test_files_without_a_release_are_refused(tmp_path):
-    (tmp_path / "r.csv").write_text("time,state,count,epsilon\n0,a,1,0.1\n0,b,1,0.1\n1,a,2,0.1\n")
+    (tmp_path / "r.csv").write_text("time,state,noisy,scale,epsilon\n0,a,1,20,0.1\n0,b,1,20,0.1\n1,a,2,20,0.1\n")
     with pytest.raises(InputError, match="each of 2 times and 2 states, got 3 rows"):
         load_released(tmp_path / "r.csv")
     for row, message in {
-        "0,a,2,0.1": "are in two rows",
-        "0,b,2,0.2": "two epsilons",
-        "0,b,1.5,0.1": "temporaldp release",
-        "0,b,2,0.1,9": "4 cells in every row",
-        "0,b,2,nan": "two epsilons",
-        '0,"b\nc",2,0.1': "control characters",
-        "0,b,2,0.1\n1\x1b,a,1,0.1\n1\x1b,b,1,0.1": "control characters",
+        "0,a,2,20,0.1": "are in two rows",
+        "0,b,2,20,0.2": "several values in column epsilon",
+        "0,b,2,10,0.1": "several values in column scale",
+        "0,b,1.5,20,0.1": "whole numbers in column noisy",
+        "0,b,2,20,0.1,9": "as many cells in every row",
+        "0,b,2,20,nan": "several values in column epsilon",
+        "0,b,1e300,20,0.1": "temporaldp release",
+        '0,"b\nc",2,20,0.1': "control characters",
+        "0,b,2,20,0.1\n1\x1b,a,1,20,0.1\n1\x1b,b,1,20,0.1": "control characters",
     }.items():
-        (tmp_path / "r.csv").write_text(f"time,state,count,epsilon\n0,a,1,0.1\n{row}\n")
+        (tmp_path / "r.csv").write_text(f"time,state,noisy,scale,epsilon\n0,a,1,20,0.1\n{row}\n")
         with pytest.raises(InputError, match=message):
             load_released(tmp_path / "r.csv")
-    (tmp_path / "r.csv").write_text("time,state,count,epsilon\n0,a,1,-0.1\n0,b,1,-0.1\n")
+    (tmp_path / "r.csv").write_text("time,state,noisy,scale,epsilon\n0,a,1,20,-0.1\n0,b,1,20,-0.1\n")
     with pytest.raises(InputError, match="epsilons to be finite numbers >= 0"):
         load_released(tmp_path / "r.csv")
     parquet.write_table(pa.table({"x": [1]}), tmp_path / "r.parquet")
@@ -288,6 +299,6 @@ def test_time_and_state_columns_may_have_other_names(suffix, tmp_path):
     loaded = load_released(place)
     assert (loaded.counts.tolist(), loaded.states, loaded.times) == ([[3, 4], [5, 6]], ("a", "b"), ("1", "2"))
     if suffix == ".csv":
-        assert place.read_text().startswith("at,zone,count,epsilon\n")
-    with pytest.raises(InputError, match="expected names for time and state other than count, epsilon"):
-        save_released(released, place, state="count")
+        assert place.read_text().startswith("at,zone,noisy,scale,epsilon\n")
+    with pytest.raises(InputError, match="expected names for time and state other than noisy, scale, epsilon"):
+        save_released(released, place, state="noisy")

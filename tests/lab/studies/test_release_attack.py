@@ -123,8 +123,6 @@ def test_command_draws_writes_and_reports(tmp_path):
 def test_invalid_arguments_are_refused():
     walks = people(np.random.default_rng(6))
     released = release_histograms(walks, plan_budget(BOTH, alpha=1.0, horizon=STEPS))
-    with pytest.raises(InputError, match="post-processed"):
-        attack_release(walks, dataclasses.replace(released, consistent=True), BOTH)
     with pytest.raises(InputError, match="every released time"):
         attack_release(walks, dataclasses.replace(released, times=("0", "1", "9")), BOTH)
     with pytest.raises(InputError, match="no two people can be distinguished"):

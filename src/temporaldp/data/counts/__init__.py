@@ -6,7 +6,7 @@ from temporaldp.data.counts.consistent import consistent_counts
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram, NoisyHistogram
 from temporaldp.data.counts.released import ReleasedHistograms, load_released, save_released
 from temporaldp.data.counts.shared_budget import SharedBudget
-from temporaldp.data.counts.smoothed import SmoothedHistograms, save_smoothed, smooth
+from temporaldp.data.counts.smoothed import SmoothedHistograms, smooth
 
 __all__ = [
     "HISTOGRAM_SENSITIVITY",
@@ -20,6 +20,5 @@ __all__ = [
     "consistent_counts",
     "load_released",
     "save_released",
-    "save_smoothed",
     "smooth",
 ]

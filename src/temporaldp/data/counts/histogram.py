@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
 from functools import lru_cache
 from typing import Any
 
@@ -36,6 +37,8 @@ class DiscreteLaplaceHistogram:
         Length of the histograms.
     n_groups : int, optional
         Rows of a table with a histogram for each group.
+    digits : int, optional
+        Budgets are rounded down to so many digits, so that what is published of them is short and exact.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class DiscreteLaplaceHistogram:
 
     n_states: int
     n_groups: int | None = None
+    digits: int | None = None
 
     def __post_init__(self) -> None:
         whole_number(self.n_states, "n_states", least=1)
@@ -84,7 +88,10 @@ class DiscreteLaplaceHistogram:
 
     def scale(self, epsilon: float) -> float:
         """Scale of the noise (2 / epsilon, raised by ulps until OpenDP's own map grants at most epsilon)."""
-        return granted_scale(HISTOGRAM_SENSITIVITY, positive(epsilon, "epsilon"))
+        budget = positive(epsilon, "epsilon")
+        if self.digits is not None:
+            budget = float(Context(prec=self.digits, rounding=ROUND_FLOOR).create_decimal_from_float(budget))
+        return granted_scale(HISTOGRAM_SENSITIVITY, min(budget, epsilon))
 
     def epsilon_spent(self, epsilon: float) -> float:
         """Epsilon by OpenDP's privacy map if `epsilon` is requested: at most `epsilon`, and lower by a few ulps at most."""
@@ -151,7 +158,12 @@ def with_noise(counts: IntArray, scale: float, noise: Noise = "laplace") -> IntA
 
 def histogram_mechanism(plan: Plan, n_states: int) -> DiscreteLaplaceHistogram | NoisyHistogram:
     """The mechanism that publishes a histogram under a plan."""
-    return NoisyHistogram(n_states, plan.noise) if isinstance(plan, NoisePlan) else DiscreteLaplaceHistogram(n_states)
+    return NoisyHistogram(n_states, plan.noise) if isinstance(plan, NoisePlan) else brief_histogram(n_states)
+
+
+def brief_histogram(n_states: int) -> DiscreteLaplaceHistogram:
+    """The mechanism of a publication, with budgets of six digits."""
+    return DiscreteLaplaceHistogram(n_states, digits=6)
 
 
 def checked_counts(snapshot: ArrayLike, shape: tuple[int, ...]) -> IntArray:

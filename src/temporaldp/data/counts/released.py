@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -18,15 +19,27 @@ from temporaldp.base.names import positions, printable, state_names
 from temporaldp.base.values import REPLACE_ONE, FloatArray, IntArray, compared_by_value, copy_in, real_array
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.accounting.protocol import Accounting
-from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise, laplace_scales
+from temporaldp.core.planning import Guarantee
+from temporaldp.core.planning.guarantee import TEMPORAL
+from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY, Noise, checked_noise
 from temporaldp.data.files.atomic import brief, require_file, suffix_of
 from temporaldp.data.files.columns import METADATA_KEY, save_columns, unguarded, with_names
 from temporaldp.data.files.matrices import UNREADABLE
+from temporaldp.data.smoothing import CountEstimate
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from temporaldp.data.counts.smoothed import SmoothedHistograms
+
+
+SIX_DIGITS_UP = Context(prec=6, rounding=ROUND_CEILING)
+
+ESTIMATES = {"estimate": "counts", "low": "lower", "high": "upper"}
+"""Columns of estimates in a file, and the parts of a `CountEstimate`."""
+
+COLUMNS = ("time", "state", *ESTIMATES, "noisy", "scale", "epsilon", "delta", "noise", "guarantee")
+"""All columns that a file may have."""
 
 
 @compared_by_value
@@ -45,8 +58,9 @@ class ReleasedHistograms(Table):
     times : tuple of T labels
     alpha : float or None
         Level of the plan; None where a file does not contain it.
-    consistent : bool
-        Whether the counts were post-processed to non-negative integers with the public total.
+    estimates : CountEstimate or None
+        Estimates of the true counts with 95 % intervals, from released counts and public knowledge alone: to be read, where
+        `counts` are what the guarantee was paid for.
     neighboring_relation : str
         Neighbouring relation of the guarantee.
     accounting : Accounting or None
@@ -55,6 +69,8 @@ class ReleasedHistograms(Table):
         Delta of the epsilons; 0 for pure differential privacy.
     noise : {"laplace", "gaussian"}
         Discrete Laplace or discrete Gaussian noise.
+    guarantee : Guarantee
+        What alpha is about.
     """
 
     counts: IntArray
@@ -63,11 +79,12 @@ class ReleasedHistograms(Table):
     states: tuple[str, ...]
     times: tuple[str, ...]
     alpha: float | None = None
-    consistent: bool = False
+    estimates: CountEstimate | None = None
     neighboring_relation: str = REPLACE_ONE
     accounting: Accounting[Any, Any] | None = None
     delta: float = 0.0
     noise: Noise = "laplace"
+    guarantee: Guarantee = TEMPORAL
 
     def __post_init__(self) -> None:
         copy_in(self, "counts", kind=np.int64)
@@ -81,31 +98,44 @@ class ReleasedHistograms(Table):
         # At a delta, a release with enough noise has an epsilon of 0; with a budget of 0 there is no finite scale.
         real_array(self.epsilons, "epsilons", shape=steps, ge=0.0)
         real_array(self.scales, "scales", shape=steps, gt=0.0)
+        if self.estimates is not None:
+            for name in ESTIMATES.values():
+                real_array(getattr(self.estimates, name), f"{name} of the estimates", shape=self.counts.shape)
 
     def __repr__(self) -> str:
         return f"ReleasedHistograms({len(self.times)} steps, {len(self.states)} states, {self.neighboring_relation})"
 
     def columns(self) -> dict[str, list[Any]]:
-        """Columns in long form: time, state, count, epsilon and, under approximate DP, the noise."""
-        n = len(self.states)
+        """Columns in long form: time, state, estimate, low and high (where there are estimates), noisy, scale, epsilon.
+
+        Under approximate DP, also delta and the noise; of another guarantee than the temporal level, its name.
+        """
+        n, estimates = len(self.states), self.estimates
         long: dict[str, list[Any]] = {
             "time": [time for time in self.times for _ in range(n)],
             "state": list(self.states) * len(self.times),
-            "count": self.counts.ravel().tolist(),
-            "epsilon": np.repeat(self.epsilons, n).tolist(),
+        }
+        if estimates is not None:
+            long |= {
+                column: np.round(getattr(estimates, name), 2).ravel().tolist() for column, name in ESTIMATES.items()
+            }
+        long |= {
+            "noisy": self.counts.ravel().tolist(),
+            "scale": [float(f"{scale:.6g}") for scale in self.scales.tolist() for _ in range(n)],
+            "epsilon": [shown for shown in map(_six_digits_up, self.epsilons.tolist()) for _ in range(n)],
         }
         if self.delta > 0.0:
-            long |= {
-                "delta": [self.delta] * self.counts.size,
-                "noise": [self.noise] * self.counts.size,
-                "scale": np.repeat(self.scales, n).tolist(),
-            }
+            long |= {"delta": [self.delta] * self.counts.size, "noise": [self.noise] * self.counts.size}
+        if not self.guarantee.is_temporal:
+            long["guarantee"] = [str(self.guarantee)] * self.counts.size
         return long
 
     def reordered(self, states: tuple[str, ...]) -> ReleasedHistograms:
         """The histograms with their states in another order."""
         order = positions(self.states, states, what="the released histograms")
-        return replace(self, counts=self.counts[:, order], states=states)
+        known = self.estimates
+        moved = known and CountEstimate(*(getattr(known, name)[:, order] for name in ESTIMATES.values()))
+        return replace(self, counts=self.counts[:, order], states=states, estimates=moved)
 
     def plot(self, *, true_counts: IntArray | None = None, smoothed: SmoothedHistograms | None = None) -> Figure:
         """Draw the counts of each state over time (needs Matplotlib).
@@ -122,7 +152,7 @@ class ReleasedHistograms(Table):
         matplotlib.figure.Figure
             A new figure, or `ax`.
         """
-        return figure_of(self, true_counts=true_counts, smoothed=smoothed)
+        return figure_of(self if smoothed is None else smoothed.of(self), true_counts=true_counts)
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -135,8 +165,17 @@ class ReleasedHistograms(Table):
         return summary(f"ReleasedHistograms, {len(self.times)} steps", shown, self.neighboring_relation)
 
 
+def _six_digits_up(epsilon: float) -> float:
+    """An epsilon in six digits, not below it but for ulps."""
+    near = float(f"{epsilon:.6g}")
+    return near if near >= epsilon * (1.0 - 1e-12) else float(SIX_DIGITS_UP.create_decimal_from_float(epsilon))
+
+
 def save_released(released: ReleasedHistograms, path: str | Path, *, time: str = "time", state: str = "state") -> None:
-    """Write released histograms: Parquet (with the guarantee in its metadata) or CSV, one row per time and state.
+    """Write released histograms with their estimates: Parquet (with the guarantee in its metadata) or CSV.
+
+    One row per time and state: time, state, estimate, low and high (a 95 % interval; where there are estimates), noisy (as
+    drawn), scale of its noise, epsilon of the step.
 
     Parameters
     ----------
@@ -162,7 +201,7 @@ def save_released(released: ReleasedHistograms, path: str | Path, *, time: str =
         "delta": released.delta,
         "scales": released.scales.tolist(),
         "accounting": None if released.accounting is None else released.accounting.document(),
-        "consistent": released.consistent,
+        "guarantee": str(released.guarantee),
         "unit": "nats",
     }
     save_columns(with_names(released.columns(), time, state), path, guarantee)
@@ -218,19 +257,15 @@ def _read_parquet(path: Path) -> tuple[Columns, dict[str, Any]]:
 def _read_csv(path: Path) -> tuple[Columns, dict[str, Any]]:
     """The columns of a file, and what those of the noise say; without them, its epsilons have delta = 0."""
     with path.open(newline="", encoding="utf-8-sig") as file:
-        header, *rows = [row for row in csv.reader(file, strict=True) if row] or [["time", "state", "count", "epsilon"]]
+        header, *rows = [row for row in csv.reader(file, strict=True) if row] or [["time", "state", "noisy"]]
     if any(len(row) != len(header) for row in rows):
-        raise InputError("expected 4 cells in every row (time, state, count, epsilon)")
+        raise InputError("expected as many cells in every row as in the first one")
     columns: Columns = {name: [unguarded(row[k]) for row in rows] for k, name in enumerate(header)}
-    if "delta" not in columns or not rows:
-        return columns, {}
-    kinds = set(zip(map(float, columns["delta"]), columns["noise"], strict=True))
-    times = columns[_time_and_state(columns)[0]]
-    scales = dict.fromkeys(zip(times, map(float, columns["scale"]), strict=True))
-    if len(kinds) != 1 or len(scales) != len(set(times)):
-        raise InputError("expected one delta, one kind of noise, and one scale a time")
-    ((delta, noise),) = kinds
-    return columns, {"delta": delta, "noise": noise, "scales": [scale for _, scale in scales]}
+    terms = {name: set(columns[name]) for name in ("delta", "noise", "guarantee") if rows and name in columns}
+    for name, found in terms.items():
+        if len(found) != 1:
+            raise InputError(f"expected one {name} in all rows, got {len(found)}")
+    return columns, {name: found.pop() for name, found in terms.items()}
 
 
 def _time_and_state(columns: Columns) -> list[str]:
@@ -239,34 +274,43 @@ def _time_and_state(columns: Columns) -> list[str]:
 
 
 def _assembled(columns: Columns, said: dict[str, Any]) -> ReleasedHistograms:
-    """Back from long form, every count to its time and state: people sort such files."""
-    cells = [columns[name] for name in (*_time_and_state(columns), "count", "epsilon")]
-    times, states = tuple(dict.fromkeys(cells[0])), tuple(dict.fromkeys(cells[1]))
-    counts: dict[tuple[str, str], int] = {}
-    spent: dict[str, float] = {}
-    for time, state, count, epsilon in zip(*cells, strict=True):
-        if (time, state) in counts:
-            raise InputError(f"time {time!r} and state {state!r} are in two rows")
-        if spent.setdefault(time, float(epsilon)) != float(epsilon):
-            raise InputError(f"time {time!r} has two epsilons, {spent[time]:g} and {float(epsilon):g}")
-        if isinstance(count, float) and not count.is_integer():
-            raise InputError(f"expected whole counts, got {count}")
-        counts[time, state] = int(count)
-    if len(counts) != len(times) * len(states) or not counts:
+    """Back from long form, every cell to its time and state: people sort such files."""
+    place = _time_and_state(columns)
+    times, states = (tuple(dict.fromkeys(columns[name])) for name in place)
+    at = {time: t for t, time in enumerate(times)}, {state: s for s, state in enumerate(states)}
+    rows = [(at[0][time], at[1][state]) for time, state in zip(*(columns[name] for name in place), strict=True)]
+    if len(set(rows)) < len(rows):
+        time, state = next((times[t], states[s]) for t, s in rows if rows.count((t, s)) > 1)
+        raise InputError(f"time {time!r} and state {state!r} are in two rows")
+    if len(rows) != len(times) * len(states) or not rows:
         raise InputError(
-            f"expected a row for each of {len(times)} times and {len(states)} states, got {len(counts)} rows"
+            f"expected a row for each of {len(times)} times and {len(states)} states, got {len(rows)} rows"
         )
-    epsilons = np.array([spent[time] for time in times])
+
+    def table(name: str) -> FloatArray:
+        found = np.empty((len(times), len(states)))
+        for row, cell in zip(rows, columns[name], strict=True):
+            found[row] = float(cell)
+        return found
+
+    counts, scales, epsilons = table("noisy"), table("scale"), table("epsilon")
+    is_whole = np.isfinite(counts) & (np.abs(counts) < 2.0**62) & (counts == np.floor(counts))
+    if not is_whole.all():
+        raise InputError(f"expected whole numbers in column noisy, got {counts[~is_whole][0]}")
+    for name, each in (("scale", scales), ("epsilon", epsilons)):
+        if differs := [time for time, row in zip(times, each, strict=True) if (row != row[0]).any()]:
+            raise InputError(f"time {differs[0]!r} has several values in column {name}")
     return ReleasedHistograms(
-        np.array([[counts[time, state] for state in states] for time in times], dtype=np.int64),
-        epsilons,
-        said["scales"] if "scales" in said else laplace_scales(epsilons),
+        counts.astype(np.int64),
+        epsilons[:, 0],
+        scales[:, 0],
         states,
         times,
         said.get("alpha"),
-        bool(said.get("consistent", False)),
+        CountEstimate(*(table(name) for name in ESTIMATES)) if set(columns) >= set(ESTIMATES) else None,
         said.get("neighboring_relation", REPLACE_ONE),
         None if said.get("accounting") is None else accounting_from(said["accounting"]),
         float(said.get("delta", 0.0)),
         checked_noise(said.get("noise", "laplace")),
+        Guarantee.of(said.get("guarantee", "temporal")),
     )

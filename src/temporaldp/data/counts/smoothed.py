@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -14,19 +13,26 @@ from temporaldp.base.arrow import Table
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in, real_array
 from temporaldp.core.correlation import Provenance
+from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning.histogram_noise import Noise, noise_quantile, noise_variance
-from temporaldp.data.counts.released import ReleasedHistograms, release_suffix
-from temporaldp.data.files.columns import save_columns, with_names
-from temporaldp.data.smoothing import PublicCorrelation, StepRelease, require_public, smooth_steps
+from temporaldp.data.counts.released import ReleasedHistograms
+from temporaldp.data.smoothing import (
+    CountEstimate,
+    PublicCorrelation,
+    StepRelease,
+    estimates,
+    require_public,
+    smooth_steps,
+)
 from temporaldp.data.smoothing.intervals import COVERAGE
 
-Seen: TypeAlias = Literal["all releases", "past releases"]
+Seen: TypeAlias = Literal["all releases", "past releases", "each release"]
 
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class SmoothedHistograms(Table):
-    """The counts of every step with an interval for each, from released counts, public totals and a public correlation alone.
+    """Estimated counts of every step with an interval for each, from released counts and public knowledge alone.
 
     Parameters
     ----------
@@ -44,8 +50,8 @@ class SmoothedHistograms(Table):
         Whether the step was released; the other steps are estimated from their neighbours.
     provenance : Provenance
         Where the correlation comes from.
-    seen : {"all releases", "past releases"}
-        Releases that an estimate uses: all (smoother), or those up to the step (filter).
+    seen : {"all releases", "past releases", "each release"}
+        Releases that an estimate uses: all (smoother), those up to the step (filter), or that of the step alone.
     movement : float or None
         Variance of the moves of people, estimated from the releases, relative to that of the chain: 1 if the chain fits, inf if
         it does not fit at all. None for steps from a ledger.
@@ -74,6 +80,8 @@ class SmoothedHistograms(Table):
     @property
     def used(self) -> str:
         """Data that were used, in a sentence."""
+        if self.seen == "each release":
+            return "Each release by itself and the public number of people; no protected data, and no correlation."
         return (
             f"{self.seen.capitalize()}, the public number of people, and a correlation; no protected data. "
             f"The correlation: {self.provenance.sentence}"
@@ -82,6 +90,8 @@ class SmoothedHistograms(Table):
     @property
     def fit(self) -> str:
         """Fit of the chain to the releases, in words."""
+        if self.seen == "each release":
+            return ""
         if self.movement is None:
             return "the intervals of each step are widened by the prediction errors of the chain up to that step"
         if not np.isfinite(self.movement):
@@ -90,27 +100,33 @@ class SmoothedHistograms(Table):
             return "the releases are consistent with the moves of people under the chain"
         return f"people move with {self.movement:.2g} times the variance of the chain; the intervals are widened accordingly"
 
+    def of(self, released: ReleasedHistograms) -> ReleasedHistograms:
+        """The released histograms with these estimates of their steps."""
+        at = [self.times.index(time) for time in released.times]
+        found = CountEstimate(self.counts[at], self.lower[at], self.upper[at])
+        return replace(released, estimates=found)
+
     def columns(self) -> dict[str, list[Any]]:
-        """Columns in long form, one entry per time and state: time, state, smoothed, lower, upper, published."""
+        """Columns in long form, one entry per time and state: time, state, estimate, low, high, published."""
         n = len(self.states)
         return {
             "time": [time for time in self.times for _ in range(n)],
             "state": list(self.states) * len(self.times),
-            "smoothed": self.counts.ravel().tolist(),
-            "lower": self.lower.ravel().tolist(),
-            "upper": self.upper.ravel().tolist(),
+            "estimate": self.counts.ravel().tolist(),
+            "low": self.lower.ravel().tolist(),
+            "high": self.upper.ravel().tolist(),
             "published": np.repeat(self.published, n).tolist(),
         }
 
 
 def smooth(
     released: ReleasedHistograms,
-    correlation: PublicCorrelation,
+    correlation: PublicCorrelation | None,
     *,
     total: ArrayLike,
     times: Sequence[str] | None = None,
 ) -> SmoothedHistograms:
-    """Estimate the true counts from released ones and a public correlation; at no privacy cost.
+    """Estimate the true counts from released ones, public totals and a public correlation; at no privacy cost.
 
     Counts of people who move independently by a chain are a linear state space (Theory, section 15): a Kalman filter
     forward and a smoother back, with the public total as an exact observation. The error of the chain is estimated from the
@@ -120,8 +136,8 @@ def smooth(
     ----------
     released : ReleasedHistograms
         As drawn, not post-processed.
-    correlation : PublicCorrelation
-        Public correlation, or one learned with differential privacy; no other is accepted.
+    correlation : PublicCorrelation or None
+        Public correlation, or one learned with differential privacy; no other is accepted. None: each step by itself.
     total : int, or sequence of T of them
         Public number of people, of all steps or of each.
     times : sequence of T labels, optional
@@ -154,12 +170,7 @@ def smooth(
     >>> bool(abs(found.counts - truth).mean() < 0.7 * abs(released.counts - truth).mean())
     True
     """
-    public = require_public(correlation).reordered(released.states)
-    if released.consistent:
-        raise InputError(
-            "expected counts as they were drawn, got counts that were clipped and rescaled: their noise is not known any more. "
-            "Release without consistent=True (release.consistent); smoothed counts are consistent anyway"
-        )
+    public = None if correlation is None else require_public(correlation).reordered(released.states)
     labels = released.times if times is None else tuple(times)
     position = {label: t for t, label in enumerate(released.times)}
     if missing := set(released.times) - set(labels):
@@ -172,7 +183,10 @@ def smooth(
         else StepRelease(None, 1.0, 1.0, each)
         for label, each in zip(labels, totals.tolist(), strict=True)
     ]
-    found, movement = smooth_steps(steps, public)
+    if public is None:
+        found, movement = _each_by_itself(steps), None
+    else:
+        found, movement = smooth_steps(steps, public)
     return SmoothedHistograms(
         found.counts,
         found.lower,
@@ -181,10 +195,18 @@ def smooth(
         times=labels,
         totals=totals,
         published=np.array([label in position for label in labels]),
-        provenance=public.provenance,
-        seen="all releases",
+        provenance=UNSTATED if public is None else public.provenance,
+        seen="each release" if public is None else "all releases",
         movement=movement,
     )
+
+
+def _each_by_itself(steps: Sequence[StepRelease]) -> CountEstimate:
+    """Estimates without a chain: the released counts, made non-negative with the public total."""
+    if any(step.counts is None for step in steps):
+        raise InputError("expected every step to be released: those in between are estimated by a public correlation")
+    mean = np.array([step.counts for step in steps])
+    return estimates(mean, np.array([[step.variance] * mean.shape[1] for step in steps]), steps)
 
 
 def checked_totals(total: ArrayLike, n_steps: int) -> FloatArray:
@@ -221,33 +243,3 @@ def step_release(counts: NDArray[np.int64], scale: float, noise: Noise, total: f
         noise_quantile(scale, COVERAGE, noise) / (1.959963984540054 * np.sqrt(variance)) if noise == "laplace" else 1.0
     )
     return StepRelease(counts.astype(np.float64), variance, float(np.clip(reach, 1.0, 1.25)), total)
-
-
-def save_smoothed(smoothed: SmoothedHistograms, path: str | Path, *, time: str = "time", state: str = "state") -> None:
-    """Write smoothed histograms: Parquet (with what was used in its metadata) or CSV, one row per time and state.
-
-    Parameters
-    ----------
-    smoothed : SmoothedHistograms
-    path : path
-    time, state : str
-        Names of the first two columns.
-
-    Raises
-    ------
-    InputError
-        The suffix is neither .parquet nor .csv.
-    OutputError
-        The file cannot be written; what stood there is untouched.
-    """
-    release_suffix(path)
-    used = {
-        "kind": "smoothed histograms (post-processing)",
-        "used": smoothed.used,
-        "seen": smoothed.seen,
-        "fit": smoothed.fit,
-        "provenance": asdict(smoothed.provenance),
-        "totals": smoothed.totals.tolist(),
-        "intervals": "95 %, of each count by itself",
-    }
-    save_columns(with_names(smoothed.columns(), time, state), path, used)

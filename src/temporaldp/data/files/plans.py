@@ -158,17 +158,20 @@ def load_plan(path: str | Path) -> BudgetPlan | NoisePlan:
         It is not a plan, or its parts contradict one another.
     """
     with parsed(path, "a plan as `temporaldp plan` writes it", InputError) as text:
-        document = _checked(json.loads(text), PLAN_FORMAT, "plan again")
-        kinds: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
-        kind = kinds[document["kind"]]
-        own = {
-            name: document[name]
-            if name in {"epsilons", "scales"}
-            else value_of(hint, document[name])  # arrays as lists
-            for name, hint in get_type_hints(kind).items()
-            if name != "leakage"
-        }
-        return kind(leakage=_leakage(document), **own)
+        return plan_from(json.loads(text))
+
+
+def plan_from(content: dict[str, Any]) -> BudgetPlan | NoisePlan:
+    """Return the plan of a document; `InputError` if it was changed or is of another format."""
+    document = _checked(content, PLAN_FORMAT, "plan again")
+    kinds: dict[str, type[BudgetPlan] | type[NoisePlan]] = {"budgets": BudgetPlan, "noise": NoisePlan}
+    kind = kinds[document["kind"]]
+    own = {
+        name: document[name] if name in {"epsilons", "scales"} else value_of(hint, document[name])  # arrays as lists
+        for name, hint in get_type_hints(kind).items()
+        if name != "leakage"
+    }
+    return kind(leakage=_leakage(document), **own)
 
 
 def _leakage(document: dict[str, Any]) -> LeakageSeries | LeakageSupremum:

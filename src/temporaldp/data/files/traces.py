@@ -9,6 +9,8 @@ from dataclasses import replace
 from importlib.resources import as_file, files
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+import numpy as np
+
 from temporaldp.base.errors import InputError, StateError, TraceError
 from temporaldp.base.names import state_names
 from temporaldp.base.values import refuse
@@ -25,6 +27,7 @@ from temporaldp.data.files.places import (
 if TYPE_CHECKING:
     from temporaldp.data.tables.relations import SourceTable
     from temporaldp.data.tables.trace_table import TraceTable
+    from temporaldp.data.tables.trajectories import Trajectories
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
 Fill: TypeAlias = Literal["last", "absent"]
@@ -252,3 +255,36 @@ def load_sample() -> TraceTable:
     """
     with as_file(files("temporaldp.data.sample") / "sleep_5min.csv") as path:
         return read_traces(path, states=("W", "R", "N1", "N2", "N3"))
+
+
+def sample_commuters(n_people: int = 12_000, *, seed: int = 0) -> Trajectories:
+    """Synthetic zones of people in a town, every quarter of an hour of a Monday: from home to work or school and back.
+
+    Most people leave around 8:00 and return around 17:00; three in ten stay at home, and some run an errand. No real person is
+    in these data.
+
+    Parameters
+    ----------
+    n_people : int
+    seed : int
+
+    Examples
+    --------
+    >>> sample_commuters(500)
+    Trajectories(500 users, 96 times, 6 states: 'Centre', 'Docks', 'Harbour', 'Hill' and 2 more)
+    """
+    from temporaldp.data.tables.trajectories import Trajectories
+
+    zones = ("Centre", "Docks", "Harbour", "Hill", "Park", "Station")
+    rng = np.random.default_rng(seed)
+    hour = np.arange(96) / 4.0
+    home = rng.choice(6, n_people, p=[0.08, 0.12, 0.15, 0.3, 0.25, 0.1])
+    work = rng.choice(6, n_people, p=[0.45, 0.2, 0.1, 0.05, 0.05, 0.15])
+    errand, begin = rng.integers(0, 6, n_people), rng.uniform(9.0, 20.0, n_people)
+    leaves, returns = rng.normal(8.0, 0.8, n_people), rng.normal(17.2, 1.1, n_people)
+    works, runs = rng.random(n_people) < 0.7, rng.random(n_people) < 0.25
+    away = works[:, None] & (hour >= leaves[:, None]) & (hour < returns[:, None])
+    out = runs[:, None] & (hour >= begin[:, None]) & (hour < begin[:, None] + 0.75)
+    codes = np.where(out, errand[:, None], np.where(away, work[:, None], home[:, None]))
+    times = [f"2024-03-04T{quarter // 4:02}:{quarter % 4 * 15:02}" for quarter in range(96)]
+    return Trajectories(codes, states=zones, times=times)

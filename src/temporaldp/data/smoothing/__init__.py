@@ -9,21 +9,21 @@ from temporaldp.data.smoothing.count_filter import (
     estimates,
     smooth_steps,
 )
+from temporaldp.data.smoothing.guarantees import GuaranteeComparison, GuaranteeRow, compare_guarantees, level_for_error
 from temporaldp.data.smoothing.public_correlation import PublicCorrelation, require_public
-from temporaldp.data.smoothing.tradeoff import NoiseAtLevel, Tradeoff, TradeoffPoint, tradeoff
 
 __all__ = [
     "CountEstimate",
     "FilterState",
-    "NoiseAtLevel",
+    "GuaranteeComparison",
+    "GuaranteeRow",
     "PublicCorrelation",
     "StepRelease",
-    "Tradeoff",
-    "TradeoffPoint",
     "advance",
     "averaged",
+    "compare_guarantees",
     "estimates",
+    "level_for_error",
     "require_public",
     "smooth_steps",
-    "tradeoff",
 ]

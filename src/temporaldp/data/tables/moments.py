@@ -39,6 +39,11 @@ EPOCH = datetime(1970, 1, 1)
 STEP_LENGTH = re.compile(r"([\d.e+-]+)(?: (seconds|months))?")
 """Length of a step: 300 seconds, 1 months, or a number."""
 
+MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+
 PRECISIONS = tuple(map(len, ("2024-01", "2024-01-01", "2024-01-01T00:00", "2024-01-01T00:00:00")))
 """Number of characters of a month, a day, and a time to minutes and to seconds."""
 
@@ -91,15 +96,25 @@ def moment(label: str) -> Moment:
     word = " ".join(unicodedata.normalize("NFKC", label).split())
     if re.fullmatch(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d{1,3})?", word):
         return Moment(NUMERIC, _exact(word))
-    if (when := _timestamp(word)) is not None:
-        return when
     folded = word.casefold()
+    if (when := _timestamp(_month(folded) or word)) is not None:
+        return when
     end = len(folded)
     while end and folded[end - 1].isdecimal():
         end -= 1
     if end < len(folded):
         return Moment(f"{WORD} {folded[:end].removesuffix(' ')}", _exact(folded[end:]))
     return Moment(WORD, folded)
+
+
+def _month(folded: str) -> str | None:
+    """A month such as jul.93, jan 00 or march 2024 in digits, 1993-07; of two digits, years begin with 1969."""
+    known = re.fullmatch(r"([a-z]{3,9})[ .\-/']*(\d{4}|\d{2})", folded)
+    for number, name in enumerate(MONTHS, 1):
+        if known is not None and known[1] in {name, name[:3]}:
+            year = int(known[2])
+            return f"{year + (0 if year > 99 else 1900 if year >= 69 else 2000)}-{number:02}"
+    return None
 
 
 def distance(before: str, label: str) -> float | None:

@@ -179,10 +179,6 @@ def attack_release(
     >>> found.exceeds, 0.5 < found.right < found.most_right < 0.74
     (False, True)
     """
-    if released.consistent:
-        raise InputError(
-            "expected counts as they were drawn: of post-processed counts (release.consistent) the likelihoods are not known"
-        )
     walks = as_traces(traces)
     codes, truth = codes_of(walks), walks.histogram()
     released = released.reordered(walks.states)
