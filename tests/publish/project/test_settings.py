@@ -76,15 +76,15 @@ def test_a_release_of_a_project_continues_its_ledger(tmp_path):
         assert len(ledger.events) == noted
 
 
-def test_release_writes_smoothed_counts(tmp_path):
+def test_release_writes_estimates(tmp_path):
     rows = [f"u{u},{t},{s}" for u, states in enumerate(("abbaab", "bbaabb", "aabbab")) for t, s in enumerate(states)]
     for level, place in (("ledger", "r.db"), ("plan", "plan.json")):
-        file = release_of(rows, tmp_path, f"smoothed = 'smoothed.csv'\n{level} = '{tmp_path / place}'")
+        file = release_of(rows, tmp_path, f"output = 'out-{level}.csv'\n{level} = '{tmp_path / place}'")
         if level == "plan":
             tdp.save_plan(tdp.Project.load(file, ["privacy.horizon=6"]).plan(), tmp_path / place)
         tdp.Project.load(file).release()
-        assert len((tmp_path / "smoothed.csv").read_text().splitlines()) > 12, level
-        (tmp_path / "smoothed.csv").unlink()
+        head, *lines = (tmp_path / f"out-{level}.csv").read_text().splitlines()
+        assert head.startswith("time,state,estimate,low,high,noisy") and len(lines) == 12, level
 
 
 def test_project_releases_a_table_of_a_shared_account(tmp_path):
@@ -148,7 +148,6 @@ def test_paths_of_the_file_are_relative_to_its_folder_and_those_of_a_command_to_
 WRITTEN = {
     "release.ledger": "x.db",
     "release.output": "x.csv",
-    "release.smoothed": "x.parquet",
     "release.log": "x.jsonl",
     "report.output": "x.html",
     "learn.output": "x.json",
@@ -418,7 +417,7 @@ def test_the_people_and_times_of_a_history_are_compared_with_the_protected_ones(
     assert found.shared.sentence.startswith(said)
     assert (found.provenance.source == "protected") == is_protected
     assert is_protected == (said in (found.provenance.warning or ""))
-    smoothed = tdp.Project.load(file, [f"release.smoothed={tmp_path / 's.csv'}"])
+    smoothed = tdp.Project.load(file, ["release.estimates=smoothed"])
     if is_protected:
         with pytest.raises(tdp.InputError, match="learned from the protected traces"):
             smoothed.release()

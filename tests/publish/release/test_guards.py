@@ -171,8 +171,8 @@ def test_histograms_of_a_stream_keep_their_noise_in_the_file(tmp_path):
     plan = noise_plan()
     with opened(tmp_path / "release.db", plan) as stream:
         stream.skip(time=0)
-        released = release_histograms(people, stream, consistent=True)
-        again = release_histograms(people, stream, consistent=True)
+        released = release_histograms(people, stream)
+        again = release_histograms(people, stream)
     assert released.times == ("1", "2") and released.scales.tolist() == [7.0, 6.0]
     assert (released.delta, released.noise, released.accounting) == (1e-6, "gaussian", plan.accounting)
     assert released.epsilons.tolist() == plan.epsilons[1:3].tolist()

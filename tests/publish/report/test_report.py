@@ -30,7 +30,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.core.accounting import Observation
-from temporaldp.core.correlation import Origin, random_correlation
+from temporaldp.core.correlation import Provenance, random_correlation
 from temporaldp.data.smoothing import CountEstimate
 from temporaldp.publish.report import Publication, Report, explanation, render_report, write_report
 from temporaldp.publish.report.figures import (
@@ -137,7 +137,7 @@ def test_a_level_that_is_not_satisfied_is_stated_as_it_is(audited):
 def test_estimates_are_drawn_with_their_intervals(released):
     counts = released.released.counts
     estimates = CountEstimate(counts + 0.0, counts - 5.0, counts + 5.0)
-    figure = release_figure(released.released, released.true_counts, estimates=estimates)
+    figure = release_figure(dataclasses.replace(released.released, estimates=estimates), released.true_counts)
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["95 % interval", "estimate", "true", "released (clipped at the edge)"]
     (band,) = figure.axes[0].collections
@@ -242,7 +242,7 @@ def test_a_verdict_names_what_is_revealed_for_whom_and_what_is_beyond(audited):
     )
     assert together == "All 47: not determined by so few transitions (under the prior, 0.6632 nats)."
     assert level == "The level 1-DP_T is not known to be satisfied."
-    bounds = dataclasses.replace(audited, provenance=Origin("history", "Estimated.", confidence=0.95))
+    bounds = dataclasses.replace(audited, provenance=Provenance("history", "Estimated.", confidence=0.95))
     assert "any correlation within the estimated bounds" in explanation.verdict(bounds, None, is_determined=True)[2]
 
 
@@ -250,7 +250,7 @@ def test_a_verdict_on_one_release_and_on_leakage_that_grows_without_bound():
     stuck = TransitionMatrix([[1.0, 0.0], [0.2, 0.8]])
     people = {"ann": Adversary(stuck), "bob": Adversary()}
     series, limits = temporal_leakage(people, [0.5]), leakage_supremum(people, 0.5)
-    origin = Origin("matrices", "Given.")
+    origin = Provenance("matrices", "Given.")
     found = Report(tuple(people.values()), series, origin, ("1",), supremum=limits, name_users=True)
     assert explanation.verdict(found, None, is_determined=True)[1] == (
         "No other is released: at most 62.3 % (0.5 nats, exact), about step 1 of 'ann'; "
@@ -266,7 +266,7 @@ def test_an_observation_of_many_states_is_drawn_and_not_described():
         matrix = random_correlation(n, rng=1)
         series = temporal_leakage(Adversary(matrix, matrix), [0.1] * 3)
         told = explanation.witness(
-            Report((Adversary(matrix, matrix),), series, Origin("matrices", "Given."), ("t",) * 3)
+            Report((Adversary(matrix, matrix),), series, Provenance("matrices", "Given."), ("t",) * 3)
         )
         assert words in told and ("high" in told) == (n == 12)
 

@@ -10,6 +10,7 @@ import pytest
 
 from temporaldp import Exact, LeakageSupremum, PaperBound
 from temporaldp.base.display import number
+from temporaldp.core.planning import Guarantee
 from temporaldp.publish.report import sentences
 from temporaldp.publish.report.sentences import NoiseBesideCounts, span
 
@@ -62,7 +63,12 @@ def test_levels_are_never_understated():
     assert sentences.satisfied(1.0) == "1-DP_T"
     assert sentences.satisfied(1.0000001) == "1.0001-DP_T"
     assert sentences.satisfied(0.5, 1e-6) == "(0.5, 1e-06)-DP_T"
-    assert sentences.guarantee_line(1.0, 0.0) == "at most 1 nat about any step (1-DP_T), replace one person's state"
+    assert sentences.guarantee_line(1.0, 0.0) == (
+        "at most 1 nat about any step (1-DP_T), for observers who know the correlation"
+    )
+    assert sentences.guarantee_line(1.0, 1e-6, Guarantee("user")) == (
+        "at most 1 nat at delta 1e-06 about all states of a person together (user level), for every correlation"
+    )
     assert "at most 1 nat at delta 1e-06 about any step ((1, 1e-06)-DP_T)" in sentences.guarantee_line(1.0, 1e-6)
 
 
@@ -89,13 +95,32 @@ def test_odds_and_posteriors_follow_from_the_leakage(leakage):
     assert "is correct with probability at most" in sentences.posteriors(leakage, 1e-3)
 
 
+@pytest.mark.parametrize("delta", [0.0, 1e-6, 0.01])
+def test_a_guarantee_states_its_odds_its_number_and_its_condition(delta):
+    step, person = sentences.guarantee_sentences(1.0, delta, "an observer who knows much", 4.7, moment="in one day")
+    right = (math.e + delta) / (1.0 + math.e)  # of the best test of two hypotheses that are equally likely
+    assert float(step.partition(" at most ")[2].partition(" %")[0]) == pytest.approx(100.0 * right, abs=0.11)
+    assert float(step.partition(" at most ")[2].partition(" %")[0]) >= 100.0 * right
+    assert "about one person's state in one day" in step and step.endswith(", for an observer who knows much.")
+    assert "all states of one person in these steps together" in person
+    assert person.endswith(", for every observer and every correlation.")
+    for sentence, most in ((step, "1 nat"), (person, "4.7 nats")):
+        assert f" %: {most}{sentences.at_delta(delta)}, for " in sentence
+        assert ("between two equally likely alternatives" in sentence) == (delta > 0.0)
+
+
+def test_a_guarantee_without_a_bound_says_so():
+    step, person = sentences.guarantee_sentences(1.0, 1e-6, "an observer", math.inf)
+    assert "not known to be bounded, for every observer" in person and "not known" not in step
+
+
 @pytest.mark.parametrize("leakage", [0.0, 0.1, 1.0, 5.0])
 @pytest.mark.parametrize("delta", [0.0, 1e-6, 0.1])
 def test_a_guess_is_right_as_often_as_against_the_mechanism_that_reveals_most(leakage, delta):
     """It reveals the state with probability delta, and otherwise says the truth e^leakage times as often as a lie."""
     truth = math.exp(leakage) / (math.exp(leakage) + 1.0)
-    assert sentences.right_guess(leakage, delta) == pytest.approx(delta + (1.0 - delta) * truth, rel=1e-12)
-    assert sentences.right_guess(math.inf, delta) == 1.0
+    assert sentences.best_guess(leakage, delta) == pytest.approx(delta + (1.0 - delta) * truth, rel=1e-12)
+    assert sentences.best_guess(math.inf, delta) == 1.0
 
 
 @pytest.mark.parametrize(

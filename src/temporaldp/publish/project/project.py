@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from temporaldp.base.errors import InputError
-from temporaldp.core.accounting import ApproximateDP
 from temporaldp.core.correlation import Adversary
-from temporaldp.core.planning import Plan, plan_budget, plan_noise
-from temporaldp.data.counts import ReleasedHistograms, save_released
+from temporaldp.core.planning import Plan
+from temporaldp.data.counts import ReleasedHistograms
 from temporaldp.data.tables import Traces
 from temporaldp.publish.project.inputs import Inputs, gather, read_data
-from temporaldp.publish.project.publishing import earlier_counts, publish, require_unpublished, smoothed, with_earlier
+from temporaldp.publish.project.planning import planned
+from temporaldp.publish.project.publishing import publishing
 from temporaldp.publish.project.release import checked_output, setup_of
 
 if TYPE_CHECKING:
@@ -92,35 +89,10 @@ class Project:
         PlanError
             No plan satisfies it.
         """
-        privacy = self.settings.privacy
-        if privacy.alpha is None:
-            raise InputError("expected a level: --alpha A, or privacy.alpha in the project file")
-        found = self.inputs() if inputs is None else inputs
-        made: Plan
-        if privacy.delta is not None:
-            made = plan_noise(
-                found.everyone,
-                alpha=privacy.alpha,
-                noise=privacy.noise or "gaussian",
-                horizon=privacy.horizon,
-                accounting=ApproximateDP(privacy.delta),
-            )
-        else:
-            made = plan_budget(found.everyone, method=self.settings.plan.method, **self.budget_terms())
-        return dataclasses.replace(made, provenance=found.provenance)
-
-    def budget_terms(self) -> dict[str, Any]:
-        """Return the keyword arguments that all planning methods share."""
-        privacy = self.settings.privacy
-        return {
-            "alpha": privacy.alpha,
-            "horizon": privacy.horizon,
-            "objective": self.settings.plan.objective,
-            "accounting": privacy.accounting,
-        }
+        return planned(self.settings, self.inputs() if inputs is None else inputs)
 
     def release(self, *, overwrite: bool = False, begin_anew: bool = False) -> ReleasedHistograms:
-        """Publish the histograms of the traces, and write them, and smoothed counts, to the files that are set.
+        """Publish the histograms of the traces, and write them with their estimates to the output that is set.
 
         With a ledger, a step that was published before is returned as it was. Without one, every call draws new noise and
         spends the budgets of the plan again. The settings ``release.log`` and ``release.warn_at`` apply to the command only.
@@ -141,19 +113,10 @@ class Project:
         OutputError
             The output exists, or cannot be written.
         """
-        release = self.settings.release
-        output = checked_output(self.settings, dry_run=release.output is None)
+        output = None if self.settings.release.output is None else checked_output(self.settings)
         setup = setup_of(self.settings)
-        if release.ledger is None:
-            require_unpublished(output, setup.data, begin_anew=begin_anew)
-        with nullcontext() if release.ledger is None else setup.opened(release.ledger, begin_anew=begin_anew) as stream:
-            no_file = release.output is None
-            earlier = None if no_file else earlier_counts(output, setup.data, stream, overwrite or begin_anew)
-            released = publish(setup, stream)
-            everything = with_earlier(released, earlier, stream)
-            if not no_file:
-                save_released(everything, output, **self.settings.traces.own_names)
-            smoothing = smoothed(everything, setup, stream)
-        if smoothing is not None:
-            smoothing.save()
-        return released
+        with publishing(setup, output, overwrite=overwrite, begin_anew=begin_anew) as run:
+            run.draw()
+            if output is not None:
+                run.write(output)
+            return run.released

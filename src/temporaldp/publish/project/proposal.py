@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,14 @@ from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.names import in_order, listed
 from temporaldp.base.values import plural
 from temporaldp.data.files.traces import any_table, named, source_name
-from temporaldp.data.tables import Traces
+from temporaldp.data.smoothing import PublicCorrelation, compare_guarantees
+from temporaldp.data.tables import Traces, estimate_adversaries
 from temporaldp.data.tables.encoding import refuse_missing
 from temporaldp.data.tables.grid import moments
 from temporaldp.data.tables.layouts import long_traces, require_columns
-from temporaldp.data.tables.moments import WORD, moment
+from temporaldp.data.tables.moments import WORD, moment, steps_between
+from temporaldp.data.tables.trace_table import TraceTable
+from temporaldp.data.tables.traces import shared_people
 from temporaldp.publish.project.document import DEFAULT_FILE
 from temporaldp.publish.project.inputs import read
 from temporaldp.publish.project.settings import Settings, TableSettings
@@ -88,7 +92,7 @@ class Looked:
     left_out: dict[str, Any] = field(default_factory=dict)
     facts: list[str] = field(default_factory=list)
     questions: list[str] = field(default_factory=list)
-    traces: Traces | None = None
+    traces: TraceTable | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +127,91 @@ def propose(table: Path, history: Path | None, output: Path = DEFAULT_FILE) -> P
     questions = [f"{table.name}: {one}" for one in traces.questions]
     traces.settings = {"path": os.path.relpath(table, output.parent), **traces.settings}
     where = "" if output == DEFAULT_FILE else f" --project {shlex.quote(str(output))}"
+    publication = _publication(traces, past, questions)
     if past is None or history is None:
         again = "" if output == DEFAULT_FILE else f" --output {shlex.quote(str(output))}"
         later = f"temporaldp init {shlex.quote(str(table))} --history OTHER_TABLE --overwrite{again}"
-        return Proposal(_text(traces, None), questions, f"temporaldp audit{where}; before a release, {later}")
+        shorter = f"temporaldp plan{where}, then temporaldp release{where}"
+        needs = f"temporaldp plan{where}; for a temporal level, which needs other traces, {later}"
+        next_step = f"{shorter}; for a temporal level, {later}" if publication.is_ready else needs
+        return Proposal(_text(traces, None, publication), questions, next_step)
     questions += [f"{history.name}: {one}" for one in past.questions]
     own = {key: value for key, value in past.settings.items() if traces.settings.get(key) != value}
     past.settings = {"path": os.path.relpath(history, output.parent), **own}
-    steps = ", then ".join(f"temporaldp {command}{where}" for command in ("audit", "release", "report"))
-    return Proposal(_text(traces, past), questions, steps)
+    steps = ", then ".join(f"temporaldp {command}{where}" for command in ("plan", "release", "report"))
+    return Proposal(_text(traces, past, publication), questions, steps)
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedPublication:
+    """A proposed publication: the keys of [privacy] and [release], those in comments, and what to expect."""
+
+    privacy: dict[str, Any]
+    release: dict[str, Any]
+    left_out: dict[str, Any]
+    facts: list[str]
+    is_ready: bool
+
+
+def _publication(looked: Looked, past: Looked | None, questions: list[str]) -> ProposedPublication:
+    """A publication of all steps of a finished table, or of a stream, with the guarantee and delta that cost least for it."""
+    traces, history = looked.traces, None if past is None else past.traces
+    privacy: dict[str, Any] = {"alpha": 1.0, "epsilon": 0.1}
+    release: dict[str, Any] = {"ledger": "release.db", "output": "published.csv"}
+    if traces is None:
+        return ProposedPublication(privacy, release, {"horizon": 96}, [], is_ready=False)
+    n_steps, left_out = traces.n_times, {}
+    if _is_finished(looked, traces):
+        privacy["horizon"] = n_steps
+        questions.append(
+            f"are these {n_steps} steps all that will be published from this table? If later steps follow, leave out "
+            "privacy.horizon and release.estimates: a stream has no user level"
+        )
+        if history is not None and looked.settings.get("layout") != "long" and history.n_times == n_steps:
+            release["same_start"] = True
+            questions.append(
+                "does the release begin as the history does, such as a night or a course? Otherwise leave out "
+                "release.same_start"
+            )
+    else:
+        left_out["horizon"] = n_steps
+        questions.append(f"does the release end? If so, set privacy.horizon to its number of steps, such as {n_steps}")
+    adversary, public = None, None
+    if history is not None and set(history.states) == set(traces.states):
+        with suppress(InputError):  # too short, or of the people whom the release protects
+            adversary = next(iter(estimate_adversaries(history)))
+            if not shared_people(history, traces).n_observed:
+                public = PublicCorrelation.of(adversary, "a history")
+    found = compare_guarantees(
+        adversary,
+        horizon=privacy.get("horizon"),
+        windows=[] if "horizon" in privacy else [7],
+        n_people=traces.n_users,
+        n_states=traces.n_states,
+        correlation=public,
+    )
+    best = found.advised
+    if best is None or best.plan is None:
+        return ProposedPublication(privacy, release, left_out, [found.advice], is_ready=False)
+    if best.guarantee.kind == "window":  # which would not hold for observers who know habits
+        return ProposedPublication(privacy, release, left_out, [found.advice], is_ready=False)
+    privacy["guarantee"] = str(best.guarantee)
+    if public is not None and "horizon" in privacy:
+        release["estimates"] = "smoothed"
+    if public is None:
+        release.pop("same_start", None)
+    if best.delta:
+        privacy["delta"] = best.delta
+    is_ready = adversary is not None or not best.guarantee.is_temporal
+    return ProposedPublication(privacy, release, left_out, [found.advice], is_ready=is_ready)
+
+
+def _is_finished(looked: Looked, traces: Traces) -> bool:
+    """Whether no later step is to be expected: columns or sequences, or times whose last step is over long ago."""
+    if looked.settings.get("layout") != "long" or moment(traces.times[-1]).clock is None:
+        return True
+    days = steps_between("86400 seconds", traces.times[-1][:10], datetime.now(UTC).date().isoformat())
+    return days is None or days > 7.0  # a table of a running release ends not long ago
 
 
 def _ask_about_states(looked: Looked, traces: Traces, history: Path | None) -> None:
@@ -316,7 +396,7 @@ def _usual_distance(rows: Rows) -> Any:
     return found["step"]
 
 
-def _text(traces: Looked, past: Looked | None) -> str:
+def _text(traces: Looked, past: Looked | None, publication: ProposedPublication) -> str:
     """The file, each key with its meaning."""
     history = [
         "# A release needs a correlation from other traces than those that it protects:",
@@ -334,10 +414,8 @@ def _text(traces: Looked, past: Looked | None) -> str:
                 if past is None
                 else _section("history", past.settings, facts=past.facts, left_out=past.left_out)
             ),
-            *_section("privacy", {"alpha": 1.0, "epsilon": 0.1}, left_out={"horizon": 96}),
-            *_section(
-                "release", {"ledger": "release.db", "output": "published.csv"}, left_out={"smoothed": "smoothed.csv"}
-            ),
+            *_section("privacy", publication.privacy, facts=publication.facts, left_out=publication.left_out),
+            *_section("release", publication.release),
             *_section("report", {"output": "report.html"}),
         ]
     )

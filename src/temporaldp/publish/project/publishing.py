@@ -1,69 +1,148 @@
-"""Counts of a release by its settings: drawn and smoothed; smoothed ones are written and described."""
+"""A release by its settings: counts drawn, estimates made from them, and the table of both written."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from temporaldp.base.errors import InputError, OutputError
-from temporaldp.data.counts import (
-    ReleasedHistograms,
-    SmoothedHistograms,
-    consistent_counts,
-    load_released,
-    save_smoothed,
-    smooth,
-)
-from temporaldp.data.smoothing import PublicCorrelation
+from temporaldp.base.errors import InputError, OutputError, TemporaldpError
+from temporaldp.core.correlation import Provenance
+from temporaldp.core.correlation.provenance import together
+from temporaldp.core.planning import plan_guarantee
+from temporaldp.core.planning.histogram_noise import mean_absolute_noise
+from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms, load_released, save_released, smooth
+from temporaldp.data.files.atomic import write_text
+from temporaldp.data.smoothing import CountEstimate
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import moment
-from temporaldp.publish.project.recipe import note_recipe
 from temporaldp.publish.project.release import BOTH_TOGETHER, ReleaseSetup, named_times, published_times
 from temporaldp.publish.release import ContinualRelease, filtered_histograms, release_histograms
 from temporaldp.publish.release.key_and_marks import require_decision
-
-if TYPE_CHECKING:
-    from temporaldp.publish.project.settings import Settings
+from temporaldp.publish.report.sentences import published_text
 
 
-@dataclass(frozen=True, slots=True)
-class Smoothing:
-    """Smoothed counts, the correlation that smoothed them, and the settings, which name the files to write."""
+@dataclass
+class PublishingRun:
+    """A run of a release.
 
-    found: SmoothedHistograms
-    correlation: PublicCorrelation
-    settings: Settings
+    Parameters
+    ----------
+    setup : ReleaseSetup
+    stream : ContinualRelease or None
+        The release on its ledger; None for a plan without one.
+    earlier : ReleasedHistograms or None
+        Counts that the output has already, and keeps.
+    """
 
-    def save(self) -> list[tuple[str, str]]:
-        """Write the smoothed counts; return the lines that describe them."""
-        found, output = self.found, self.settings.release.smoothed
-        assert output is not None
-        save_smoothed(found, output, **self.settings.traces.own_names)
-        width = float(np.median(found.upper - found.lower)) / 2.0
-        return [
-            (
-                "smoothed counts",
-                f"{output}, from {found.seen}, with 95 % intervals (half of them within {width:.3g} people)",
-            ),
-            ("made from", found.used),
-            ("fit", found.fit),
-        ]
+    setup: ReleaseSetup
+    stream: ContinualRelease[Any, Any] | None
+    earlier: ReleasedHistograms | None
+    released: ReleasedHistograms = field(init=False)
+    estimates: SmoothedHistograms | None = field(init=False, default=None)
+    not_estimated: str | None = None
+
+    def draw(self) -> None:
+        """Draw the counts of a plan, or those that a ledger lacks, after a note of what they come from; and estimates."""
+        setup, stream = self.setup, self.stream
+        if stream is not None:
+            setup.note(stream.ledger)
+        drawn_by = setup.plan if stream is None else stream
+        assert drawn_by is not None
+        drawn = release_histograms(setup.data, drawn_by, reached=setup.settings.release.reached)
+        # A run that was stopped before it wrote its output may have recorded it
+        if (
+            stream is not None
+            and stream.ledger.disregarded
+            and not any(one.kind == "begin anew" for one in stream.ledger.events)
+        ):
+            raise InputError(
+                "--begin-anew is recorded with the first step that is drawn, and the ledger has all steps of these data: give "
+                "data that are released anew, or leave it out. No file was written"
+            )
+        self.released = drawn
+        try:
+            self._estimate(drawn)
+        except TemporaldpError as error:  # what was drawn is written in any case
+            self.not_estimated = f"no estimates could be made, and the table has only noisy counts: {error}"
+
+    def _estimate(self, drawn: ReleasedHistograms) -> None:
+        """Estimate the counts that were drawn, by the ledger's filter, the public correlation, or each step by itself."""
+        setup, stream = self.setup, self.stream
+        if stream is not None and stream.correlation is not None:
+            self.estimates = filtered_histograms(setup.data, stream, times=drawn.times)
+        else:
+            known = dict(zip(map(moment, setup.data.times), setup.data.histogram().sum(axis=1).tolist(), strict=True))
+            labels = {moment(time): time for time in drawn.times}
+            public = setup.public
+            times = [labels.get(moment(time), time) for time in (drawn.times if public is None else setup.data.times)]
+            self.estimates = smooth(drawn, public, total=[known[moment(time)] for time in times], times=times)
+        self.released = self.estimates.of(drawn)
 
     @property
-    def document(self) -> dict[str, Any]:
-        """Smoothed counts as JSON values."""
-        return {
-            "smoothed_output": self.settings.release.smoothed,
-            "seen": self.found.seen,
-            "used": self.found.used,
-            "fit": self.found.fit,
-            "smoothed": self.found.counts,
-            "lower": self.found.lower,
-            "upper": self.found.upper,
-        }
+    def known(self) -> Provenance:
+        """The provenance of all that is published about correlations: of the level, and of the estimates."""
+        setup = self.setup
+        return setup.provenance if setup.public is None else together([setup.provenance, setup.public.provenance])
+
+    @property
+    def everything(self) -> ReleasedHistograms:
+        """The counts of this run and those that the output had before, in the order of the ledger."""
+        return _with_earlier(self.released, self.earlier, self.stream)
+
+    def write(self, output: Path) -> Path:
+        """Write the table, and the text that explains its columns; give the place of the text."""
+        everything, beside = self.everything, output.with_suffix(".md")
+        save_released(everything, output, **self.setup.settings.traces.own_names)
+        n_people = self.setup.data.n_users
+        write_text(beside, published_text(everything, self.estimates, self.known, n_people, output.name))
+        return beside
+
+    @property
+    def even_split(self) -> str | None:
+        """Warning where equal noise at the user level, which holds for every correlation, would be less; None elsewhere."""
+        found, guard = self.released, self.setup.plan if self.stream is None else self.stream.guard
+        if (
+            self.stream is not None and self.stream.table is not None
+        ):  # whose part of the budget says nothing of the level
+            return None
+        if guard is None or guard.horizon is None or found.alpha is None or not found.guarantee.is_temporal:
+            return None
+        kind = found.noise if found.delta else None
+        split = plan_guarantee("user", found.alpha, guard.horizon, delta=found.delta, noise=kind)
+        noise = mean_absolute_noise(found.scales, found.noise)
+        if split.mean_absolute_noise >= noise * (1.0 - 1e-6):
+            return None
+        return (
+            f"the user level, which protects all states of a person together for every correlation, has less noise at the same "
+            f"level: {split.mean_absolute_noise:.3g} people on a count, compared with {noise:.3g}. Take it "
+            '(privacy.guarantee = "user") for a new release'
+        )
+
+
+@contextmanager
+def publishing(
+    setup: ReleaseSetup, output: Path | None, *, overwrite: bool = False, begin_anew: bool = False
+) -> Iterator[PublishingRun]:
+    """Open the ledger of a release, and check what its output has; without an output, nothing of that.
+
+    Raises
+    ------
+    LedgerError
+        The ledger cannot be read, written or trusted.
+    OutputError
+        The output exists with other counts, and may not be overwritten.
+    """
+    ledger = setup.settings.release.ledger
+    if ledger is None and output is not None:
+        require_unpublished(output, setup.data, begin_anew=begin_anew)
+    with nullcontext() if ledger is None else setup.opened(ledger, begin_anew=begin_anew) as stream:
+        kept = None if output is None else earlier_counts(output, setup.data, stream, overwrite or begin_anew)
+        yield PublishingRun(setup, stream, kept)
 
 
 def earlier_counts(
@@ -112,74 +191,36 @@ def _of_ledger(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -
     if set(old.states) != set(data.states):
         return None
     old = old.reordered(data.states)
-    for time, counts in zip(old.times, old.counts, strict=True):
-        kept = stream.published(time)
-        if not isinstance(kept, np.ndarray):
-            return None
-        total = sum(counts.tolist())  # Python's: a foreign file may hold anything
-        if not np.array_equal(counts, kept) and (
-            total < 0 or not np.array_equal(counts, consistent_counts(kept, total=total))
-        ):
-            return None
-    return old
+    kept = [stream.published(time) for time in old.times]
+    pairs = zip(kept, old.counts, strict=True)
+    return old if all(isinstance(one, np.ndarray) and np.array_equal(one, counts) for one, counts in pairs) else None
 
 
-def with_earlier(
+def _with_earlier(
     released: ReleasedHistograms, earlier: ReleasedHistograms | None, stream: ContinualRelease[Any, Any] | None
 ) -> ReleasedHistograms:
-    """Counts of a run and those that its output had before, in the order of the ledger."""
+    """Counts of a run and those that its output had before, in the order of the ledger; estimates that were published stay."""
     if earlier is None or stream is None:
         return released
     step_of = {stream.row(time).step: k for k, time in enumerate(released.times)}
     others = [k for k, time in enumerate(earlier.times) if stream.row(time).step not in step_of]
+    if not others:
+        return released
     rows = [stream.row(earlier.times[k]) for k in others]
-    as_drawn = [stream.published(row.time) for row in rows]
     spent = np.array([row.epsilon for row in rows])
-    scales = stream.guard.drawn_scales([row.step for row in rows], spent)
-    counts = [*released.counts, *(earlier.counts[others] if released.consistent else as_drawn)]
     order = np.argsort([*step_of, *(row.step for row in rows)])
     times = (*released.times, *(row.time for row in rows))
+    new, old = released.estimates, earlier.estimates
+    both = None
+    if new is not None and old is not None:
+        pairs = (new.counts, old.counts), (new.lower, old.lower), (new.upper, old.upper)
+        both = CountEstimate(*(np.vstack([one, other[others]])[order] for one, other in pairs))
+    scales = stream.guard.drawn_scales([row.step for row in rows], spent)
     return replace(
         released,
-        counts=np.array(counts)[order],
+        counts=np.vstack([released.counts, earlier.counts[others]])[order],
         epsilons=np.append(released.epsilons, spent)[order],
         scales=np.append(released.scales, scales)[order],
         times=tuple(times[k] for k in order),
-        consistent=released.consistent and (earlier.consistent or not others),
+        estimates=both,
     )
-
-
-def publish(setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None) -> ReleasedHistograms:
-    """Draw the counts of a plan, or those that a ledger lacks, which first notes from what they are computed."""
-    if stream is not None and setup.recipe is not None:
-        note_recipe(stream.ledger, setup.recipe)
-    drawn_by = setup.plan if stream is None else stream
-    assert drawn_by is not None
-    asked = setup.settings.release
-    released = release_histograms(setup.data, drawn_by, consistent=asked.consistent, reached=asked.reached)
-    # A run that was stopped before it wrote its output may have recorded it
-    if (
-        stream is not None
-        and stream.ledger.disregarded
-        and not any(one.kind == "begin anew" for one in stream.ledger.events)
-    ):
-        raise InputError(
-            "--begin-anew is recorded with the first step that is drawn, and the ledger has all steps of these data: give data "
-            "that are released anew, or leave it out. No file was written"
-        )
-    return released
-
-
-def smoothed(
-    released: ReleasedHistograms, setup: ReleaseSetup, stream: ContinualRelease[Any, Any] | None
-) -> Smoothing | None:
-    """Smooth the counts of a plan, or filter those that a ledger stores; None if that is not asked."""
-    data = setup.data
-    if setup.public is None:
-        return None
-    if stream is None:
-        totals = data.histogram().sum(axis=1)
-        found = smooth(released, setup.public, total=totals, times=data.times)
-    else:
-        found = filtered_histograms(data, stream, times=released.times)
-    return Smoothing(found, setup.public, setup.settings)

@@ -25,7 +25,7 @@ SECTIONS = {"traces", "history", "correlation", "privacy", "release"}
 
 OF_ONE_RUN = {
     "traces": {"path", "transitions", "counts", "memory", "where"},
-    "release": {"ledger", "output", "smoothed", "head", "log", "warn_at"},
+    "release": {"ledger", "output", "head", "log", "warn_at"},
 }
 """Settings that a recipe leaves out: those that differ from run to run, those that the counts do not depend on, and conditions
 on rows, which may name people."""

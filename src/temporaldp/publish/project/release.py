@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -13,19 +13,22 @@ from typing import TYPE_CHECKING, Any
 from temporaldp.base.errors import InputError, LedgerError, OutputError
 from temporaldp.base.values import plural, refuse
 from temporaldp.core.accounting import PaperBound, TemporalAccountant
-from temporaldp.core.correlation import Provenance
+from temporaldp.core.correlation import Adversary, Provenance
 from temporaldp.core.correlation.provenance import UNSTATED, together
 from temporaldp.core.planning import NoisePlan, Plan, plan_budget
-from temporaldp.data.counts import DiscreteLaplaceHistogram, load_released
-from temporaldp.data.counts.histogram import histogram_mechanism
-from temporaldp.data.counts.released import release_suffix
-from temporaldp.data.files import load_plan
+from temporaldp.data.counts import load_released
+from temporaldp.data.counts.histogram import brief_histogram, histogram_mechanism
+from temporaldp.data.counts.released import COLUMNS, release_suffix
 from temporaldp.data.files.atomic import require_writable
+from temporaldp.data.files.columns import with_names
+from temporaldp.data.files.plans import plan_document
 from temporaldp.data.smoothing import PublicCorrelation
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import label_of, phase_at
-from temporaldp.publish.project.inputs import Inputs, gather, read_data
-from temporaldp.publish.project.recipe import recipe_of
+from temporaldp.publish.project.inputs import Inputs, gather, given_matrices, read_data
+from temporaldp.publish.project.planning import given_plan, public_part
+from temporaldp.publish.project.planning import planned as planned_by
+from temporaldp.publish.project.recipe import note_recipe, recipe_of
 from temporaldp.publish.release import ContinualRelease, Ledger, SharedRelease
 from temporaldp.publish.release.calendar import Calendar
 from temporaldp.publish.release.database import Store, connect, file_of
@@ -52,6 +55,7 @@ class ReleaseSetup:
     ----------
     settings : Settings
     plan : Plan or None
+        Of given budgets or noise.
     accountant : TemporalAccountant or None
     data : Traces
     provenance : Provenance
@@ -82,18 +86,27 @@ class ReleaseSetup:
                 stream.ledger.verify(head=self.settings.release.head)
             yield stream
 
+    def note(self, ledger: Ledger) -> None:
+        """Note in the ledger from what the release is computed, and a plan that was made from the settings, for later runs."""
+        if self.recipe is not None:
+            note_recipe(ledger, self.recipe)
+        made = self.plan if self.settings.release.plan is None else None
+        if made is not None and not any(event.kind == "plan" for event in ledger.events):
+            with ledger.writing() as writer:
+                writer.note("plan", by="temporaldp", details=plan_document(made))
+
     def _stream(self, ledger: Store, begin_anew: bool) -> ContinualRelease[Any, Any]:
         table, n_states, every = self.settings.release.table, self.data.n_states, self.settings.privacy.renew
         if table is not None:
             return SharedRelease.of(table, ledger, begin_anew=begin_anew)
         return ContinualRelease(
-            DiscreteLaplaceHistogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states),
+            brief_histogram(n_states) if self.plan is None else histogram_mechanism(self.plan, n_states),
             ledger=ledger,
             accountant=self.accountant,
             plan=self.plan,
             states=self.data.states,
             step=self.provenance.step,
-            correlation=self.public,
+            correlation=None if self.settings.release.estimates == "smoothed" else self.public,
             renewed=every,
             timezone=None if every in {None, "steps"} else self.settings.traces.timezone,
             begin_anew=begin_anew,
@@ -143,12 +156,15 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     privacy = settings.privacy
     if settings.release.table is not None:
         return _setup_of_table(settings.release.table, settings)
-    planned = loaded_plan(settings)
+    planned = given_plan(settings)
     _refuse_contradictions(settings, planned)
+    if planned is None and (privacy.delta is not None or privacy.guarantee != "temporal"):
+        planned = _made_plan(settings)
     ends = privacy.horizon if planned is None else planned.horizon
     # The noise of a plan at a delta is fixed beforehand; a correlation is there to smooth by. An accountant of a clock without
     # end would need the phases of all later steps.
     is_alone = settings.release.ledger is None or not settings.has_correlation or isinstance(planned, NoisePlan)
+    is_alone = is_alone or (planned is not None and not planned.guarantee.is_temporal)
     if is_alone or (settings.correlation.period is not None and ends is None):
         return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
     by_plan = privacy.renew and planned and planned.accounting == PaperBound()
@@ -170,8 +186,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     if planned is not None:
         known = replace(together([known, planned.provenance]), warning=planned.provenance.warning or known.warning)
     recipe = recipe_of("temporaldp release TRACES", settings, found.provenance, plan=planned)
-    same_start, is_smoothed = settings.release.same_start, settings.release.smoothed is not None
-    public = public_part(found, same_start=same_start) if is_smoothed else None
+    public = _estimating(settings, lambda: public_part(found, same_start=settings.release.same_start))
     return ReleaseSetup(settings, planned, accountant, found.trajectories, known, recipe, public)
 
 
@@ -218,7 +233,7 @@ def _refuse_contradictions(settings: Settings, planned: Plan | None) -> None:
             InputError("privacy.renew needs a correlation, to account for leakage between epochs: give --history FILE"),
         ),
         (
-            planned is None and not settings.has_correlation,
+            planned is None and not settings.has_correlation and privacy.guarantee == "temporal",
             InputError(
                 "--alpha needs a correlation: --history FILE, or matrices (--set correlation.backward=FILE). It is not "
                 "estimated from TRACES, which grow from run to run and are protected"
@@ -246,11 +261,11 @@ def _setup_of_table(table: str, settings: Settings) -> ReleaseSetup:
     asked, privacy = settings.release, settings.privacy
     if asked.ledger is None:
         raise InputError("release.table names a table of a shared account: give its ledger (--ledger LEDGER)")
-    own = (asked.plan, asked.smoothed, privacy.alpha, privacy.horizon, privacy.bound, privacy.renew)
-    if any(one is not None for one in own) or settings.has_correlation:
+    own = (asked.plan, asked.estimates, privacy.alpha, privacy.horizon, privacy.bound, privacy.renew, privacy.delta)
+    if any(one is not None for one in own) or settings.has_correlation or privacy.guarantee != "temporal":
         raise InputError(
             "with release.table, the account determines the level and the correlation (`temporaldp ledger share`): leave out "
-            "plan, alpha, horizon, bound, renew, the correlation and release.smoothed"
+            "plan, alpha, horizon, bound, renew, delta, guarantee, the correlation and release.estimates"
         )
     with Ledger(asked.ledger) as ledger:
         states = account_tables(ledger, table)[table]["states"]
@@ -274,24 +289,31 @@ def _begun_at(settings: Settings) -> str | None:
         return opened[0].time if len(opened) else None
 
 
-def loaded_plan(settings: Settings) -> Plan | None:
-    """Load the plan, whose level and horizon must be those of the settings where these are given."""
-    if settings.release.plan is None:
+def _made_plan(settings: Settings) -> Plan:
+    """A plan by the settings, where no accountant could enforce their level: at a delta, and for every correlation."""
+    if settings.privacy.guarantee == "temporal":
+        return planned_by(settings, gather(without_traces(settings)))
+    data = read_data(settings.traces)
+    return planned_by(settings, Inputs((Adversary(),), given_matrices("none"), data))
+
+
+def _estimating(settings: Settings, public: Callable[[], PublicCorrelation]) -> PublicCorrelation | None:
+    """The public correlation that counts are estimated by; without one, each release is estimated by itself.
+
+    Where the settings do not ask for one, a correlation that cannot be used is left out.
+    """
+    asked, begins_alike = settings.release.estimates, settings.release.same_start
+    is_asked = asked is not None or (begins_alike and settings.correlation.confidence is None)
+    if asked == "single" or not (is_asked or settings.has_other_source):
         return None
-    planned = load_plan(settings.release.plan)
-    for key, value in (("alpha", planned.alpha), ("horizon", planned.horizon)):
-        asked = getattr(settings.privacy, key)
-        if asked is not None and asked != value:
-            raise InputError(
-                f"{settings.release.plan} has {key} {value}, but privacy.{key} is {asked}: leave out one of them, or plan again"
-            )
-    return planned
+    with nullcontext() if is_asked else suppress(InputError):
+        return public()
+    return None
 
 
 def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     """Return the setup of a plan that satisfies the level by itself."""
     provenance = plan.provenance
-    recipe = recipe_of("temporaldp release TRACES", settings, provenance)
     data, clock = read_data(settings.traces, plan.states), provenance.clock
     if plan.has_phases and (clock is None or phase_at(clock, data.times[0]) is None):
         unknown = (
@@ -299,9 +321,10 @@ def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
             "is at the phase that it was made for: check that, or release with a ledger and the history, whose accountant does"
         )
         provenance = replace(provenance, warning=f"{provenance.warning}; {unknown}" if provenance.warning else unknown)
-    public = None
-    if settings.release.smoothed is not None:
-        public = public_correlation(settings, data.states, _begun_at(settings))
+    public = _estimating(settings, lambda: public_correlation(settings, data.states, _begun_at(settings)))
+    if public is not None and public.provenance.spends:  # what was learned is published with the estimates
+        provenance = together([provenance, public.provenance])
+    recipe = recipe_of("temporaldp release TRACES", settings, provenance)
     return ReleaseSetup(settings, plan, None, data, provenance, recipe, public)
 
 
@@ -324,20 +347,6 @@ def public_correlation(
     return public_part(gather(settings, states, begun_at), same_start=settings.release.same_start)
 
 
-def public_part(inputs: Inputs, *, same_start: bool) -> PublicCorrelation:
-    """Return the one public correlation of the inputs, with the first histogram of the history if it begins alike."""
-    if len(inputs.adversaries) > 1:
-        raise InputError("counts are smoothed by one correlation for all users: leave out correlation.per_user")
-    initial = None
-    if same_start:
-        if inputs.learnt_from is None:
-            raise InputError(
-                "release.same_start means that the release begins as a history does: give --history FILE too"
-            )
-        initial = inputs.learnt_from.histogram()[0]
-    return PublicCorrelation.of(inputs.adversaries[0], inputs.provenance, initial=initial)
-
-
 def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
     """Return where the counts are written, after a check of all outputs; a dry run writes none.
 
@@ -349,32 +358,23 @@ def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
     release = settings.release
     refuse(
         (
-            release.smoothed is None and settings.correlation.confidence is None and release.same_start,
+            release.estimates == "filtered" and release.ledger is None,
             InputError(
-                "release.same_start is about smoothed counts, and about backward intervals: --set release.smoothed=FILE, or "
-                "--set correlation.confidence=0.95"
-            ),
-        ),
-        (
-            release.smoothed is not None and release.consistent,
-            InputError(
-                "release.consistent changes the counts that are smoothed: leave it out. Smoothed counts are consistent anyway"
+                "release.estimates = 'filtered' needs a ledger (--ledger LEDGER), which keeps the estimates of each step; "
+                "without one, all releases are used ('smoothed')"
             ),
         ),
     )
     output = Path(os.devnull) if release.output is None and dry_run else release.output
     if output is None:
         raise InputError("expected --output FILE (.parquet or .csv), where the counts are written")
-    places = [place for place in (output, release.smoothed) if place is not None]
-    for place in places if release.output is not None else places[1:]:
-        require_writable(place, reads=(*settings.inputs, release.plan))
-    for table in (release.output, release.smoothed):
-        if table is not None:
-            release_suffix(table)
-    if len({os.path.realpath(place) for place in places}) < len(places):
-        raise OutputError("release.output and release.smoothed name the same file; give each its own")
+    if release.output is not None:
+        with_names(dict.fromkeys(COLUMNS, ()), **settings.traces.own_names)  # before anything is drawn
+        for place in (output, output.with_suffix(".md")):
+            require_writable(place, reads=(*settings.inputs, release.plan))
+        release_suffix(output)
     file = None if release.ledger is None else file_of(release.ledger)
-    if file is not None and os.path.realpath(file) in {os.path.realpath(place) for place in places}:
+    if file is not None and os.path.realpath(file) == os.path.realpath(output):
         raise OutputError(f"release.ledger and an output are both {file}; the counts would take the ledger's place")
     return output
 

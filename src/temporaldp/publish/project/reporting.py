@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import InputError
@@ -21,14 +22,17 @@ from temporaldp.core.accounting import (
     temporal_leakage,
 )
 from temporaldp.core.accounting.methods import accounting_from
-from temporaldp.core.correlation.provenance import together
-from temporaldp.core.planning import Plan
+from temporaldp.core.correlation import Adversary
+from temporaldp.core.correlation.provenance import UNSTATED, together
+from temporaldp.core.planning import Guarantee, Plan
+from temporaldp.core.planning.every_correlation import guaranteed_leakage
 from temporaldp.core.planning.histogram_noise import laplace_scales
 from temporaldp.data.counts import ReleasedHistograms, load_released
 from temporaldp.data.files import load_plan
 from temporaldp.publish.project.inputs import Inputs, gather, given_matrices, uncertainty_of
+from temporaldp.publish.project.planning import given_plan, kept_plan
 from temporaldp.publish.project.recipe import recipe_of, recipes_of
-from temporaldp.publish.project.release import loaded_plan, without_traces
+from temporaldp.publish.project.release import without_traces
 from temporaldp.publish.release import Ledger
 from temporaldp.publish.release.outputs import counts_of
 from temporaldp.publish.release.renewal import Renewal, renewal_of
@@ -108,7 +112,7 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
     asked, privacy = settings.report, settings.privacy
     if asked.true_counts and (settings.traces.path is None or asked.released is None):
         raise InputError("report.true_counts shows TRACES beside --released: give both")
-    planned, method = loaded_plan(settings), privacy.accounting
+    planned, method = given_plan(settings), privacy.accounting
     states = None if planned is None else planned.states
     if privacy.bound == "paper" and planned is not None and planned.accounting != method:
         raise InputError(
@@ -116,6 +120,8 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
             "paper's bound is not evidence: leave out --bound paper, or plan with --bound paper"
         )
     shown = None if asked.released is None else load_released(asked.released)
+    if planned is not None and not planned.guarantee.is_temporal:
+        return _without_correlation(settings, planned, shown), None
     inputs = gather(settings, states, None if shown is None else shown.times[0])
     if states is not None and inputs.states is not None:
         require_same_states(states, inputs.states, what="this report's correlation")
@@ -169,9 +175,44 @@ def reported_ledger(settings: Settings, identifier: str, *, is_other: bool) -> t
         if settings.has_correlation and (is_other or ledger.configuration["correlations"] is None):
             begun_at = ledger[0].time if len(ledger) else None
             inputs = gather(without_traces(settings), None if states is None else tuple(states), begun_at)
-        plan = None if release.plan is None else load_plan(release.plan)
+        plan = kept_plan(ledger) if release.plan is None else load_plan(release.plan)
         found = report_of(ledger, plan, inputs, name_users=asked.name_users)
-    return replace(found, n_users=release.population, publication=_publication(asked)), inputs
+    shown, n_users = _published(release.output), release.population
+    if shown is not None and shown.times == found.times:
+        found = replace(found, released=shown)
+        if n_users is None and shown.estimates is not None:  # which sum to the public number of people
+            n_users = round(float(shown.estimates.counts[0].sum()))
+    return replace(found, n_users=n_users, publication=_publication(asked)), inputs
+
+
+def _without_correlation(settings: Settings, planned: Plan, shown: ReleasedHistograms | None) -> Report:
+    """A report on a plan whose guarantee needs no correlation: nothing is estimated, and no traces are read."""
+    asked, n_steps = settings.report, planned.horizon or settings.privacy.horizon
+    if shown is not None:
+        n_steps = len(shown.times)
+    if n_steps is None:
+        raise InputError("the number of steps is unknown: give --released FILE, or a horizon (--horizon T)")
+    leakage = guaranteed_leakage(planned.guarantee, planned.releases(n_steps), planned.horizon, planned.accounting)
+    return Report(
+        (Adversary(),),
+        leakage,
+        UNSTATED,
+        times=tuple(str(step + 1) for step in range(n_steps)) if shown is None else shown.times,
+        plan=planned,
+        released=shown,
+        n_users=settings.release.population,
+        recipes=((0, recipe_of("temporaldp report", settings, planned.provenance)),),
+        publication=_publication(asked),
+        guarantee=planned.guarantee,
+    )
+
+
+def _published(output: Path | None) -> ReleasedHistograms | None:
+    """The published table of the settings, where it is there and readable."""
+    try:
+        return None if output is None or not output.is_file() else load_released(output)
+    except InputError:
+        return None
 
 
 def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Report:
@@ -181,6 +222,7 @@ def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_
     `inputs` has the adversaries.
     """
     known, followed = ledger.configuration, plan if plan is not None and plan.delta else None
+    kept = Guarantee.of(known.get("guarantee", "temporal"))
     refuse(
         (not len(ledger), InputError(f"{ledger.place} has no steps yet, so there is nothing to report on")),
         (
@@ -201,13 +243,19 @@ def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_
             ),
         ),
         (
-            followed is not None and inputs is None,
+            followed is not None and inputs is None and kept.is_temporal,
             InputError(
                 "a noise plan's ledger keeps no correlation: give --history, or --set correlation.backward=FILE"
             ),
         ),
     )
-    if inputs is None:
+    if not kept.is_temporal:
+        inputs = Inputs((Adversary(),), UNSTATED, None)
+        method = accounting_from(known["accounting"])
+        spent = ledger.epsilons if followed is None else followed.releases(len(ledger))
+        horizon = known.get("horizon") if plan is None else plan.horizon
+        leakage = guaranteed_leakage(kept, spent, horizon, method)
+    elif inputs is None:
         accountant = accountant_of(ledger)
         inputs, leakage = _kept(ledger, accountant), accountant.leakage()
     elif followed is not None:
@@ -226,7 +274,7 @@ def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_
         released=_released_in(ledger),
         name_users=name_users,
         paper=temporal_leakage(inputs.everyone, ledger.epsilons, accounting=PaperBound())
-        if leakage.accounting.is_exact
+        if leakage.accounting.is_exact and kept.is_temporal
         else None,
         tables=tuple(
             (table, temporal_leakage(inputs.everyone, table.epsilons).worst if table.epsilons.any() else 0.0)
@@ -235,6 +283,7 @@ def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_
         renewal=renewal,
         epochs=() if renewal is None else _epochs(ledger, renewal, inputs),
         recipes=recipes_of(ledger),
+        guarantee=kept,
     )
 
 
@@ -271,6 +320,7 @@ def _released_in(ledger: Ledger) -> ReleasedHistograms | None:
         ledger.times,
         known["alpha"],
         accounting=accounting_from(known["accounting"]),
+        guarantee=Guarantee.of(known.get("guarantee", "temporal")),
     )
 
 

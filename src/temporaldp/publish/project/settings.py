@@ -199,6 +199,12 @@ class PrivacySettings(Section):
     epsilon: Positive | None = Field(
         None, description="Epsilon of every step that `audit` and `report` assume, in nats."
     )
+    guarantee: str = Field(
+        "temporal",
+        description="What is protected: temporal (one state, for given correlations), user (all states of a person, for every "
+        "correlation), or window:W (those of any W consecutive steps, such as window:7 or window:7d, where states outside "
+        "reveal nothing about them).",
+    )
     delta: Share | None = Field(None, description="Account in (epsilon, delta)-DP_T instead of delta = 0.")
     noise: Literal["gaussian", "laplace"] | None = Field(
         None, description="Discrete noise on every count (with delta)."
@@ -234,7 +240,9 @@ class PlanSettings(Section):
     """Settings for choosing budgets."""
 
     method: Literal["optimal", "upper_bound", "quantified", "uniform"] | None = Field(
-        None, description="Planning method; optimal with a horizon, upper_bound without."
+        None,
+        description="Planning method; optimal with a horizon, upper_bound without. For a delta, optimal has less noise at the "
+        "ends, in minutes; by default, noise is the same at every step.",
     )
     objective: Literal["mean_absolute_error", "mean_squared_error"] = Field(
         "mean_absolute_error", description="Error that the optimal plan minimises."
@@ -249,10 +257,11 @@ class ReleaseSettings(Section):
         None, description="SQLite file or postgresql:// URL that stores every step."
     )
     output: Annotated[Path, TABLE_FILE] | None = Field(None, description="Published counts (.parquet or .csv).")
-    consistent: bool = Field(False, description="Make counts non-negative, with the public total.")
     population: Count | None = Field(None, description="Public number of users; by default that of the traces.")
-    smoothed: Annotated[Path, TABLE_FILE] | None = Field(
-        None, description="Counts smoothed by a public correlation, with 95 % intervals."
+    estimates: Literal["smoothed", "filtered", "single"] | None = Field(
+        None,
+        description="Releases that an estimate uses, by a public correlation: all (smoothed), those up to its step (filtered: "
+        "what was published does not change), or its own alone (single). By default filtered with a ledger, else smoothed.",
     )
     same_start: bool = Field(False, description="The release begins as the history does (a night, a course).")
     table: str | None = Field(None, description="Table of a shared account (`temporaldp ledger share`) to publish.")
@@ -307,13 +316,10 @@ class LearningSettings(Section):
 
 
 class StudySettings(Section):
-    """Settings of `tradeoff`, `population` and `attack`."""
+    """Settings of `plan`, `population` and `attack`."""
 
-    alphas: Numbers | None = Field(None, description="Levels to compare, in nats (`tradeoff`).")
-    epsilons: Numbers | None = Field(None, description="Epsilons of a step to compare, in nats (`tradeoff`).")
-    scales: Numbers | None = Field(None, description="Scales of noise to compare, in counts (`tradeoff`).")
-    window: Count | None = Field(None, description="Steps of w-event privacy (`tradeoff`); 10 by default.")
-    error: Positive | None = Field(None, description="Find the smallest alpha with at most this error, in users.")
+    alphas: Numbers | None = Field(None, description="Levels to compare, in nats (`plan`).")
+    error: Positive | None = Field(None, description="Find the level with this error of a count, in users (`plan`).")
     above: Positive | None = Field(None, description="Report the share of users above this leakage (`population`).")
     share: Annotated[float, BeforeValidator(_number), Field(gt=0.0, le=1.0)] = Field(
         1.0, description="Share of users for whom a budget satisfies alpha (`population`)."

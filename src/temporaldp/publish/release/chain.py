@@ -34,7 +34,7 @@ LEDGER_IDENTIFIER = re.compile("[0-9a-f]{32}")
 """Identifier of a ledger, the random nonce of its first entry."""
 
 
-EventKind: TypeAlias = Literal["adopt", "begin anew", "checkpoint", "renewal", "sign", "source", "table"]
+EventKind: TypeAlias = Literal["adopt", "begin anew", "checkpoint", "plan", "renewal", "sign", "source", "table"]
 
 
 class LedgerRow(NamedTuple):

@@ -9,7 +9,6 @@ import numpy as np
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import IntArray
 from temporaldp.core.accounting.kept_state import packed, unpacked
-from temporaldp.core.correlation import Adversary
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram, NoisyHistogram
 from temporaldp.data.counts.smoothed import step_release
 from temporaldp.data.smoothing import (
@@ -26,7 +25,6 @@ from temporaldp.publish.release.chain import LedgerRow
 from temporaldp.publish.release.guards import Guard
 from temporaldp.publish.release.ledger import Ledger
 from temporaldp.publish.release.outputs import filtered_of, from_text
-from temporaldp.publish.release.resuming import correlations_of
 
 
 class StepFilter:
@@ -46,12 +44,6 @@ class StepFilter:
         self._correlation, self._guard = correlation, guard
         self._state: FilterState | None = None
         self._known = 0  # rows of the ledger that the state is after; without a state, none of them was published
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Digest and provenance of the public correlation, for the configuration of a ledger."""
-        digest = correlations_of([Adversary(forward=self._correlation.forward)], salt="public")["users"][0]
-        return {"correlation": digest, "from": self._correlation.provenance.sentence}
 
     def kept_state(self, ledger: Ledger) -> dict[str, Any]:
         """State after the ledger's rows, as JSON values."""

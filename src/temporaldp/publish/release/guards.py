@@ -14,9 +14,14 @@ from temporaldp.base.errors import InputError, SpentError
 from temporaldp.base.values import FloatArray, refuse
 from temporaldp.core.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.core.accounting.protocol import Accounting
-from temporaldp.core.planning import BudgetPlan, Plan, replan
+from temporaldp.core.planning import BudgetPlan, Guarantee, Plan, replan
+from temporaldp.core.planning.guarantee import TEMPORAL
 from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
-from temporaldp.core.planning.measurement import Measurement, budget_measurement, require_budget_mechanism
+from temporaldp.core.planning.measurement import (
+    Measurement,
+    budget_measurement,
+    require_budget_mechanism,
+)
 from temporaldp.data.tables.moments import require_phase
 from temporaldp.publish.release.calendar import Calendar
 from temporaldp.publish.release.chain import LedgerRow
@@ -58,6 +63,7 @@ class Guard(ABC):
     accounting: Accounting[Any, Any]
     delta: float = 0.0
     noise: Noise = "laplace"
+    guarantee: Guarantee = TEMPORAL
     horizon: int | None
     accountant: TemporalAccountant | None = None
     promise: float
@@ -152,7 +158,7 @@ class PlanGuard(Guard):
         self._plan = plan
         self.alpha, self.accounting, self.delta = plan.alpha, plan.accounting, plan.delta
         self.promise = self.alpha
-        self.noise, self.horizon = plan.noise, plan.horizon
+        self.noise, self.horizon, self.guarantee = plan.noise, plan.horizon, plan.guarantee
         self.has_phases = plan.has_phases
 
     def position(self, n_steps: int, time: str) -> int:
@@ -164,6 +170,7 @@ class PlanGuard(Guard):
         """The level, the digest of the plan, and the plan's terms."""
         return {
             "alpha": self.alpha,
+            "guarantee": str(self.guarantee),
             "accounting": self.accounting.document(),
             "plan": plan_digest(self._plan),
             **self._plan.terms,
@@ -201,6 +208,7 @@ class AccountantGuard(Guard):
         """The level, the given plan, and the correlations by salted digests."""
         return {
             "alpha": self.alpha,
+            "guarantee": str(self.guarantee),
             "horizon": self.horizon,
             "reserve": self.accountant.asked_reserve,
             "accounting": self.accounting.document(),
@@ -240,7 +248,9 @@ class AccountantGuard(Guard):
         if accountant.horizon is None or accountant.reserve > 0.0 or len(accountant) >= accountant.horizon:
             return self._plan
         planned = 0.0 if self._plan is None else self._plan.epsilons[: len(accountant)].sum()
-        if self._plan is None or accountant.spent.sum() < planned * (1.0 - 1e-6):  # less than roundings explain
+        if self._plan is None or accountant.spent.sum() < planned * (
+            1.0 - 2e-5
+        ):  # less than budgets of six digits explain
             self._plan = replan(accountant)
         return self._plan
 
@@ -281,6 +291,13 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
         return accountant.alpha
     metrics = plan.accounting.distances, accountant.accounting.distances
     refuse(
+        (
+            not plan.guarantee.is_temporal,
+            InputError(
+                f"expected a plan of the temporal level beside an accountant, got one of the {plan.guarantee.label}, which "
+                "enforces its level alone: leave out the accountant"
+            ),
+        ),
         (
             plan.accounting.is_exact and not accountant.accounting.is_exact,
             InputError(

@@ -16,7 +16,6 @@ from temporaldp.base.names import require_same_states
 from temporaldp.base.values import FloatArray, IntArray, compared_by_value, copy_in, real_number, sum_up
 from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.planning import Plan
-from temporaldp.data.counts.consistent import consistent_counts
 from temporaldp.data.counts.histogram import histogram_mechanism
 from temporaldp.data.counts.released import ReleasedHistograms
 from temporaldp.data.counts.smoothed import SmoothedHistograms
@@ -115,7 +114,6 @@ def release_histograms(
     traces: Traces | Any,
     plan: Plan | ContinualRelease[Any, Any],
     *,
-    consistent: bool = False,
     start: int = 0,
     reached: float = LEAST_REACHED,
 ) -> ReleasedHistograms:
@@ -132,8 +130,6 @@ def release_histograms(
         Its states are the public domain; the number of people at each step is public.
     plan : BudgetPlan or NoisePlan, or ContinualRelease of a histogram
         With at least T steps, and for the same states.
-    consistent : bool
-        Post-process to non-negative integers that keep the public total of each step.
     start : int
         The plan's step (from 0) of the first time: ``len(accountant)`` for a plan from `replan`. Not for a continual release.
     reached : float
@@ -157,7 +153,7 @@ def release_histograms(
     """
     trajectories = as_traces(traces)
     if isinstance(plan, ContinualRelease):
-        return _continued(trajectories, plan, consistent, reached)
+        return _continued(trajectories, plan, reached)
     if not isinstance(plan, Plan):
         raise InputError(
             f"expected a plan or a continual release, got {plan!r}: `plan_budget` and `plan_noise` make plans that satisfy a "
@@ -176,9 +172,7 @@ def release_histograms(
         )
     mechanism = histogram_mechanism(plan, trajectories.n_states)
     result = release_snapshots(mechanism, trajectories.histogram(), plan, start=start)
-    return _assemble(
-        trajectories, result.outputs, range(start, start + len(result.outputs)), result.epsilons, plan, consistent
-    )
+    return _assemble(trajectories, result.outputs, range(start, start + len(result.outputs)), result.epsilons, plan)
 
 
 def _assemble(
@@ -187,16 +181,12 @@ def _assemble(
     steps: Sequence[int],
     spent: FloatArray,
     held: Plan | Guard,
-    consistent: bool,
 ) -> ReleasedHistograms:
-    """The published steps' counts, post-processed if asked."""
+    """The published steps' counts."""
     published = [t for t, output in enumerate(outputs) if output is not None]
     if not published:
         raise BudgetError("none of these steps was published or has a budget")
     counts = np.stack([output for output in outputs if output is not None])
-    if consistent:  # the number of people is public, and taken from the data at hand
-        totals = trajectories.histogram().sum(axis=1).tolist()
-        counts = np.stack([consistent_counts(row, total=totals[t]) for row, t in zip(counts, published, strict=True)])
     return ReleasedHistograms(
         counts,
         spent[published],
@@ -204,16 +194,14 @@ def _assemble(
         trajectories.states,
         tuple(trajectories.times[t] for t in published),
         held.promise if isinstance(held, Guard) else held.alpha,
-        consistent,
         accounting=held.accounting,
         delta=held.delta,
         noise=held.noise,
+        guarantee=held.guarantee,
     )
 
 
-def _continued(
-    trajectories: Traces, stream: ContinualRelease[Any, Any], consistent: bool, reached: float
-) -> ReleasedHistograms:
+def _continued(trajectories: Traces, stream: ContinualRelease[Any, Any], reached: float) -> ReleasedHistograms:
     """Steps that the ledger has, as they were; then the others."""
     if stream.states is not None:
         require_same_states(stream.states, trajectories.states, what="the data (the ledger is about others)")
@@ -231,7 +219,7 @@ def _continued(
         outputs.append(stream.release(row, time=label))
     rows = [stream.row(time) for time in trajectories.times]
     spent = np.array([row.epsilon for row in rows])
-    released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard, consistent)
+    released = _assemble(trajectories, outputs, [row.step for row in rows], spent, stream.guard)
     # A time is published under the label that it had first, in whatever spelling it comes again.
     return replace(released, times=tuple(stream.row(time).time for time in released.times))
 

@@ -61,7 +61,8 @@ ROWS_AT_ONCE = 256
 SETTING_OF_TERM = {
     "accounting": "privacy.bound",
     "alpha": "privacy.alpha",
-    "filter": "release.smoothed",
+    "filter": "release.estimates",
+    "guarantee": "privacy.guarantee",
     "horizon": "privacy.horizon",
     "plan": "release.plan",
     "renewal": "privacy.renew",

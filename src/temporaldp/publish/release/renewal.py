@@ -372,6 +372,11 @@ def renewed_guard(
             "expected a budget plan with a horizon and without a metric; a plan without a horizon needs no renewal, and noise "
             "plans cannot be renewed"
         )
+    if not plan.guarantee.is_temporal:
+        raise InputError(
+            f"expected a plan of the temporal level to renew, got one of the {plan.guarantee.label}, whose levels add up: give "
+            "each epoch a ledger of its own; k epochs together satisfy k times the level"
+        )
     if not isinstance(accountant, TemporalAccountant) or accountant.alpha is not None or not is_new(accountant):
         raise InputError(
             "expected an accountant without alpha that has spent and adopted nothing: an odometer, which computes the leakage "

@@ -164,7 +164,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             public = require_public(correlation)
             public = public if self.states is None else public.reordered(self.states)
             self._filter, self.correlation = filtering.StepFilter(public, self.guard), public
-            self._configured["filter"] = self._filter.identity
+            self._configured["filter"] = "a public correlation"  # any: a release may adopt another one
         self._steps = ReleaseSteps(
             ledger, self.guard, mechanism, self._configured, self._written, begin_anew=begin_anew
         )

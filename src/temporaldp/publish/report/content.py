@@ -17,7 +17,8 @@ from temporaldp.core.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.core.accounting.exact.evidence import Observation
 from temporaldp.core.correlation import Adversary, Provenance
 from temporaldp.core.correlation.provenance import together
-from temporaldp.core.planning import Plan
+from temporaldp.core.planning import Guarantee, Plan
+from temporaldp.core.planning.guarantee import TEMPORAL
 from temporaldp.core.planning.histogram_noise import laplace_scales
 from temporaldp.data.counts import ReleasedHistograms
 from temporaldp.lab.studies import LeakageUncertainty
@@ -139,6 +140,8 @@ class Report:
         The epochs of a renewed level.
     recipes : tuple of (int, Recipe)
         From what a ledger's steps were computed, each with the number of steps before it.
+    guarantee : Guarantee
+        What the level is about.
     publication : Publication
         Who publishes what.
     """
@@ -161,6 +164,7 @@ class Report:
     renewal: Renewal | None = None
     epochs: tuple[EpochLeakage, ...] = ()
     recipes: tuple[tuple[int, Recipe], ...] = ()
+    guarantee: Guarantee = TEMPORAL
     publication: Publication = Publication()
 
     def __post_init__(self) -> None:
@@ -198,7 +202,7 @@ class Report:
         least = laplace_scales(self.leakage.epsilons)
         if plan is not None:
             noise, least = plan.noise, plan.scales_for(n_steps)
-        if released.noise != noise or (released.scales < least).any():
+        if released.noise != noise or (released.scales < least * (1.0 - 1e-5)).any():  # files have six digits
             step = int(np.argmin(released.scales / least))
             raise InputError(
                 f"the released histograms have {released.noise} noise of scale {released.scales[step]:g} at step {step + 1}, "

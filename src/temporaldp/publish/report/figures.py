@@ -19,8 +19,7 @@ from temporaldp.core.accounting import LeakageSeries, Observation
 from temporaldp.core.correlation import TransitionMatrix
 from temporaldp.core.planning import BudgetPlan, NoisePlan, PlanComparison
 from temporaldp.core.planning.histogram_noise import noise_quantile
-from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms
-from temporaldp.data.smoothing import CountEstimate
+from temporaldp.data.counts import ReleasedHistograms
 from temporaldp.publish.report.sentences import PAPER_BOUND
 from temporaldp.publish.report.style import (
     BLUE,
@@ -222,23 +221,15 @@ def matrix_figure(matrix: TransitionMatrix, *, backward: bool = False, axes: Axe
 
 @figure_of.register(ReleasedHistograms)
 @styled
-def release_figure(
-    released: ReleasedHistograms,
-    true_counts: NDArray[np.int64] | None = None,
-    *,
-    smoothed: SmoothedHistograms | None = None,
-    estimates: CountEstimate | None = None,
-) -> Figure:
+def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] | None = None) -> Figure:
     """Published counts over time of the six largest states, as dots, with a band of 95 %; true counts are a line.
 
-    The band is that of estimates, or of smoothed counts of the same steps; without them it is 95 % of the noise. Of a long
+    The band is that of estimates; without them it is 95 % of the noise. Of a long
     series, every k-th step is drawn.
     """
     every = -(-len(released.times) // 2_000)
     steps = np.arange(0, len(released.times), every)
-    if smoothed is not None:
-        rows = [smoothed.times.index(time) for time in released.times]
-        estimates = CountEstimate(*(part[rows] for part in (smoothed.counts, smoothed.lower, smoothed.upper)))
+    estimates = released.estimates
     low, high, band = (
         _noise_band(released) if estimates is None else (estimates.lower, estimates.upper, "95 % interval")
     )
@@ -276,8 +267,7 @@ def _noise_band(released: ReleasedHistograms) -> tuple[FloatArray, FloatArray, s
     """Counts less and plus 95 % of the noise, at least 0, and the name of the band."""
     scales, of_step = np.unique(released.scales, return_inverse=True)
     reach = np.array([noise_quantile(scale, 0.95, released.noise) for scale in scales.tolist()])[of_step, None]
-    label = "95 % of the noise" + (", before post-processing" if released.consistent else "")
-    return np.maximum(released.counts - reach, 0.0), np.maximum(released.counts + reach, 0.0), label
+    return np.maximum(released.counts - reach, 0.0), np.maximum(released.counts + reach, 0.0), "95 % of the noise"
 
 
 def _labels(states: Sequence[str]) -> tuple[list[int], list[str]]:
@@ -296,10 +286,12 @@ def _step_labels(times: Sequence[object] | None, n_steps: int) -> list[str]:
 def _time_axis(axes: Axes, times: Sequence[str], most: int = 12) -> None:
     every = max(1, -(-len(times) // most))
     shown = list(range(0, len(times), every))
-    crowded = sum(len(times[k]) for k in shown) > 5 * most
-    axes.set_xticks(
-        shown, [_short(times[k]) for k in shown], rotation=30 if crowded else 0, ha="right" if crowded else "center"
-    )
+    labels = [_short(times[k]) for k in shown]
+    if all("T" in label for label in times):  # of one day the hours, else without the year
+        hours = len({label.partition("T")[0] for label in times}) == 1
+        labels = [label.partition("T")[2] if hours else label[5:].replace("T", " ") for label in labels]
+    crowded = sum(map(len, labels)) > 5 * most
+    axes.set_xticks(shown, labels, rotation=30 if crowded else 0, ha="right" if crowded else "center")
     numbered = all(time.lstrip("st").isdecimal() for time in times)
     axes.set(xlim=(-0.6, len(times) - 0.4), xlabel="step" if numbered else "time")
 

@@ -15,11 +15,14 @@ from numpy.typing import NDArray
 
 from temporaldp.base.display import interval, number
 from temporaldp.base.values import plural
+from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 
 if TYPE_CHECKING:
     from temporaldp.core.accounting import Accounting, LeakageSeries, LeakageSupremum
     from temporaldp.core.accounting.protocol import Direction
-    from temporaldp.data.counts import ReleasedHistograms
+    from temporaldp.core.correlation import Provenance
+    from temporaldp.core.planning import Guarantee
+    from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms
     from temporaldp.publish.release.renewal import Renewal
 
 NO_EFFORT = "--effort (privacy.effort) limits the exact leakage, with delta = 0: leave it out, or --delta"
@@ -106,11 +109,6 @@ def posterior(prior: float, leakage: float) -> float:
     return 1.0 / (1.0 + (1.0 - prior) / prior * math.exp(-leakage))
 
 
-def right_guess(leakage: float, delta: float) -> float:
-    """Largest probability that a guess between two equally likely states is right; without a delta, a posterior."""
-    return (math.exp(-leakage) * delta + 1.0) / (1.0 + math.exp(-leakage))
-
-
 def odds(leakage: float, delta: float) -> str:
     """Effect of a leakage on the odds between two states, as a clause."""
     times = factor(leakage)
@@ -135,14 +133,18 @@ def guarantee_sentences(
     *,
     moment: str = "at one step",
     span: str = "in these steps",
+    guarantee: Guarantee | None = None,
 ) -> tuple[str, str]:
-    """The guarantee about one step, and that at the user level: each with its odds, its number and its condition."""
-    about_step = _guarantee(leakage, delta, f"one person's state {moment}", condition)
+    """The guarantee in use, by default about one step, and that at the user level: each with odds, number and condition."""
+    if guarantee is None or guarantee.is_temporal:
+        about_step = _guarantee(leakage, delta, f"one person's state {moment}", condition)
+    else:
+        about_step = _guarantee(leakage, delta, guarantee.protects, guarantee.condition)
     return about_step, _guarantee(user_level, delta, f"all states of one person {span} together", EVERY_CORRELATION)
 
 
 def _guarantee(leakage: float, delta: float, about: str, condition: str) -> str:
-    """One guarantee; with a delta, by the best guess between two equally likely alternatives."""
+    """One guarantee; for a delta, by the best guess between two equally likely alternatives."""
     if math.isinf(leakage):
         return f"What the releases reveal about {about} is not known to be bounded, for {condition}."
     most = f"{percent(best_guess(leakage, delta))}: {nats(leakage)}{at_delta(delta)}, for {condition}."
@@ -154,7 +156,7 @@ def _guarantee(leakage: float, delta: float, about: str, condition: str) -> str:
 def posteriors(leakage: float, delta: float) -> str:
     """Effect of a leakage on posterior probabilities, or at a delta on the best guess between two states."""
     if delta:
-        right = right_guess(leakage, delta)
+        right = best_guess(leakage, delta)
         if 1.0 - right < 1e-9:
             return "Certainty is not excluded: a guess between two equally likely states may always be correct."
         return f"A guess between two equally likely states is correct with probability at most {percent(right)}."
@@ -169,11 +171,61 @@ def satisfied(alpha: float, delta: float = 0.0) -> str:
     return f"({level}, {delta:g})-DP_T" if delta else f"{level}-DP_T"
 
 
-def guarantee_line(alpha: float, delta: float) -> str:
-    """The guarantee of a release in one line."""
-    level = satisfied(alpha, delta)
-    bound = level.partition("-DP_T")[0].strip("()").partition(",")[0]
-    return f"at most {plural(bound, 'nat')}{at_delta(delta)} about any step ({level}), replace one person's state"
+def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = None) -> str:
+    """The guarantee of a release in one line, with its condition; by default the temporal level."""
+    level = f"{alpha:g}" if float(f"{alpha:g}") >= alpha else number(alpha, up=True)
+    most = f"at most {plural(level, 'nat')}{at_delta(delta)}"
+    if guarantee is None or guarantee.is_temporal:
+        return f"{most} about any step ({satisfied(alpha, delta)}), for observers who know the correlation"
+    return f"{most} about {guarantee.protects} ({guarantee.label}), for {guarantee.condition}"
+
+
+def published_text(
+    released: ReleasedHistograms, made: SmoothedHistograms | None, known: Provenance, n_people: int, file: str
+) -> str:
+    """A text beside a published table: what its columns mean, and what not to conclude (Markdown).
+
+    `made` are the estimates of the last run, `known` is the provenance of all that is public about correlations.
+    """
+    average = n_people / len(released.states)
+    estimated: list[str] = []
+    if released.estimates is not None and made is not None:
+        width = float(np.median(released.estimates.upper - released.estimates.lower)) / 2.0
+        estimated = [
+            "- `estimate`: read this. The estimated number of people, at least 0, with the public number of people as its sum.",
+            f"- `low`, `high`: the true number lies between them in about 95 of 100 rows (half of them: +- {number(width)}).",
+        ]
+    how = "" if not estimated or made is None else f"How estimates are made: {made.used} {made.fit}".rstrip()
+    learnt = ""
+    if known.spends and released.alpha is not None:
+        cost = learning_cost(known.epsilon, *known.in_all(released.alpha, released.delta))
+        learnt = f" Learning the correlation cost {cost}."
+    noise = mean_absolute_noise(released.scales, released.noise)
+    level = "" if released.alpha is None else guarantee_line(released.alpha, released.delta, released.guarantee)
+    last = len(released.times) - 1
+    return "\n".join(
+        [
+            f"# {file}",
+            "",
+            f"Numbers of people in {len(released.states)} states at {plural(last + 1, 'time')}, from {released.times[0]} to "
+            f"{released.times[last]}; {n_people} people, so {number(average)} per state on average.",
+            "",
+            *estimated,
+            "- `noisy`: the true number with random noise, which the guarantee was paid for; it may be negative.",
+            f"- `scale`: of that noise, {span(released.scales)} people; on average, its size is {number(noise)} people "
+            f"({number(100.0 * noise / average)} % of an average count). `epsilon`: budget of the step, in nats.",
+            "",
+            *([how, ""] if how else []),
+            f"Guarantee: {level or 'not stated in the settings'}.{learnt}",
+            "",
+            "Do not conclude:",
+            "",
+            "- that a difference smaller than the intervals is a change;",
+            "- that a small count stands for certain people, or a count of 0 for no person;",
+            "- anything from `noisy` where `estimate` will do: it is further from the truth.",
+            "",
+        ]
+    )
 
 
 def when_renewed(renewal: Renewal) -> str:
@@ -273,18 +325,5 @@ class NoiseBesideCounts:
             return None
         return (
             f"the noise is more than {'' if self.share > 1.0 else 'half of '}an average count: {self.sentence}. A single count "
-            "carries little information. Smooth it with a public correlation (release.smoothed, tdp.smooth), compare other "
-            "levels (`temporaldp tradeoff`), or count fewer states"
+            "carries little information: read the estimates, compare guarantees (`temporaldp plan`), or count fewer states"
         )
-
-
-def impossible_counts(released: ReleasedHistograms, n_people: int) -> str | None:
-    """The number of released counts that no true count can have; None if there are none."""
-    outside = int(((released.counts < 0) | (released.counts > n_people)).sum())
-    if not outside:
-        return None
-    return (
-        f"{outside} of {released.counts.size} released counts are below 0 or above {n_people}, the number of people (from "
-        f"{released.counts.min()} to {released.counts.max()}), because of the noise. Smooth them (release.smoothed), or make "
-        "them consistent (release.consistent)"
-    )

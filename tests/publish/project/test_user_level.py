@@ -1,0 +1,76 @@
+"""Releases whose guarantee needs no correlation: what they say, and what they do where estimates fail."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import temporaldp as tdp
+from command import refused, temporaldp
+
+STATES = ["--set", "traces.states=a,b"]
+USER = ["--alpha", "1", "--horizon", "4", "--set", "privacy.guarantee=user", *STATES]
+
+
+def table(path, people, steps):
+    rows = [f"p{user},{t},{'ab'[(t + user) % 2]}" for user in range(people) for t in range(steps)]
+    path.write_text("\n".join(["user,time,state", *rows]) + "\n")
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+def test_counts_that_were_drawn_are_written_where_estimates_fail(tmp_path):
+    """Rows that arrive late change the public total of a step that was released: no estimate fits both."""
+    asked = ["release", "now.csv", *USER, "--ledger", "r.db", "-o", "out.csv"]
+    table(tmp_path / "now.csv", 30, 2)
+    assert temporaldp(*asked, cwd=tmp_path).returncode == 0
+    table(tmp_path / "now.csv", 3000, 3)
+    done = temporaldp(*asked, "--overwrite", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "no estimates could be made" in words(done.stderr)
+    released = tdp.load_released(tmp_path / "out.csv")
+    assert len(released.times) == 3 and released.estimates is None
+    assert "read this" not in (tmp_path / "out.md").read_text()
+
+
+def test_a_report_on_a_plan_of_the_user_level_reads_no_traces(tmp_path):
+    tdp.save_plan(tdp.plan_guarantee("user", 1.0, 4), tmp_path / "plan.json")
+    done = temporaldp("report", "--plan", "plan.json", "-o", "page.html", "--json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["is_satisfied"] and told["worst_leakage"] <= 1.0 and not told["is_internal"]
+    page = words((tmp_path / "page.html").read_text())
+    assert "all states of a person together becomes at most 73.2 %: 1 nat, for every correlation" in page
+    assert "temporal privacy leakage of a step" not in page
+
+
+@pytest.mark.long
+def test_the_cost_of_a_learned_correlation_is_part_of_the_user_level(tmp_path):
+    table(tmp_path / "now.csv", 200, 4)
+    learn = temporaldp("learn", "now.csv", *STATES, "--epsilon", "1", "-o", "learned.json", cwd=tmp_path)
+    assert learn.returncode == 0, learn.stderr
+    known = ["--set", "correlation.file=learned.json"]
+    done = temporaldp("release", "now.csv", *USER, *known, "--ledger", "r.db", "-o", "out.csv", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "2 nats in all" in words(done.stdout) and "2 nats in all" in (tmp_path / "out.md").read_text()
+    assert temporaldp("report", "--ledger", "r.db", "-o", "page.html", cwd=tmp_path).returncode == 0
+    assert "2 nats in all" in words((tmp_path / "page.html").read_text())
+
+
+def test_a_window_does_not_claim_to_hold_for_every_correlation():
+    plan = tdp.plan_guarantee("window:2", 1.0, 10)
+    stuck = tdp.TransitionMatrix([[1.0, 0.0], [0.0, 1.0]])
+    assert tdp.temporal_leakage(tdp.Adversary(stuck, stuck), plan.epsilons).worst == pytest.approx(5.0)
+    assert plan.guarantee.condition != tdp.plan_guarantee("user", 1.0, 10).guarantee.condition
+    assert "outside" in plan.guarantee.condition
+
+
+def test_an_account_of_tables_takes_no_other_guarantee(tmp_path):
+    table(tmp_path / "now.csv", 5, 2)
+    said = refused(
+        "release", "now.csv", "--ledger", "r.db", "--set", "release.table=x", *USER[4:], "-o", "o.csv", cwd=tmp_path
+    )
+    assert "guarantee" in words(said)
