@@ -97,7 +97,6 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"dp-accounting \| (\d+\.\d+) ", lambda: (recorded("comparison", "In short", "dp-accounting", "says"),)),
     (r"diffprivlib \| (\d+\.\d+) ", lambda: (STEPS * EPSILON / 2.0,)),
     (r"e\^0\.1 = (\d\.\d+)", lambda: (math.exp(EPSILON),)),
-    (r"e\^6\.3814 = (\d+)", lambda: (math.exp(6.3814),)),
     (r"1 nat is a factor of (\d\.\d+)", lambda: (math.e,)),
     (r"probability 0\.9, all (?:tables|days) together leak up to (\d\.\d) nats", lambda: (sticky_supremum(0.9, 1.0),)),
     (r"mean absolute noise (?:of|is) (13\.\d) people", lambda: (recorded("delta", INFINITE, SLEEP, "pure, exact"),)),

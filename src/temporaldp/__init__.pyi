@@ -45,6 +45,7 @@ from .core.planning import (
     NoisePlan as NoisePlan,
     compare_plans as compare_plans,
     plan_budget as plan_budget,
+    plan_guarantee as plan_guarantee,
     plan_noise as plan_noise,
     replan as replan,
     sustainable_budget as sustainable_budget,
@@ -66,6 +67,7 @@ from .data.files import (
     load_matrix as load_matrix,
     load_plan as load_plan,
     load_sample as load_sample,
+    sample_commuters as sample_commuters,
     read_counts as read_counts,
     read_traces as read_traces,
     save_correlation as save_correlation,
@@ -75,7 +77,8 @@ from .data.files import (
 )
 from .data.smoothing import (
     PublicCorrelation as PublicCorrelation,
-    tradeoff as tradeoff,
+    compare_guarantees as compare_guarantees,
+    level_for_error as level_for_error,
 )
 from .data.tables import (
     Trajectories as Trajectories,

@@ -132,13 +132,13 @@ def for_counts(matrix, plan, walks, budget):
     """Mechanisms of other tables than one histogram, and what public knowledge makes of released counts."""
     known = PublicCorrelation(matrix, provenance="a test")
     tables = {"counts": DiscreteLaplaceHistogram(int(8 * budget)), "sum": ClampedSum(0.0, budget, 2)}
-    found = temporaldp.tradeoff(Adversary(matrix), known, n_people=50, horizon=4, alphas=[budget], window=2)
+    found = temporaldp.compare_guarantees(Adversary(matrix), correlation=known, n_people=50, horizon=4, alphas=[budget])
     counts = np.full((4, 3), budget)
     return [
         known, *tables.values(), ClampedMean(0.0, budget, 2), DiscreteLaplaceHistogram(3, int(8 * budget)),
         SharedBudget(tables),
         CountEstimate(counts, counts - 1.0, counts + 1.0), smooth(released(walks, plan), known, total=9),
-        found, *found.points, *found.user_points,
+        found, *found.rows,
     ]  # fmt: skip
 
 

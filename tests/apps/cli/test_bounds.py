@@ -187,7 +187,7 @@ def test_certificate_above_100_percent_is_not_shown(tmp_path):
         "--bound",
         "paper",
     )
-    words = words_of(temporaldp("plan", *matrix, "--alpha", "100", "--horizon", "30"))
+    words = words_of(temporaldp("plan", *matrix, "--alpha", "100", "--horizon", "30", "--details"))
     percents = [float(share) for share in re.findall(r"by more than (\S+) %", words)]
     assert (percents and max(percents) <= 100.0) or "optimality not proved: another plan" in words
 

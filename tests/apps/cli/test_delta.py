@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -78,6 +79,7 @@ def test_plan_release_and_report_under_approximate_dp(tmp_path):
             "3",
             "-o",
             plan,
+            "--details",
         )
     )
     scales = span(load_plan(plan).scales)
@@ -91,8 +93,9 @@ def test_plan_release_and_report_under_approximate_dp(tmp_path):
     said(temporaldp("report", traces, "--set", "correlation.prior=1", "--plan", plan, "--released", counts, "-o", page))
     text = " ".join(page.read_text().split())
     assert "The plan satisfies (1, 0.001)-DP_T" in text
-    level = number(load_plan(plan).leakage.worst, up=True)  # pair by pair the search ends within a thousandth of alpha
-    assert f"satisfy ({level}, 0.001)-DP_T" in text and "as under another, plus a probability of 0.001" in text
+    level = float(re.search(r"satisfy \(([\d.]+), 0.001\)-DP_T", text)[1])
+    # Pair by pair, the search ends within a thousandth of alpha, on a coarser grid than that of the report.
+    assert load_plan(plan).leakage.worst - 2e-3 < level <= 1.0 and "plus a probability of 0.001" in text
     assert f"discrete Gaussian noise of scale {scales} counts" in text
     assert (
         "exact discrete Gaussian noise (OpenDP)" in text
@@ -135,7 +138,7 @@ def test_plan_release_and_report_under_approximate_dp(tmp_path):
             ("audit", SAMPLE, "--epsilon", "0.1", "--delta", "1e-6", "--bound", "paper"),
             "is an accounting method for delta = 0",
         ),
-        (("plan", SAMPLE, "--alpha", "1", "--noise", "gaussian"), "--delta D"),
+        (("plan", SAMPLE, "--alpha", "1", "--set", "privacy.noise=gaussian"), "--delta D"),
         (("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--horizon", "5", "--compare"), "leave out --delta"),
         (
             ("plan", SAMPLE, "--alpha", "1", "--delta", "1e-6", "--bound", "paper"),

@@ -71,7 +71,9 @@ def test_audit_of_many_states_ends_with_an_interval(chain):
 
 @pytest.mark.parametrize("horizon", [[], ["--horizon", "6"]], ids=["any", "known"])
 def test_a_plan_uses_the_upper_side(small, horizon, tmp_path):
-    shown = temporaldp("plan", "--alpha", "1", *horizon, "--effort", "0.001", "-o", tmp_path / "plan.json", cwd=small)
+    shown = temporaldp(
+        "plan", "--alpha", "1", *horizon, "--effort", "0.001", "--details", "-o", tmp_path / "plan.json", cwd=small
+    )
     words = " ".join(shown.stdout.split())
     assert re.search(rf"largest leakage \(upper bound\) {SIDES} of 1", words)
     assert load_plan(tmp_path / "plan.json").leakage.worst <= 1.0

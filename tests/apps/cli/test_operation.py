@@ -23,7 +23,6 @@ from temporaldp import (
     InputError,
     TemporalAccountant,
     TransitionMatrix,
-    load_released,
 )
 from temporaldp.apps.cli.operation import logged, nearly_used
 
@@ -105,7 +104,7 @@ def test_dry_run_leaves_a_database_unchanged(days, postgres_server):
     done = told(*one, "-o", "out.csv")
     assert done["epsilons"] == [step["epsilon"] for step in forecast["steps"]]
     before = everything()
-    for other in ((), ("--set", "release.consistent=true")):  # other settings, as another version, are another recipe
+    for other in ((), ("--set", "release.reached=0.5")):  # other settings, as another version, are another recipe
         assert told(*one, *other, "--dry-run")["new_steps"] == 0
         assert everything() == before
     assert told(*one, "-o", "out.csv")["new_steps"] == 0
@@ -113,9 +112,9 @@ def test_dry_run_leaves_a_database_unchanged(days, postgres_server):
 
 @pytest.mark.long
 def test_life_cycle_of_a_release(days):
-    assert "carries little information" in words_of(
-        run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--set", "release.log=log.jsonl").stderr
-    )
+    single = ("--ledger", "other.db", "-o", "o.csv", "--set", "release.estimates=single")
+    assert "carries little information" in words_of(run(days, "release", "morning.csv", *OLD[:-2], *single).stderr)
+    run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--set", "release.log=log.jsonl")
     first = (days / "out.csv").read_text()
     warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--set", "release.warn_at=0.3").stderr
     assert "the data of 4 steps" in words_of(warned) and "carries little information" not in words_of(
@@ -255,12 +254,12 @@ def test_interrupted_release_reports_what_is_stored_and_resumes(days):
 
 
 UNWRITABLE = """
-import temporaldp.apps.cli.release as command
+import temporaldp.publish.project.publishing as publishing
 from temporaldp.apps.cli import main
 from temporaldp.base.errors import OutputError
 def full(*_, **__):
     raise OutputError("cannot write out.csv: No space left on device")
-command.save_released = full
+publishing.save_released = full
 main()
 """
 
@@ -347,22 +346,21 @@ def test_a_second_file_of_one_name_is_named_and_replaces_nothing(days, earlier):
     assert (days / "incoming" / earlier / "0 noon.csv").read_text() == "traces of another day"
 
 
-@pytest.mark.parametrize("consistent", ["true", "false"])
-def test_an_output_keeps_the_steps_of_its_ledger_that_a_run_has_no_data_of(days, consistent):
-    """The job of the documentation, with files of a few days; also smoothed counts."""
+@pytest.mark.parametrize("estimates", ["single", "filtered"])
+def test_an_output_keeps_the_steps_of_its_ledger_that_a_run_has_no_data_of(days, estimates):
+    """The job of the documentation, with files of a few days."""
 
     def counts(name):
         with (days / name).open() as file:
-            return {(row["time"], row["state"]): row["count"] for row in csv.DictReader(file)}
+            return {(row["time"], row["state"]): (row["noisy"], row["estimate"]) for row in csv.DictReader(file)}
 
-    smoothing = () if consistent == "true" else ("--set", "release.smoothed=smoothed.csv")
-    asked = (*OLD, "-o", "out.csv", "--overwrite", "--set", f"release.consistent={consistent}", *smoothing)
+    asked = (*OLD, "-o", "out.csv", "--overwrite", "--set", f"release.estimates={estimates}")
     (days / "out.csv").write_text("a file of something else\n")
     run(days, "release", "morning.csv", *asked)
     first, raw = counts("out.csv"), (days / "out.csv").read_bytes()
     assert json.loads(run(days, "release", "from_two.csv", *asked, "--json").stdout)["steps"] == 2
     assert (days / "out.csv").read_bytes() == raw
-    epsilon = raw.decode().splitlines()[1].split(",")[3]
+    epsilon = raw.decode().splitlines()[1].split(",")[7]
     (days / "out.csv").write_text(raw.decode().replace(epsilon, "0.001"))  # edited: the ledger has the budgets
     run(days, "release", "noon.csv", *(one for one in asked if one != "--overwrite"))
     assert "0.001" not in (days / "out.csv").read_text() and epsilon in (days / "out.csv").read_text()
@@ -371,21 +369,9 @@ def test_an_output_keeps_the_steps_of_its_ledger_that_a_run_has_no_data_of(days,
     run(days, "ledger", "export", "release.db", "-o", "steps.csv")
     with (days / "steps.csv").open() as file:
         assert list(dict.fromkeys(time for time, _ in both)) == [row["time"] for row in csv.DictReader(file)]
-    if smoothing:
-        with (days / "smoothed.csv").open() as file:
-            assert [(row["time"], row["state"]) for row in csv.DictReader(file)] == list(both)
     (days / "out.csv").write_text("a file of something else\n")
     said = refused("release", "noon.csv", *(one for one in asked if one != "--overwrite"), cwd=days)
     assert "not all of it is released again" in words_of(said)
-
-
-def test_an_output_is_consistent_only_if_all_of_its_steps_are(days):
-    def consistent(table, output, setting="true"):
-        run(days, "release", f"{table}.csv", *FAST, "-o", output, "--set", f"release.consistent={setting}")
-        return load_released(days / output).consistent
-
-    assert not consistent("morning", "out.parquet", "false") and not consistent("night", "out.parquet")
-    assert consistent("morning", "other.parquet") and consistent("night", "other.parquet")
 
 
 def test_folders_of_traces_are_private_and_not_links(days):

@@ -81,15 +81,15 @@ def test_invalid_traces_are_refused(tmp_path, case, command):
         (("audit", SAMPLE, "--epsilon", "1", "--set", "traces.states=W,,R"), "name of state 1 is missing"),
         (("audit", SAMPLE, "--epsilon", "1", "--set", "traces.layout=long"), "no column 'time', 'state'"),
         (("audit", SAMPLE, "--epsilon", "1", "--history", "absent.csv"), "absent.csv does not exist"),
-        (("plan", SAMPLE, "--alpha", "0"), "--alpha: privacy.alpha = "),
-        (("plan", SAMPLE, "--alpha", "-2"), "--alpha: privacy.alpha = "),
+        (("plan", SAMPLE, "--alpha", "0"), "--alpha: study.alphas = "),
+        (("plan", SAMPLE, "--alpha", "-2"), "--alpha: study.alphas = "),
         (("plan", SAMPLE, "--alpha", "1", "--horizon", "0"), "greater than or equal to 1"),
         (
             ("plan", SAMPLE, "--alpha", "1", "--set", "plan.method=magic"),
             "'optimal', 'upper_bound', 'quantified' or 'uniform'",
         ),
         (("plan", SAMPLE, "--alpha", "1", "--set", "plan.method=quantified"), "needs the horizon"),
-        (("plan", SAMPLE, "--alpha", "1", "--compare"), "need --horizon T"),
+        (("plan", SAMPLE, "--alpha", "1", "--compare"), "give --horizon T"),
         (("plan", SAMPLE, "--alpha", "1", "--horizon", "9", "--figure", "x.bmp"), ".png or .svg"),
         (("plan", SAMPLE, "--alpha", "1", "-o", "no/folder/p.json"), "folder no/folder does not exist"),
         (("release", SAMPLE, "--plan", "absent.json", "-o", "r.csv"), "absent.json does not exist"),
@@ -176,7 +176,7 @@ def test_nested_brackets_are_refused(tmp_path, name, text, arguments):
 
 
 def test_nested_brackets_in_the_metadata_of_released_counts_are_refused(tmp_path):
-    columns = {"time": ["1", "1"], "state": ["a", "b"], "count": [1, 2], "epsilon": [1.0, 1.0]}
+    columns = {"time": ["1", "1"], "state": ["a", "b"], "noisy": [1, 2], "scale": [2.0, 2.0], "epsilon": [1.0, 1.0]}
     table = pyarrow.table(columns).replace_schema_metadata({b"temporaldp": NESTED})
     parquet.write_table(table, tmp_path / "r.parquet")
     with pytest.raises(InputError, match="expected histograms"):

@@ -97,7 +97,7 @@ def test_two_jobs_share_an_account(made):
         charged, told = ledger.epsilons, ledger[-1].leakage
         spent = {name: load_released(made / f"{name}-more.parquet").epsilons for name in STATES}
         states, rows = ledger.configuration["states"], _matrices(ledger)
-    assert (spent["sleep"] + spent["places"] <= charged * (1 + 1e-15)).all()
+    assert (spent["sleep"] + spent["places"] <= charged * (1 + 1e-5)).all()  # files have six digits, rounded up
     assert states == ["A, H", "A, O", "S, H"]  # nobody in the histories is asleep elsewhere
     exact = temporal_by_sign_rule(*rows, charged).max()
     assert exact <= told <= 1.0 and told == pytest.approx(exact, rel=1e-9)
@@ -147,7 +147,7 @@ def _matrices(ledger):
         (("release", "sleep.csv", "--set", "release.table=sleep", "-o", "x.csv"), "give its ledger"),
         (publish("sleep", "", "--alpha", "1"), "leave out plan, alpha"),
         (publish("sleep", "", "--history", "sleep-past.csv"), "leave out plan, alpha"),
-        (publish("sleep", "", "--set", "release.smoothed=y.csv"), "leave out plan, alpha"),
+        (publish("sleep", "", "--set", "release.estimates=single"), "leave out plan, alpha"),
     ],
 )
 def test_inconsistent_arguments_are_refused(made, arguments, said):

@@ -44,11 +44,11 @@ errors = Harmless(stderr=True, highlight=False, emoji=False)
 
 def warn(*sentences: str | None) -> None:
     """Warnings on standard error, so that they reach a person even when the output goes to a program; None is no warning."""
-    for sentence in filter(None, sentences):
+    for sentence in (one for one in sentences if one is not None):
         errors.print(f"[bold yellow]warning:[/] {escape(sentence)}")
 
 
 def say(*sentences: str | None) -> None:
     """Sentences on standard output, a line each; None is no sentence."""
-    for sentence in filter(None, sentences):
+    for sentence in (one for one in sentences if one is not None):
         console.print(sentence, markup=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 from contextlib import chdir
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from temporaldp import load_sample
+from temporaldp import load_sample, sample_commuters
 from temporaldp.apps.cli.console import console
 from temporaldp.base.errors import OutputError
 from temporaldp.data.files.atomic import write_text
@@ -36,15 +37,21 @@ true_counts = true   # shown beside the released ones: for internal use only
 
 COMMANDS = {
     "1. audit: what leaks?": ["audit --history history.csv --figure audit.svg"],
-    "2. plan: noise for a level": ["plan --history history.csv --compare --figure comparison.svg -o plan.json"],
-    "3. release: noisy counts": ["release --plan plan.json -o released.parquet"],
-    "4. smoothed counts, at no privacy cost": [
-        "smooth released.parquet --history history.csv --population 76 -o smoothed.csv --figure smoothed.svg"
+    "2. plan: what does each guarantee cost?": ["plan --history history.csv --figure guarantees.svg -o plan.json"],
+    "3. release: estimates with intervals, and noisy counts": [
+        "release --plan plan.json --history history.csv -o released.parquet --figure estimates.svg"
     ],
-    "5. report": ["report --plan plan.json --history history.csv --released released.parquet -o report.html"],
+    "4. report": ["report --plan plan.json --history history.csv --released released.parquet -o report.html"],
     "Aside: without public history, the correlation is learned with privacy": [
         "learn --epsilon 8 --set learn.contributed=46 -o correlation.json",
         "plan --set correlation.file=correlation.json",
+    ],
+}
+
+TOWN = {
+    "5. 12,000 people: a curve to print, for every correlation (synthetic data)": [
+        "init commuters.csv --overwrite",
+        "release -o curve.csv --figure curve.svg",
     ],
 }
 
@@ -55,7 +62,9 @@ def demo(
         Path, typer.Option("--output", "-o", help="Folder for pictures, plan, counts and report.")
     ] = Path("temporaldp-demo"),
 ) -> None:
-    """Audit, plan, release, smooth and report on the bundled sample: 75 people as public history, 76 protected, 47 steps.
+    """Audit, plan, release and report on the bundled sample: 75 people as public history, 76 protected, 47 steps.
+
+    Then a release of 12,000 synthetic commuters, in the folder `town`.
 
     Writes two tables and a project file, then prints and runs commands that can be repeated in that folder.
     """
@@ -63,8 +72,13 @@ def demo(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise OutputError(f"cannot make folder {output}: {error.strerror}; choose another with -o") from error
-    for made in ("released.parquet", "correlation.json"):  # of an earlier demonstration: nothing is drawn over
-        (output / made).unlink(missing_ok=True)
+    town = output / "town"
+    for made in (
+        output / "released.parquet",
+        output / "correlation.json",
+        town,
+    ):  # of an earlier one: nothing is drawn over
+        shutil.rmtree(made) if made.is_dir() else made.unlink(missing_ok=True)
     sample = load_sample()
     stages = np.array(["wake", "REM", "N1 light", "N2", "N3 deep"])[sample.codes]
     for name, people in (("history.csv", slice(75)), ("protected.csv", slice(75, None))):
@@ -73,10 +87,20 @@ def demo(
     write_text(output / "temporaldp.toml", PROJECT)
     console.print(f"In {output}: history.csv, protected.csv and temporaldp.toml\n", soft_wrap=True, markup=False)
     console.print(PROJECT, style="dim", markup=False)
-    with chdir(output):
-        for title, lines in COMMANDS.items():
+    _run(context, output, COMMANDS)
+    town.mkdir()
+    walks = sample_commuters()
+    zones = np.array(walks.states)[walks.codes].T.tolist()
+    save_columns({"person": list(walks.users)} | dict(zip(walks.times, zones, strict=True)), town / "commuters.csv")
+    _run(context, town, TOWN)
+    console.print(f"Report, plan, counts and pictures are in {output}: open {output / 'report.html'}", soft_wrap=True)
+
+
+def _run(context: typer.Context, folder: Path, commands: dict[str, list[str]]) -> None:
+    """Print and run commands in a folder."""
+    with chdir(folder):
+        for title, lines in commands.items():
             console.rule(title, align="left")
             for line in lines:
                 console.print(f"$ temporaldp {line}\n", style="bold", soft_wrap=True, markup=False)
                 context.find_root().command.main(shlex.split(line), "temporaldp", standalone_mode=False)
-    console.print(f"Report, plan, counts and pictures are in {output}: open {output / 'report.html'}", soft_wrap=True)

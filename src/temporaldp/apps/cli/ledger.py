@@ -19,6 +19,7 @@ from temporaldp.apps.cli.render import answer, facts, listing, require_places, s
 from temporaldp.base.display import number
 from temporaldp.base.values import REPLACE_PERSON, plural
 from temporaldp.core.accounting.methods import accounting_from
+from temporaldp.core.planning import Guarantee
 from temporaldp.publish.project.inputs import gather
 from temporaldp.publish.project.recipe import note_recipe, recipe_of
 from temporaldp.publish.project.release import without_traces
@@ -315,7 +316,7 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     scales = np.array([] if is_pure else [row.parameter for row in ledger[:] if row.output is not None])
     drawn = f", scale {span(scales)} counts so far" if scales.size else ""
     return [
-        ("guarantee", guarantee_line(level, known.get("delta", 0.0))),
+        ("guarantee", guarantee_line(level, known.get("delta", 0.0), Guarantee.of(known.get("guarantee", "temporal")))),
         ("leakage", accounting_line(accounting_from(known["accounting"])) if is_pure else ""),
         ("renewed", "" if renewal is None else renewed_line(renewal)),
         ("noise", "" if is_pure else f"{discrete_noise(known['noise'])}, fixed before the first release{drawn}"),

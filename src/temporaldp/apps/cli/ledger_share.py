@@ -62,6 +62,10 @@ def share(
     place, level, prior = o.ledger_of(settings), settings.privacy.alpha, settings.correlation.prior
     if level is None:
         raise InputError("expected --alpha A, the level for all tables together, in nats")
+    if settings.privacy.guarantee != "temporal" or settings.privacy.delta is not None:
+        raise InputError(
+            "an account of several tables is of the temporal level with delta = 0: leave out guarantee and delta"
+        )
     histories = _histories(tables or [])
     parts = _shares(settings.release.shares, list(histories))
     if configuration_at(place) is not None:

@@ -73,7 +73,7 @@ PANELS = {
     "Set up": {"init": "Inspect a table and write a commented project file with its columns, steps, states and level."},
     "Account and plan": {
         "audit": "Compute the leakage of a release that spends epsilon at every step.",
-        "plan": "Choose budgets, or noise at a delta, so that no step leaks more than alpha.",
+        "plan": "Compare what each guarantee costs, and plan the one in use, so that no step leaks more than alpha.",
         "learn": "Estimate a correlation from protected traces with differential privacy, as intervals.",
     },
     "Publish": {
@@ -86,11 +86,10 @@ PANELS = {
     },
     "Study": {
         "diagnose": "Test whether one first-order matrix describes the traces, and how much leakage finer models add.",
-        "tradeoff": "Compare levels: the epsilon of a step, the leakage, and the error of counts and smoothed counts.",
         "population": "Compute the distribution of leakage over users, or over groups (--set traces.by=COLUMN).",
         "attack": "Attack a finished release of your own, with the adversary's knowledge of all other users.",
         "deployment": "Compute what the guarantee of a published system is worth over time, from its record.",
-        "demo": "Audit, plan, release, smooth and report on the bundled sample.",
+        "demo": "Audit, plan, release and report on the bundled sample.",
     },
 }
 """The commands, modules of this package, as `temporaldp --help` lists them."""

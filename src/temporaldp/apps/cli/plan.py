@@ -1,8 +1,7 @@
-"""`temporaldp plan`: how much may each step spend?"""
+"""`temporaldp plan`: which guarantee, and how much may each step spend?"""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from functools import partial
 from pathlib import Path
@@ -16,26 +15,51 @@ from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, say, warn
 from temporaldp.apps.cli.render import answer, facts, learning_fact, listing, require_places, steps_table, working
 from temporaldp.base.display import number
+from temporaldp.base.errors import PlanError
 from temporaldp.base.values import refuse
 from temporaldp.core.planning import Optimality, Plan, PlanComparison
-from temporaldp.core.planning.histogram_noise import laplace_scales, mean_absolute_noise
 from temporaldp.data.files.plans import plan_document
+from temporaldp.data.smoothing import GuaranteeComparison
 from temporaldp.publish.project.inputs import Inputs, absences
+from temporaldp.publish.project.planning import (
+    budget_terms,
+    can_plan,
+    compared,
+    level_of_error,
+    planned,
+    planning_inputs,
+)
 from temporaldp.publish.report.figures import comparison_figure
-from temporaldp.publish.report.sentences import NO_EFFORT, NOISE_FIXED, NoiseBesideCounts, ended, steps
+from temporaldp.publish.report.sentences import NO_EFFORT, NOISE_FIXED, ended, guarantee_line, steps
+from temporaldp.publish.report.study_figures import guarantees_figure
 
 
 def plan(
     context: typer.Context,
     traces: o.TracesArgument = None,
     history: o.HistoryOption = None,
-    alpha: o.AlphaOption = None,
+    alphas: Annotated[
+        str | None,
+        o.option("--alpha", key="study.alphas", help="Level, in nats; or several to compare.", metavar="A[,B,...]"),
+    ] = None,
+    guarantee: Annotated[
+        str | None,
+        o.option("--guarantee", key="privacy.guarantee", help="What is protected.", metavar="temporal|user|window:W"),
+    ] = None,
     delta: o.DeltaOption = None,
-    noise: o.NoiseOption = None,
     horizon: o.HorizonOption = None,
+    error: Annotated[
+        float | None,
+        o.option(
+            "--error", key="study.error", help="Find the level with this error of a count, in users.", metavar="E"
+        ),
+    ] = None,
     bound: o.BoundOption = None,
     effort: o.EffortOption = None,
-    compare: Annotated[bool, o.option("--compare", help="Compare the plans of all methods.")] = False,
+    details: Annotated[bool, o.option("--details", help="Print budgets and steps, and how they were found.")] = False,
+    compare: Annotated[
+        bool, o.option("--compare", help="Compare the plans of all methods of the temporal level.")
+    ] = False,
     figure: o.FigureOption = None,
     output: Annotated[
         Path | None, o.option("--output", "-o", help="Where to write the plan (JSON).", metavar="FILE")
@@ -44,29 +68,33 @@ def plan(
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
 ) -> None:
-    """Choose budgets, or noise at a delta, so that no step leaks more than alpha.
+    """Compare what each guarantee costs, and plan the one in use, so that no step leaks more than alpha.
 
-    Without --horizon, the plan satisfies alpha for any number of steps.
+    The temporal level needs a correlation (--history). Without --horizon, a plan satisfies alpha for any number of steps.
     """
-    asked = o.given(context)
-    settings, compared = asked.settings, compare or figure is not None
-    privacy, is_pure = settings.privacy, settings.privacy.delta is None
+    settings = o.given(context).settings
+    privacy, study, is_pure = settings.privacy, settings.study, settings.privacy.delta is None
+    levels = study.alphas or (() if privacy.alpha is None else (privacy.alpha,))
     refuse(
         (
-            is_pure and compared and privacy.horizon is None,
-            BudgetError("--compare and --figure need --horizon T: without one there is only one method"),
+            not levels and study.error is None,
+            BudgetError("expected a level: --alpha A, or privacy.alpha in the project file; or --error E to find it"),
+        ),
+        (
+            compare and (not is_pure or privacy.horizon is None or settings.privacy.guarantee != "temporal"),
+            BudgetError(
+                "--compare is about budgets of the temporal level with delta = 0: leave out --delta and --guarantee, and give "
+                "--horizon T"
+            ),
         ),
         (
             is_pure and privacy.noise is not None,
-            BudgetError("--noise is planned at a delta: give --delta D, such as 1e-6"),
+            BudgetError("privacy.noise is planned for a delta: give --delta D, such as 1e-6"),
         ),
         (
-            not is_pure and compared,
-            BudgetError("--compare and --figure are about budgets with delta = 0: leave out --delta, or them"),
-        ),
-        (
-            not is_pure and settings.plan.is_given,
-            BudgetError("plan.method and plan.objective are about budgets with delta = 0: leave out --delta, or them"),
+            not is_pure
+            and (settings.plan.method not in {None, "optimal"} or "objective" in settings.plan.model_fields_set),
+            BudgetError("plan.objective, and methods but optimal, are about delta = 0: leave out --delta, or them"),
         ),
         (
             not is_pure and privacy.effort is not None,
@@ -79,45 +107,69 @@ def plan(
     )
     require_places(output, figure=figure, reads=settings.inputs)
     with working("reading data"):
-        inputs = asked.inputs()
-    comparison = PlanComparison({}, {})
+        inputs = planning_inputs(settings)
+    made, refusal = None, None
     with working("planning"):
-        if compared:
-            comparison = compare_plans(inputs.everyone, **asked.budget_terms())
-        ready = comparison.plans.get(settings.plan.method or "optimal")
-        made: Plan = asked.plan(inputs) if ready is None else dataclasses.replace(ready, provenance=inputs.provenance)
-    beside, n_people = None, settings.release.population
-    if n_people is None and inputs.trajectories is not None:
-        n_people = inputs.trajectories.n_users
-    if n_people is not None and inputs.states is not None:
-        beside = NoiseBesideCounts(made.mean_absolute_noise, n_people, len(inputs.states))
-    warn(
-        inputs.scarcity,
-        made.provenance.warning,
-        absences(inputs.trajectories),
-        None if beside is None else beside.warning,
-    )
-    if output is not None:
+        if study.error is not None:
+            levels = (level_of_error(settings, inputs, study.error),)
+        settings = settings.model_copy(update={"privacy": privacy.model_copy(update={"alpha": levels[0]})})
+        methods = compare_plans(inputs.everyone, **budget_terms(settings)) if compare else PlanComparison({}, {})
+        try:
+            made = planned(settings, inputs) if output is not None or can_plan(settings) else None
+        except PlanError as error_of_plan:
+            refusal = error_of_plan
+        if refusal is not None and output is not None:
+            raise refusal
+        found = compared(settings, inputs, made, levels)
+    if made is not None:
+        warn(inputs.scarcity, made.provenance.warning, absences(inputs.trajectories), _beaten(made, found))
+    if made is not None and output is not None:
         save_plan(made, output)
     answer(
         as_json,
-        document=partial(_document, made, comparison, beside),
-        show=partial(_show, inputs, made, beside, comparison if compare else PlanComparison({}, {})),
-        draw=partial(comparison_figure, comparison, inputs.times(made.horizon or 0)),
+        document=partial(_document, made, found, methods),
+        show=partial(_show, inputs, made, found, methods, details=details),
+        draw=partial(comparison_figure, methods, inputs.times(made.horizon or 0))
+        if compare and made is not None
+        else partial(guarantees_figure, found),
         figure=figure,
-        plan=output,
+        plan=output if made is not None else None,
+    )
+    if refusal is not None:
+        raise refusal
+
+
+def _beaten(made: Plan, found: GuaranteeComparison) -> str | None:
+    """Warning where the user level, which holds for every correlation, has less noise at the same level; None elsewhere."""
+    same = [
+        row for row in found.rows if row.guarantee.kind == "user" and (row.alpha, row.delta) == (made.alpha, made.delta)
+    ]
+    if not same or not made.guarantee.is_temporal or same[0].noise >= made.mean_absolute_noise * (1.0 - 1e-6):
+        return None
+    return (
+        f"the user level satisfies more with less noise ({number(same[0].noise)} people on a count): use --guarantee user, or "
+        "use --set plan.method=optimal, which never has more"
     )
 
 
-def _document(made: Plan, found: PlanComparison, beside: NoiseBesideCounts | None) -> dict[str, Any]:
-    """The plan as JSON values, and the plans of all methods if they were compared."""
-    document = plan_document(made) | {
-        "mean_absolute_noise": made.mean_absolute_noise,
-        "noise_beside_counts": None if beside is None else beside.share,
+def _document(made: Plan | None, found: GuaranteeComparison, methods: PlanComparison) -> dict[str, Any]:
+    """The plan as JSON values, the guarantees, and the plans of all methods if they were compared."""
+    best, columns = found.advised, found.columns()
+    rows = [dict(zip(columns, cells, strict=True)) for cells in zip(*columns.values(), strict=True)]
+    document: dict[str, Any] = {} if made is None else plan_document(made)
+    if made is not None:
+        document |= {
+            "mean_absolute_noise": made.mean_absolute_noise,
+            "noise_beside_counts": found.share(made.mean_absolute_noise),
+        }
+        if made.provenance.spends:
+            document["alpha_in_all"] = made.alpha_in_all
+    document |= {
+        "guarantees": rows,
+        "advice": found.advice,
+        "advised": None if best is None else {"guarantee": str(best.guarantee), "delta": best.delta},
     }
-    if made.provenance.spends:
-        document["alpha_in_all"] = made.alpha_in_all
-    if found.plans:
+    if methods.plans:
         document["comparison"] = [
             {
                 "method": plan.method,
@@ -128,21 +180,68 @@ def _document(made: Plan, found: PlanComparison, beside: NoiseBesideCounts | Non
                 "largest_epsilon": float(plan.epsilons.max()),
                 "worst_leakage": plan.leakage.worst,
             }
-            for plan in found.plans.values()
+            for plan in methods.plans.values()
         ]
-        document["without_plan"] = {method: str(error) for method, error in found.refusals.items()}
+        document["without_plan"] = {method: str(error) for method, error in methods.refusals.items()}
     return document
 
 
-def _show(inputs: Inputs, made: Plan, beside: NoiseBesideCounts | None, compared: PlanComparison) -> None:
-    """Print the plan as tables, and the plans that it is compared with."""
+def _show(
+    inputs: Inputs, made: Plan | None, found: GuaranteeComparison, methods: PlanComparison, *, details: bool
+) -> None:
+    """Print the verdict, the table of guarantees and the advice; then budgets and steps, and other methods if asked."""
+    in_use = None if made is None else next((k for k, row in enumerate(found.rows) if row.plan is made), None)
+    if made is not None:
+        verdict = f"{guarantee_line(made.alpha, made.delta, made.guarantee)}: {_noise(found, made)}."
+        name, cost = learning_fact(made.provenance, made.alpha, made.delta)
+        say(verdict[:1].upper() + verdict[1:], f"{name.capitalize()}: {cost}." if cost else None, "")
+    has_levels = len({row.alpha for row in found.rows}) > 1
+    rows = [
+        {
+            "guarantee": ("> " if k == in_use else "  ") + row.guarantee.label,
+            "delta": f"{row.delta:g}",
+            **({"alpha": number(row.alpha, up=True)} if has_levels else {}),
+            "noise": "-" if row.plan is None else number(row.noise),
+            "of a count": _percent(found, row.noise),
+            "estimates": "-" if row.error is None else number(row.error),
+            "observers": row.guarantee.observers,
+        }
+        for k, row in enumerate(found.rows)
+    ]
+    title = "Mean error of a count, in people"
+    if found.n_people is not None:
+        title += f": {found.n_people} people" + ("" if found.n_states is None else f", {found.n_states} states")
+    listing(rows, title, left=("guarantee", "observers"), bold=in_use)
+    for why in dict.fromkeys(row.refusal for row in found.rows if row.refusal):
+        names = ", ".join(dict.fromkeys(row.guarantee.label for row in found.rows if row.refusal == why))
+        console.print(f"No plan for the {names}: {why.removesuffix('.')}.", style="dim", markup=False)
+    say("", found.advice)
+    if made is not None and details:
+        _show_details(inputs, made)
+    _show_methods(methods)
+
+
+def _percent(found: GuaranteeComparison, noise: float) -> str:
+    share = found.share(noise)
+    return "-" if share is None else f"{number(100.0 * share)} %"
+
+
+def _noise(found: GuaranteeComparison, made: Plan) -> str:
+    """The noise of the plan in use, compared with an average count."""
+    noise, share = made.mean_absolute_noise, found.share(made.mean_absolute_noise)
+    compared_with = "" if share is None else f", {number(100.0 * share)} % of an average count"
+    return f"noise of {number(noise)} people on a count{compared_with}"
+
+
+def _show_details(inputs: Inputs, made: Plan) -> None:
+    """Print budgets and steps, and how they were found."""
     first, middle, last = (number(float(made.epsilons[k]), down=True) for k in (0, len(made.epsilons) // 2, -1))
     spent = f"{first} at every step"
     if not (made.epsilons == made.epsilons[0]).all():
         between = "" if len(made.epsilons) < 3 else f"{middle} in the middle, "
         spent = f"{first} first, {between}{last} last"
     rows = [
-        ("correlation", inputs.provenance.sentence),
+        ("correlation", inputs.provenance.sentence if made.guarantee.is_temporal else ""),
         ("people of the history", "" if inputs.shared is None else inputs.shared.sentence),
         ("method", "" if made.delta else made.description),
         ("noise", f"{made.description}. {NOISE_FIXED}" if made.delta else ""),
@@ -150,27 +249,16 @@ def _show(inputs: Inputs, made: Plan, beside: NoiseBesideCounts | None, compared
         ("optimality", "" if made.optimality is None else _optimality(made.optimality)),
         ("horizon", "any number of steps" if made.horizon is None else steps(made.horizon)),
         ("budgets", spent),
-        (
-            f"largest leakage ({made.leakage.label})",
-            f"{made.leakage.written()} of {made.alpha:g}",
-        ),
-        ("mean absolute noise per count", number(made.mean_absolute_noise)),
-        (
-            "noise beside counts",
-            "unknown: give TRACES, or --set release.population=N" if beside is None else beside.sentence,
-        ),
-        learning_fact(made.provenance, made.alpha, made.delta),
+        (f"largest leakage ({made.leakage.label})", f"{made.leakage.written()} of {made.alpha:g}"),
     ]
     facts(f"Plan for {made.level} (nats, replace one person's state)", rows)
     say(ended(made.leakage))
     if isinstance(made.leakage, LeakageSeries):
         steps_table(made.leakage, inputs.times(len(made.leakage)), granted=True)
-        naive = mean_absolute_noise(laplace_scales([made.alpha / len(made.leakage)]))
-        if naive < made.mean_absolute_noise * (1.0 - 1e-6):  # plans leave up to 1e-7 of alpha unspent
-            warn(
-                f"alpha / T at every step satisfies the same level with less noise ({number(naive)} per count on average): use "
-                "--set plan.method=optimal without --delta, which never has more noise"
-            )
+
+
+def _show_methods(found: PlanComparison) -> None:
+    """Print the plans of all methods."""
     others = [
         {
             "method": plan.method,
@@ -179,11 +267,11 @@ def _show(inputs: Inputs, made: Plan, beside: NoiseBesideCounts | None, compared
             "largest budget": number(float(plan.epsilons.max()), down=True),
             "largest leakage": plan.leakage.written(),
         }
-        for plan in compared.plans.values()
+        for plan in found.plans.values()
     ]
     listing(others, "All methods", left=("method",), boxed=True)
-    for why in dict.fromkeys(map(str, compared.refusals.values())):
-        names = " or ".join(method for method, error in compared.refusals.items() if str(error) == why)
+    for why in dict.fromkeys(map(str, found.refusals.values())):
+        names = " or ".join(method for method, error in found.refusals.items() if str(error) == why)
         console.print(f"There is no plan by {names}: {why}.", style="dim", markup=False)
 
 

@@ -3,45 +3,46 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
-from temporaldp import ContinualRelease, InputError, ReleasedHistograms, save_released
+from temporaldp import ContinualRelease, InputError
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.console import console, warn
+from temporaldp.apps.cli.console import console, say, warn
 from temporaldp.apps.cli.operation import LedgerRun, logged, nearly_used, of_tables, trial_place
-from temporaldp.apps.cli.render import ROWS_ON_SCREEN, facts, learning_fact, listing, say_json, working
+from temporaldp.apps.cli.render import (
+    ROWS_ON_SCREEN,
+    facts,
+    learning_fact,
+    listing,
+    require_places,
+    say_json,
+    working,
+)
 from temporaldp.base.display import number
 from temporaldp.base.errors import InputDiffersWarning, OutputError
-from temporaldp.base.values import refuse
-from temporaldp.core.correlation.provenance import together
+from temporaldp.base.values import plural, refuse
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 from temporaldp.data.tables import Traces
 from temporaldp.publish.project.inputs import absences
-from temporaldp.publish.project.publishing import (
-    Smoothing,
-    earlier_counts,
-    publish,
-    require_unpublished,
-    smoothed,
-    with_earlier,
-)
-from temporaldp.publish.project.release import ReleaseSetup, checked_output, setup_of
+from temporaldp.publish.project.publishing import PublishingRun, publishing
+from temporaldp.publish.project.release import checked_output, setup_of
 from temporaldp.publish.release.histograms import require_reached
+from temporaldp.publish.report.figures import release_figure
 from temporaldp.publish.report.sentences import (
     NoiseBesideCounts,
     accounting_line,
     at_delta,
     discrete_noise,
     guarantee_line,
-    impossible_counts,
     nats,
     span,
     steps,
 )
+from temporaldp.publish.report.style import save_figure
 
 
 def release(
@@ -73,6 +74,7 @@ def release(
         bool, o.option("--dry-run", help="Report what would be spent and leak; draw and write nothing.")
     ] = False,
     overwrite: o.OverwriteOption = False,
+    figure: o.FigureOption = None,
     begin_anew: o.BeginAnewOption = False,
     as_json: o.JsonOption = False,
     project: o.ProjectOption = None,
@@ -84,6 +86,7 @@ def release(
     Without one, every run draws new noise and spends the budgets of the plan again.
     """
     settings = o.given(context).settings
+    require_places(figure=figure, reads=settings.inputs)
     target, ledger = checked_output(settings, dry_run=dry_run), settings.release.ledger
     refuse(
         (dry_run and ledger is None, InputError("--dry-run needs a ledger: --ledger LEDGER")),
@@ -102,34 +105,31 @@ def release(
                 require_reached(setup.data, new, settings.release.reached)
                 _show_forecast(stream, setup.data, as_json)
             return
-        if ledger is None:
-            require_unpublished(target, setup.data, begin_anew=begin_anew)
-        with nullcontext() if ledger is None else setup.opened(ledger, begin_anew=begin_anew) as opened:
-            earlier = earlier_counts(target, setup.data, opened, overwrite or begin_anew)
-            _publish(setup, opened, target, earlier, line, as_json)
+        with publishing(setup, target, overwrite=overwrite, begin_anew=begin_anew) as opened:
+            _publish(opened, target, figure, line, as_json)
 
 
-def _publish(
-    setup: ReleaseSetup,
-    stream: ContinualRelease[Any, Any] | None,
-    output: Path,
-    earlier: ReleasedHistograms | None,
-    line: dict[str, Any],
-    as_json: bool,
-) -> None:
+def _publish(published: PublishingRun, output: Path, figure: Path | None, line: dict[str, Any], as_json: bool) -> None:
     """Publish the steps of a plan, or those that the ledger lacks; `line` is the line of the log."""
+    stream, setup = published.stream, published.setup
     run = None if stream is None else LedgerRun(stream, setup.data)
     try:
         with working("drawing noise", stored=stream), warnings.catch_warnings():
             warnings.simplefilter("ignore", InputDiffersWarning)
-            released = publish(setup, stream)
+            published.draw()
             line |= {} if run is None else run.facts  # what is stored, also where the output cannot be written
-            everything = with_earlier(released, earlier, stream)
-            save_released(everything, output, **setup.settings.traces.own_names)
-            smoothing = smoothed(everything, setup, stream)
+            text = published.write(output)
         if run is not None:
             warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
-        _show(released, setup, output, as_json, smoothing, run)
+        warn(
+            published.not_estimated,
+            setup.provenance.warning,
+            absences(setup.data),
+            published.even_split if run is None or run.is_first else None,
+        )
+        if figure is not None:
+            save_figure(release_figure(published.released), figure)
+        _show(published, output, text, as_json, run)
     except OutputError as error:
         if run is None or len(run.stream) == run.n_before:
             raise
@@ -139,33 +139,26 @@ def _publish(
         ) from None
 
 
-def _show(
-    released: ReleasedHistograms,
-    setup: ReleaseSetup,
-    output: Path,
-    as_json: bool,
-    smoothing: Smoothing | None,
-    run: LedgerRun | None,
-) -> None:
-    """Write smoothed counts and print the release, and what a run did with a ledger.
-
-    The noise of counts that are not smoothed is warned about when they are published for the first time.
-    """
+def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run: LedgerRun | None) -> None:
+    """Print what was published, with which error, under which guarantee; then the details, and what a run did with a ledger."""
+    released, estimates, setup = published.released, published.estimates, published.setup
     assert released.alpha is not None
-    known = setup.provenance if smoothing is None else together([setup.provenance, smoothing.correlation.provenance])
-    smoothed = [] if smoothing is None else smoothing.save()
+    known = published.known
     beside = NoiseBesideCounts(
         mean_absolute_noise(released.scales, released.noise), setup.data.n_users, len(released.states)
     )
-    warn(setup.provenance.warning, absences(setup.data))
-    if smoothing is None and (run is None or run.is_first):
-        warn(beside.warning, impossible_counts(released, setup.data.n_users))
+    if (estimates is None or estimates.seen == "each release") and (run is None or run.is_first):
+        warn(beside.warning)
+    half_width = None if estimates is None else float(np.median(estimates.upper - estimates.lower)) / 2.0
     if as_json:
         say_json(
             {
                 "output": output,
+                "text": text,
                 **({} if run is None else run.facts),
                 "alpha": released.alpha,
+                "guarantee": str(released.guarantee),
+                "condition": released.guarantee.condition,
                 "accounting": released.accounting,
                 "delta": released.delta,
                 "noise": released.noise,
@@ -173,33 +166,47 @@ def _show(
                 "steps": len(released.times),
                 "states": released.states,
                 "epsilons": released.epsilons,
-                "consistent": released.consistent,
                 "neighboring_relation": released.neighboring_relation,
                 "l1_sensitivity": 2,
                 "unit": "nats",
                 "noise_beside_counts": beside.share,
+                "estimates": None
+                if estimates is None
+                else {
+                    "seen": estimates.seen,
+                    "used": estimates.used,
+                    "fit": estimates.fit,
+                    "half_width": half_width,
+                },
                 **({"alpha_in_all": known.in_all(released.alpha, released.delta)[0]} if known.spends else {}),
-                **({} if smoothing is None else smoothing.document),
             }
         )
         return
+    average = number(setup.data.n_users / len(released.states))
+    read = (
+        ""
+        if half_width is None
+        else (
+            f"Read its column estimate: half of its 95 % intervals are within {number(half_width)} people, where an average "
+            f"count is {average}. "
+        )
+    )
+    say(
+        f"{output}: the number of people in {len(released.states)} states at {plural(len(released.times), 'time')}. {read}"
+        f"{text} explains the columns.",
+        f"Guarantee: {guarantee_line(released.alpha, released.delta, released.guarantee)}.",
+    )
     rows = [
-        ("written to", str(output)),
-        ("histograms", f"{steps(len(released.times))} of {len(released.states)} states"),
-        ("guarantee", guarantee_line(released.alpha, released.delta)),
         ("leakage", "" if released.accounting is None else accounting_line(released.accounting)),
         ("spent per step", span(released.epsilons, up=True) + at_delta(released.delta)),
         ("noise", f"{discrete_noise(released.noise)}, scale {span(released.scales)} counts"),
-        (
-            "post-processing",
-            "non-negative, public total kept" if released.consistent else "none: counts may be negative",
-        ),
         ("noise beside counts", beside.sentence),
+        ("estimates from", "" if estimates is None else estimates.used),
+        ("fit", "" if estimates is None else estimates.fit),
         learning_fact(known, released.alpha, released.delta),
         *([] if run is None else run.rows),
-        *smoothed,
     ]
-    facts("Released", rows)
+    facts("Details", rows)
     if run is None:
         console.print("Keep this file: a second release of the same data spends the budgets again.", style="dim")
 

@@ -6,14 +6,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
-from temporaldp import InputError, load_released
+from temporaldp import InputError, load_released, save_released
 from temporaldp import smooth as smooth_released
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.render import answer, facts, require_places, working
+from temporaldp.base.display import number
 from temporaldp.data.counts.released import release_suffix
-from temporaldp.publish.project.publishing import Smoothing
 from temporaldp.publish.project.release import public_correlation, without_traces
 from temporaldp.publish.report.figures import release_figure
 
@@ -33,9 +34,9 @@ def smooth(
     population: Annotated[
         int | None, o.option("--population", key="release.population", help="Public number of users.", metavar="N")
     ] = None,
-    smoothed: Annotated[
+    output: Annotated[
         Path | None,
-        o.option("--output", "-o", key="release.smoothed", help="Where to write (.parquet or .csv).", metavar="FILE"),
+        o.option("--output", "-o", key="release.output", help="Where to write (.parquet or .csv).", metavar="FILE"),
     ] = None,
     figure: o.FigureOption = None,
     as_json: o.JsonOption = False,
@@ -47,21 +48,29 @@ def smooth(
     Post-processing: only published counts, the public number of users and a public correlation are read.
     """
     settings = o.given(context).settings
-    release, place = settings.release, settings.report.released or settings.release.output
-    if place is None or release.smoothed is None or release.population is None:
+    release, place = settings.release, settings.report.released
+    if place is None or release.output is None or release.population is None:
         raise InputError("expected RELEASED, --population N (the public number of users) and --output FILE")
-    release_suffix(release.smoothed)
-    require_places(release.smoothed, figure=figure, reads=(place, *settings.inputs))
+    release_suffix(release.output)
+    require_places(release.output, figure=figure, reads=(place, *settings.inputs))
     counts = load_released(place)
     with working("reading the correlation"):
         correlation = public_correlation(without_traces(settings), counts.states, counts.times[0])
     with working("smoothing"):
         found = smooth_released(counts, correlation, total=release.population)
-    smoothing = Smoothing(found, correlation, settings)
+    save_released(found.of(counts), release.output)
+    width = float(np.median(found.upper - found.lower)) / 2.0
+    rows = [
+        ("estimates", f"{release.output}, half of their 95 % intervals within {number(width)} people"),
+        ("estimates from", found.used),
+        ("fit", found.fit),
+    ]
+    estimates = {"estimate": found.counts, "low": found.lower, "high": found.upper}
+    document = {"output": release.output, "seen": found.seen, "used": found.used, "fit": found.fit, **estimates}
     answer(
         as_json,
-        document=lambda: smoothing.document,
-        show=partial(facts, "Smoothed", smoothing.save()),
-        draw=partial(release_figure, counts, smoothed=found),
+        document=lambda: document,
+        show=partial(facts, "Smoothed", rows),
+        draw=partial(release_figure, found.of(counts)),
         figure=figure,
     )

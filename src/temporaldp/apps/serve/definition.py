@@ -13,6 +13,7 @@ from temporaldp.base.values import SMALLEST
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
+from temporaldp.core.planning.every_correlation import same_state
 from temporaldp.publish.release.chain import canonical
 
 LARGEST_MATRIX = 64
@@ -69,6 +70,11 @@ class Definition(Strict):
     alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
         description="The level, in nats: temporal privacy leakage about any step never exceeds it."
     )
+    guarantee: Literal["temporal", "user"] = Field(
+        "temporal",
+        description="What alpha is about: one state, for this correlation, or all states of a person together, for every "
+        "correlation (with a horizon, and without matrices).",
+    )
     horizon: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None,
         description="Number of steps, where it is known, whose budgets are planned beforehand: each step gives its own.",
@@ -110,7 +116,12 @@ class Definition(Strict):
         InputError
             The matrices are not admissible, or do not fit one another.
         """
-        if self.backward is None and self.forward is None:
+        has_matrices = self.backward is not None or self.forward is not None
+        if self.guarantee == "user":
+            if has_matrices or self.horizon is None:
+                raise InputError("expected a horizon and no matrices: the user level holds for every correlation")
+            return same_state()
+        if not has_matrices:
             raise InputError("expected a correlation: a matrix backward or forward, or both")
         return Adversary(_matrix(self.backward, self.states), _matrix(self.forward, self.states))
 

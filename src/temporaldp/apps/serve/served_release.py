@@ -26,6 +26,7 @@ from temporaldp.apps.serve import messages
 from temporaldp.apps.serve.definition import Definition, Elsewhere, Histogram, proved, unspent
 from temporaldp.base.errors import InputError, SpentError
 from temporaldp.base.values import REPLACE_ONE
+from temporaldp.core.planning import Guarantee
 from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.core.planning.measurement import Measurement
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram, granted_scale
@@ -73,7 +74,7 @@ class ServedGuard(AccountantGuard):
 
     def __init__(self, definition: Definition, reserve: float) -> None:
         super().__init__(unspent(definition.promise, reserve), None)
-        self.definition, self.every_step = definition, reserve
+        self.definition, self.every_step, self.guarantee = definition, reserve, Guarantee(definition.guarantee)
         self._largest_spent, self._rows_seen, self.counting = 0.0, 0, threading.RLock()
 
     def begin(self, ledger: Ledger) -> None:
