@@ -50,9 +50,14 @@ def belief(nats: float) -> float:
 
 
 @cache
-def noise(method: str) -> float:
+def noise(method: str, accounting: tdp.Exact | tdp.PaperBound = tdp.Exact()) -> float:  # noqa: B008  a constant
     """Return the mean absolute noise of a plan for the sample, alpha = 1."""
-    return tdp.plan_budget(sample(), alpha=1.0, horizon=STEPS, method=method).mean_absolute_noise
+    return tdp.plan_budget(sample(), 1.0, STEPS, method=method, accounting=accounting).mean_absolute_noise
+
+
+def user_noise(delta: float = 0.0) -> float:
+    """Return the mean absolute noise of the user level for the horizon of the sample, alpha = 1."""
+    return tdp.plan_guarantee("user", 1.0, STEPS, delta=delta).mean_absolute_noise
 
 
 @cache
@@ -92,6 +97,9 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"(52\.\d) %", lambda: (belief(EPSILON),)),
     (r"noise of (9\d) people", lambda: (noise("uniform"),)),
     (r"per count; a plan requires (\d+)", lambda: (noise("optimal"),)),
+    (r"paper's planner needs a mean noise of (\d+\.\d)", lambda: (noise("quantified", accounting=tdp.PaperBound()),)),
+    (r"largest constant budget (\d+\.\d), a plan (\d+\.\d)", lambda: (noise("upper_bound"), noise("optimal"))),
+    (r"correlation, needs (\d+), or (\d+\.\d) at delta = 1e-6", lambda: (user_noise(), user_noise(delta=1e-6))),
     (r"OpenDP, Tumult Analytics \| (0\.1) ", lambda: (EPSILON,)),
     (r"(?:OpenDP, Tumult Analytics \| |47 tables, )(4\.7) ", lambda: (STEPS * EPSILON,)),
     (r"dp-accounting \| (\d+\.\d+) ", lambda: (recorded("comparison", "In short", "dp-accounting", "says"),)),

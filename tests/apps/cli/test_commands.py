@@ -217,7 +217,7 @@ def test_plan_json_is_the_plan_file(tmp_path):
 def test_plan_reports_when_another_method_is_better(tmp_path):
     save_matrix(TransitionMatrix([[0.999, 0.001], [0.001, 0.999]]), tmp_path / "m.csv")
     arguments = ("plan", "--set", f"correlation.backward={tmp_path / 'm.csv'}", "--alpha", "1", "--horizon", "5")
-    assert "use --set plan.method=optimal" in temporaldp(*arguments, "--set", "plan.method=quantified").stderr
+    assert "plan.method=optimal" in temporaldp(*arguments, "--set", "plan.method=quantified").stderr
     result = temporaldp(*arguments)
     assert result.stderr == ""
     assert (

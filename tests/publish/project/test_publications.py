@@ -13,12 +13,13 @@ from temporaldp import Trajectories, load_released, load_sample
 from temporaldp.publish.project import Project
 from transport_agency import write_table
 
-# Largest error of an estimate of one draw, as a share of an average count, and the guarantee that is advised. On average it is
-# 22, 19 and 3 %; life courses change with the season, which a chain does not know, and single draws are further off.
+# Largest error of an estimate of one draw, as a share of an average count, least coverage, and the advised guarantee.
+# Errors are 22, 19 and 3 % on average. Life courses change with the season, which one matrix does not describe: single draws
+# are further off.
 CASES = {
-    "sleep": (0.32, "temporal", None),
-    "mvad": (0.30, "user", 1e-6),
-    "agency": (0.05, "temporal", 1e-6),
+    "sleep": (0.32, 0.85, "temporal", None),
+    "mvad": (0.30, 0.78, "user", 1e-6),
+    "agency": (0.05, 0.93, "temporal", 1e-6),
 }
 
 
@@ -49,7 +50,7 @@ def tables(name, folder, data):
 @pytest.mark.long
 @pytest.mark.parametrize("name", CASES)
 def test_two_commands_lead_to_counts_that_somebody_would_use(name, tmp_path, monkeypatch, request):
-    largest, guarantee, delta = CASES[name]
+    largest, least_inside, guarantee, delta = CASES[name]
     tables(name, tmp_path, request.getfixturevalue("data_folder") if name == "mvad" else None)
     for command in (("init", "now.csv", "--history", "past.csv"), ("release",)):
         done = temporaldp(*command, cwd=tmp_path)
@@ -61,7 +62,7 @@ def test_two_commands_lead_to_counts_that_somebody_would_use(name, tmp_path, mon
     counts, found = truth.histogram(), published.reordered(truth.states).estimates
     error = np.abs(found.counts - counts).mean() / (counts.sum() / counts.size)
     inside = np.mean((found.lower <= counts) & (counts <= found.upper))
-    assert error <= largest and 0.78 <= inside <= 0.995, (error, inside)
+    assert error <= largest and least_inside <= inside <= 0.995, (error, inside)
     assert "estimate" in (tmp_path / "published.md").read_text()
     told = json.loads(temporaldp("report", "--json", cwd=tmp_path).stdout)
     assert told["is_satisfied"] and told["worst_leakage"] <= 1.0

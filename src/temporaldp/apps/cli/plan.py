@@ -30,7 +30,7 @@ from temporaldp.publish.project.planning import (
     planning_inputs,
 )
 from temporaldp.publish.report.figures import comparison_figure
-from temporaldp.publish.report.sentences import NO_EFFORT, NOISE_FIXED, ended, guarantee_line, steps
+from temporaldp.publish.report.sentences import NO_EFFORT, NOISE_FIXED, ended, even_split, guarantee_line, steps
 from temporaldp.publish.report.study_figures import guarantees_figure
 
 
@@ -121,8 +121,10 @@ def plan(
         if refusal is not None and output is not None:
             raise refusal
         found = compared(settings, inputs, made, levels)
+    # Also of another guarantee: the rows of the temporal level depend on the correlation.
+    warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories))
     if made is not None:
-        warn(inputs.scarcity, made.provenance.warning, absences(inputs.trajectories), _beaten(made, found))
+        warn(_beaten(made, found))
     if made is not None and output is not None:
         save_plan(made, output)
     answer(
@@ -140,16 +142,12 @@ def plan(
 
 
 def _beaten(made: Plan, found: GuaranteeComparison) -> str | None:
-    """Warning where the user level, which holds for every correlation, has less noise at the same level; None elsewhere."""
-    same = [
+    """Warning where the user level has less noise at the same level; None elsewhere."""
+    same = (
         row for row in found.rows if row.guarantee.kind == "user" and (row.alpha, row.delta) == (made.alpha, made.delta)
-    ]
-    if not same or not made.guarantee.is_temporal or same[0].noise >= made.mean_absolute_noise * (1.0 - 1e-6):
-        return None
-    return (
-        f"the user level satisfies more with less noise ({number(same[0].noise)} people on a count): use --guarantee user, or "
-        "use --set plan.method=optimal, which never has more"
     )
+    user = next(same, None)
+    return None if user is None or not made.guarantee.is_temporal else even_split(made.mean_absolute_noise, user.noise)
 
 
 def _document(made: Plan | None, found: GuaranteeComparison, methods: PlanComparison) -> dict[str, Any]:

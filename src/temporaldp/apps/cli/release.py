@@ -6,7 +6,6 @@ import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from temporaldp import ContinualRelease, InputError
@@ -149,7 +148,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     )
     if (estimates is None or estimates.seen == "each release") and (run is None or run.is_first):
         warn(beside.warning)
-    half_width = None if estimates is None else float(np.median(estimates.upper - estimates.lower)) / 2.0
+    half_width = None if released.estimates is None else released.estimates.half_width
     if as_json:
         say_json(
             {
@@ -182,6 +181,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
             }
         )
         return
+    learning, cost = learning_fact(known, released.alpha, released.delta)
     average = number(setup.data.n_users / len(released.states))
     read = (
         ""
@@ -195,15 +195,15 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
         f"{output}: the number of people in {len(released.states)} states at {plural(len(released.times), 'time')}. {read}"
         f"{text} explains the columns.",
         f"Guarantee: {guarantee_line(released.alpha, released.delta, released.guarantee)}.",
+        f"{learning.capitalize()}: {cost}." if cost else None,
     )
     rows = [
         ("leakage", "" if released.accounting is None else accounting_line(released.accounting)),
         ("spent per step", span(released.epsilons, up=True) + at_delta(released.delta)),
         ("noise", f"{discrete_noise(released.noise)}, scale {span(released.scales)} counts"),
-        ("noise beside counts", beside.sentence),
+        ("noise on a count", beside.sentence),
         ("estimates from", "" if estimates is None else estimates.used),
         ("fit", "" if estimates is None else estimates.fit),
-        learning_fact(known, released.alpha, released.delta),
         *([] if run is None else run.rows),
     ]
     facts("Details", rows)

@@ -6,7 +6,6 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
 from temporaldp import InputError, load_released, save_released
@@ -58,10 +57,14 @@ def smooth(
         correlation = public_correlation(without_traces(settings), counts.states, counts.times[0])
     with working("smoothing"):
         found = smooth_released(counts, correlation, total=release.population)
-    save_released(found.of(counts), release.output)
-    width = float(np.median(found.upper - found.lower)) / 2.0
+    estimated = found.of(counts)
+    save_released(estimated, release.output)
+    assert estimated.estimates is not None
     rows = [
-        ("estimates", f"{release.output}, half of their 95 % intervals within {number(width)} people"),
+        (
+            "estimates",
+            f"{release.output}, half of their 95 % intervals within {number(estimated.estimates.half_width)} people",
+        ),
         ("estimates from", found.used),
         ("fit", found.fit),
     ]
@@ -71,6 +74,6 @@ def smooth(
         as_json,
         document=lambda: document,
         show=partial(facts, "Smoothed", rows),
-        draw=partial(release_figure, found.of(counts)),
+        draw=partial(release_figure, estimated),
         figure=figure,
     )

@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import whole_number
 
 Protected: TypeAlias = Literal["temporal", "user", "window", "event"]
+
+
+class Wording(NamedTuple):
+    """A guarantee in words: its name, what is protected, and for which observers; these also in a few words, for tables."""
+
+    label: str
+    protects: str
+    condition: str
+    observers: str
+
+
+WORDINGS: dict[Protected, Wording] = {
+    "temporal": Wording(
+        "temporal level",
+        "the state of a person at any one step, against all releases",
+        "observers who know the correlation",
+        "who know the correlation",
+    ),
+    "user": Wording("user level", "all states of a person together", "every correlation", "any"),
+    "window": Wording(
+        "window of {steps} steps",
+        "the states of a person at any {steps} consecutive steps together",
+        "any correlation within the window, and none with states outside of it",
+        "any, within the window",
+    ),
+    "event": Wording(
+        "event level",
+        "the state of a person at one step, against the release of that step alone",
+        "observers who know nothing about a person's other states",
+        "who know no habits",
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,40 +100,22 @@ class Guarantee:
     @property
     def label(self) -> str:
         """Name of the guarantee."""
-        return {
-            "temporal": "temporal level",
-            "user": "user level",
-            "window": f"window of {self.steps} steps",
-            "event": "event level",
-        }[self.kind]
+        return WORDINGS[self.kind].label.format(steps=self.steps)
 
     @property
     def protects(self) -> str:
         """What is protected, in words."""
-        return {
-            "temporal": "the state of a person at any one step, against all releases",
-            "user": "all states of a person together",
-            "window": f"the states of a person at any {self.steps} consecutive steps together",
-            "event": "the state of a person at one step, against the release of that step alone",
-        }[self.kind]
+        return WORDINGS[self.kind].protects.format(steps=self.steps)
 
     @property
     def condition(self) -> str:
         """For which observers it holds, in words."""
-        return {
-            "temporal": "observers who know the correlation",
-            "event": "observers who know nothing about a person's other states",
-            "window": "any correlation within the window, and none with states outside of it",
-        }.get(self.kind, "every correlation")
+        return WORDINGS[self.kind].condition
 
     @property
     def observers(self) -> str:
         """The condition in a few words, for tables."""
-        return {
-            "temporal": "who know the correlation",
-            "event": "who know no habits",
-            "window": "any, within the window",
-        }.get(self.kind, "any")
+        return WORDINGS[self.kind].observers
 
     def width(self, horizon: int | None) -> int:
         """Number of consecutive steps whose states are protected together.

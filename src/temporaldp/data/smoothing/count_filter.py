@@ -106,6 +106,11 @@ class CountEstimate:
     lower: FloatArray
     upper: FloatArray
 
+    @property
+    def half_width(self) -> float:
+        """Median of half the width of the intervals, in people."""
+        return float(np.median(self.upper - self.lower)) / 2.0
+
 
 def advance(state: FilterState | None, step: StepRelease, correlation: PublicCorrelation) -> FilterState:
     """The state after one more step; None stands for the state before the first."""

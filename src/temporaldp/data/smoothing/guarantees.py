@@ -139,18 +139,17 @@ class GuaranteeComparison(Table):
 
     @property
     def advice(self) -> str:
-        """What to take, and why, in one sentence."""
+        """What to take, for whom it holds, and why."""
         best = self.advised
         if best is None:
             return "No guarantee can be planned at this level: see the reasons."
         others = [row for row in self.rows if row.alpha == best.alpha and row.plan is not None]
-        said = f"Take the {best.name}: {_error_of(best)}"
+        said = f"Take the {best.name}, for {best.guarantee.condition}: {_error_of(best)}"
         rival = "user" if best.guarantee.is_temporal else "temporal"
         other = next((one for one in others if (one.delta, one.guarantee.kind) == (best.delta, rival)), None)
-        if best.guarantee.is_temporal and other is not None:
-            said += f", compared with {_error_of(other)} at the user level, which would hold for every correlation"
-        elif other is not None and best.guarantee.kind == "user":
-            said += f", for every correlation; the temporal level, {_error_of(other)}, is less than 25 % better"
+        if other is not None:
+            said += f". The {other.guarantee.label}, for {other.guarantee.condition}, has {_error_of(other)}"
+            said += "" if best.guarantee.is_temporal else ", less than 25 % better"
         if best.delta:
             pure = next((one for one in others if one.guarantee == best.guarantee and not one.delta), None)
             said += "" if pure is None else f". With delta = 0 it is {_error_of(pure)}"
@@ -158,7 +157,7 @@ class GuaranteeComparison(Table):
 
 
 def _error_of(row: GuaranteeRow) -> str:
-    return f"{'noise' if row.error is None else 'an error'} of {number(row.published)} people on a count"
+    return f"{'noise' if row.error is None else 'a simulated error'} of {number(row.published)} people on a count"
 
 
 def _chosen(rows: Sequence[GuaranteeRow]) -> GuaranteeRow | None:
@@ -187,8 +186,8 @@ def compare_guarantees(
 ) -> GuaranteeComparison:
     """Compare what each guarantee costs, from public knowledge alone.
 
-    The temporal level is planned by the adversaries, the user level, windows and the event level for every correlation; each
-    with delta = 0 and at `delta`. There, noise is the same at every step: a plan has slightly less.
+    The temporal level is planned by the adversaries; the user level, windows and the event level need none, and each has its
+    condition. All with delta = 0 and at `delta`, where noise is the same at every step: a plan has slightly less.
 
     Parameters
     ----------

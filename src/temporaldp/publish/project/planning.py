@@ -39,6 +39,11 @@ def guarantee_of(settings: Settings, step: str | None) -> Guarantee:
     """
     text = settings.privacy.guarantee
     kind, _, length = text.partition(":")
+    if kind == "event":
+        raise InputError(
+            "the event level protects no state against the releases of other steps, and is printed for comparison only: take "
+            "privacy.guarantee = temporal, user or window:W"
+        )
     if kind != "window" or length.isdecimal():
         return Guarantee.of(text)
     from temporaldp.data.tables.grid import spacing

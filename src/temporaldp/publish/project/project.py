@@ -13,7 +13,7 @@ from temporaldp.core.planning import Plan
 from temporaldp.data.counts import ReleasedHistograms
 from temporaldp.data.tables import Traces
 from temporaldp.publish.project.inputs import Inputs, gather, read_data
-from temporaldp.publish.project.planning import planned
+from temporaldp.publish.project.planning import planned, planning_inputs
 from temporaldp.publish.project.publishing import publishing
 from temporaldp.publish.project.release import checked_output, setup_of
 
@@ -89,7 +89,7 @@ class Project:
         PlanError
             No plan satisfies it.
         """
-        return planned(self.settings, self.inputs() if inputs is None else inputs)
+        return planned(self.settings, planning_inputs(self.settings) if inputs is None else inputs)
 
     def release(self, *, overwrite: bool = False, begin_anew: bool = False) -> ReleasedHistograms:
         """Publish the histograms of the traces, and write them with their estimates to the output that is set.

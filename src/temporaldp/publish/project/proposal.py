@@ -178,9 +178,11 @@ def _publication(looked: Looked, past: Looked | None, questions: list[str]) -> P
         questions.append(f"does the release end? If so, set privacy.horizon to its number of steps, such as {n_steps}")
     adversary, public = None, None
     if history is not None and set(history.states) == set(traces.states):
-        with suppress(InputError):  # too short, or of the people whom the release protects
-            adversary = next(iter(estimate_adversaries(history)))
-            if not shared_people(history, traces).n_observed:
+        with suppress(InputError):  # where it is too short
+            if not shared_people(
+                history, traces
+            ).n_observed:  # a comparison by protected states would reveal some of them
+                adversary = next(iter(estimate_adversaries(history)))
                 public = PublicCorrelation.of(adversary, "a history")
     found = compare_guarantees(
         adversary,

@@ -23,7 +23,7 @@ from temporaldp.data.tables.moments import moment
 from temporaldp.publish.project.release import BOTH_TOGETHER, ReleaseSetup, named_times, published_times
 from temporaldp.publish.release import ContinualRelease, filtered_histograms, release_histograms
 from temporaldp.publish.release.key_and_marks import require_decision
-from temporaldp.publish.report.sentences import published_text
+from temporaldp.publish.report.sentences import even_split, published_text
 
 
 @dataclass
@@ -106,22 +106,14 @@ class PublishingRun:
     def even_split(self) -> str | None:
         """Warning where equal noise at the user level, which holds for every correlation, would be less; None elsewhere."""
         found, guard = self.released, self.setup.plan if self.stream is None else self.stream.guard
-        if (
+        is_part = (
             self.stream is not None and self.stream.table is not None
-        ):  # whose part of the budget says nothing of the level
-            return None
-        if guard is None or guard.horizon is None or found.alpha is None or not found.guarantee.is_temporal:
+        )  # of an account: its noise is not that of the level
+        if is_part or guard is None or guard.horizon is None or found.alpha is None or not found.guarantee.is_temporal:
             return None
         kind = found.noise if found.delta else None
         split = plan_guarantee("user", found.alpha, guard.horizon, delta=found.delta, noise=kind)
-        noise = mean_absolute_noise(found.scales, found.noise)
-        if split.mean_absolute_noise >= noise * (1.0 - 1e-6):
-            return None
-        return (
-            f"the user level, which protects all states of a person together for every correlation, has less noise at the same "
-            f"level: {split.mean_absolute_noise:.3g} people on a count, compared with {noise:.3g}. Take it "
-            '(privacy.guarantee = "user") for a new release'
-        )
+        return even_split(mean_absolute_noise(found.scales, found.noise), split.mean_absolute_noise)
 
 
 @contextmanager

@@ -195,7 +195,9 @@ class CorrelationSettings(Section):
 class PrivacySettings(Section):
     """The level, and what one step spends."""
 
-    alpha: Positive | None = Field(None, description="Level: largest temporal privacy leakage of any step, in nats.")
+    alpha: Positive | None = Field(
+        None, description="Level, in nats: largest leakage about what the guarantee protects."
+    )
     epsilon: Positive | None = Field(
         None, description="Epsilon of every step that `audit` and `report` assume, in nats."
     )

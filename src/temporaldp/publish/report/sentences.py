@@ -180,6 +180,17 @@ def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = Non
     return f"{most} about {guarantee.protects} ({guarantee.label}), for {guarantee.condition}"
 
 
+def even_split(noise: float, of_user_level: float) -> str | None:
+    """Warning where equal noise at the user level, which holds for every correlation, is less; None elsewhere."""
+    if of_user_level >= noise * (1.0 - 1e-6):  # plans leave up to 1e-7 of alpha unused
+        return None
+    return (
+        "the user level, which protects all states of a person together for every correlation, has less noise at the same "
+        f"level: {number(of_user_level)} people on a count, compared with {number(noise)}. Take it (privacy.guarantee=user) or "
+        "the least noise of the temporal level (plan.method=optimal)"
+    )
+
+
 def published_text(
     released: ReleasedHistograms, made: SmoothedHistograms | None, known: Provenance, n_people: int, file: str
 ) -> str:
@@ -190,7 +201,7 @@ def published_text(
     average = n_people / len(released.states)
     estimated: list[str] = []
     if released.estimates is not None and made is not None:
-        width = float(np.median(released.estimates.upper - released.estimates.lower)) / 2.0
+        width = released.estimates.half_width
         estimated = [
             "- `estimate`: read this. The estimated number of people, at least 0, with the public number of people as its sum.",
             f"- `low`, `high`: the true number lies between them in about 95 of 100 rows (half of them: +- {number(width)}).",
@@ -222,7 +233,7 @@ def published_text(
             "",
             "- that a difference smaller than the intervals is a change;",
             "- that a small count stands for certain people, or a count of 0 for no person;",
-            "- anything from `noisy` where `estimate` will do: it is further from the truth.",
+            *(["- anything from `noisy` where `estimate` will do: it is further from the truth."] if estimated else []),
             "",
         ]
     )
