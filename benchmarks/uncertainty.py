@@ -66,8 +66,8 @@ def measured(name: str, data: tdp.tables.Traces) -> Row:
     order = (math.nan, math.nan)
     if n**2 <= MOST_WORDS:
         try:
-            longer = tdp.studies.lifted_leakage(tdp.tables.estimate_words(data, order=2), epsilons=spent)
-            order = longer.attained, longer.worst
+            longer = tdp.temporal_leakage(tdp.tables.estimate_words(data, order=2), spent)
+            order = float(longer.attained.temporal.max()), longer.worst
         except (tdp.errors.EstimationError, tdp.errors.MatrixError) as error:
             print(f"{name}: no order 2: {error}", file=sys.stderr)
     return Row(

@@ -84,6 +84,7 @@ from .data.tables import (
     Trajectories as Trajectories,
     estimate_adversaries as estimate_adversaries,
     estimate_adversary as estimate_adversary,
+    estimate_models as estimate_models,
     estimate_periodic as estimate_periodic,
 )
 from .lab import adapters as adapters

@@ -88,15 +88,13 @@ def test_upper_bounds_are_rounded_up_wherever_they_are_shown():
     series = tdp.LeakageSeries(*np.full((4, 3), low))
     limit = tdp.LeakageSupremum(*[low] * 4)
     people = tdp.studies.LeakageDistribution(["Ann", "Bo"], [low, low], epsilon=0.1)
-    lifted = tdp.studies.LiftedLeakage(np.array([0.1]), np.array([low]), 0.1111119, ("a", "b"))
     odometer = tdp.TemporalAccountant(tdp.Adversary()).spend(low)
-    for shown in (series, limit, people, odometer, lifted, tdp.LikelihoodBox([0.0, 0.0], [low, 0.0])):
+    for shown in (series, limit, people, odometer, tdp.LikelihoodBox([0.0, 0.0], [low, 0.0])):
         texts = [repr(shown)] + ([shown._repr_html_()] if hasattr(shown, "_repr_html_") else [])
         for text in texts:
             found = [float(one) for one in re.findall(r"0\.12\d+", text)]
             assert found, text
             assert min(found) >= low, text
-    assert "from 0.111111 to" in repr(lifted)
 
 
 @pytest.mark.parametrize("value", [5e-324, 1e-310, 1.2345e-308, 0.1, 1.0, 1e300])

@@ -8,7 +8,7 @@ from temporaldp.base.errors import InputError
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.exact.method import Exact
 from temporaldp.core.accounting.interval.method import IntervalBound
-from temporaldp.core.accounting.metric.memory import LongerMemory
+from temporaldp.core.accounting.memory.method import LongerMemory
 from temporaldp.core.accounting.metric.method import BoxMetric, IntervalMetric, MetricPrivacy
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import Accounting

@@ -174,6 +174,11 @@ class Adversary:
         """Whether states are hidden ones, and leakage is about what they show (`LiftedAdversary`)."""
         return False
 
+    @property
+    def shown(self) -> Adversary:
+        """The adversary who knows the transitions of states that outputs show alone: itself, unless states are hidden."""
+        return self
+
     def update_digest(self, digest: Any) -> None:
         """Add to a hash what identifies the adversary beside the matrices: nothing."""
 

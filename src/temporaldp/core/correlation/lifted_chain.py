@@ -21,6 +21,7 @@ from temporaldp.base.names import listed, names_of
 from temporaldp.base.values import FloatArray, IntArray, assign, compared_by_value, locked, whole_number
 from temporaldp.core.correlation.adversary import Adversary
 from temporaldp.core.correlation.transition import TransitionMatrix
+from temporaldp.core.kernels.merged import Hidden
 
 MOST_HIDDEN = 1_000
 """Hidden states up to which dense matrices over them are made: 8 MB each, and some dozens of them in accounting."""
@@ -95,6 +96,11 @@ class LiftedChain:
         known = names_of(n, states)
         return stationary_chain(known, hidden_words(known, order), given.reshape(-1, n))
 
+    def hidden(self, side: str) -> Hidden:
+        """The chain in one direction, "backward" or "forward", as rollouts take it."""
+        overall = self.forward.stationary_distribution()
+        return Hidden.of(getattr(self, side).dense(), self.labels, self.shares, overall)
+
     @property
     def adversary(self) -> LiftedAdversary:
         """The adversary who knows this chain. Planning and accounting functions accept the chain itself.
@@ -122,6 +128,13 @@ class LiftedAdversary(Adversary):
     def is_lifted(self) -> bool:
         """True."""
         return True
+
+    @property
+    def shown(self) -> Adversary:
+        """The adversary who knows the transitions of the states that hidden states show, and no longer memory."""
+        of_label = np.eye(len(self.chain.states))[self.chain.labels]
+        rows = [self.chain.shares @ side.dense() @ of_label for side in (self.chain.backward, self.chain.forward)]
+        return Adversary(*(TransitionMatrix(rows_of(one), self.chain.states) for one in rows))
 
     def update_digest(self, digest: Any) -> None:
         """Add what hidden states show to a hash, which the matrices do not determine."""

@@ -1,11 +1,11 @@
 """Budgets that satisfy a level by any accounting method: those of another method, times the largest factor that satisfies it.
 
-For sets of matrices, metric privacy, and accounting methods that a user wrote.
+For sets of matrices, longer memory, several models, metric privacy, and accounting methods that a user wrote.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -17,7 +17,6 @@ from temporaldp.core.accounting.exact.method import Exact
 from temporaldp.core.accounting.monotone_search import LEAST_SHARE, largest_in_few_tries
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.correlation import Adversary, Population
-from temporaldp.core.correlation.protocol import Correlation
 from temporaldp.core.planning.budget_plan import BudgetPlan
 from temporaldp.core.planning.exact_plan import exact_plan, mean_noise
 from temporaldp.core.planning.optimal import Measure
@@ -41,35 +40,65 @@ def enlarged_plan(request: Request, method: Method, by: Measure | None) -> Budge
 def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[FloatArray]:
     """Budgets for one matrix without a metric, which say how much each step should have."""
     assert request.horizon is not None
+    plain = _plain(request)
     with suppress(PlanError):
-        yield paper_plan(request.by(PaperBound()), method, by).epsilons
+        yield paper_plan(plain.by(PaperBound()), method, by).epsilons
     with suppress(PlanError):
-        yield exact_plan(_central(request).by(Exact()), method, by).epsilons
+        yield exact_plan(plain.by(Exact()), method, by).epsilons
     if by is None or (by.weights > 0.0).all():
         yield np.full(request.horizon, request.alpha / request.horizon)
 
 
 def _scaled(request: Request, shape: FloatArray) -> FloatArray:
-    """The shape, times nearly the largest factor that satisfies slightly less than the level."""
+    """The shape, times nearly the largest factor that satisfies slightly less than the level for every user.
+
+    Only users who exceed the level at the factor found so far limit it further.
+    """
     unit, ceiling = request.most_promised, request.alpha * (1.0 - 2.0 * request.plan_margin)
+    factor, left = ceiling / (unit * float(shape.max())), request
+    while True:
+        found = request.series(factor * shape)
+        exceeding = [k for k, one in enumerate(found.members or (found,)) if one.worst > ceiling]
+        if not exceeding:
+            return factor * shape
+        worst = max(exceeding, key=lambda k: (found.members or (found,))[k].worst)
+        left = _of_users(request, [worst])
+        factor = _largest_factor(left, shape, factor, ceiling)
+
+
+def _largest_factor(request: Request, shape: FloatArray, high: float, ceiling: float) -> float:
+    """Nearly the largest factor below `high` with which budgets of this shape leak at most the ceiling."""
 
     def worst(factor: float) -> float:
         return request.series(factor * shape).worst
 
     # No step leaks more than all releases together promise. A method that a user wrote may count more.
-    least = min(1.0, ceiling / (unit * float(shape.sum())))
+    unit = request.most_promised
+    least = min(high, ceiling / (unit * float(shape.sum())))
     while worst(least) > ceiling:
         least *= 0.5
         if least * float(shape.max()) < LEAST_SHARE * request.alpha / unit:
             raise request.nothing_lasts()
-    return shape * largest_in_few_tries(worst, least, ceiling / (unit * float(shape.max())), ceiling)
+    return largest_in_few_tries(worst, least, high, ceiling)
 
 
-def _central(request: Request) -> Request:
-    """The same request if the matrices at the centres of the sets were known."""
+def _of_users(request: Request, chosen: Sequence[int]) -> Request:
+    """The same request about some users."""
+    names, users = request.population.names, request.users
+    return replace(request, population=Population(tuple(users[k] for k in chosen), tuple(names[k] for k in chosen)))
 
-    def central(known: Correlation) -> Correlation:
-        return known.mapped(lambda matrix: matrix.central())
 
-    users = tuple(Adversary(*map(central, user.directions)) for user in request.users)
-    return replace(request, population=Population(users, request.population.names))
+def _plain(request: Request) -> Request:
+    """The same request about first-order matrices that are known: centres of sets, and transitions of the states shown.
+
+    Chains with a longer memory count only where there is no other user.
+    """
+    few = [k for k, user in enumerate(request.users) if not user.is_lifted] or range(len(request.users))
+    chosen = _of_users(request, few)
+
+    def central(user: Adversary) -> Adversary:
+        shown = user.shown
+        return Adversary(*(known.mapped(lambda matrix: matrix.central()) for known in shown.directions))
+
+    users = tuple(central(user) for user in chosen.users)
+    return replace(chosen, population=Population(users, chosen.population.names))

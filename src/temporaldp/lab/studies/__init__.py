@@ -2,7 +2,6 @@
 
 from temporaldp.lab.studies.diagnosis import Diagnosis, ModelLeakage, diagnose
 from temporaldp.lab.studies.distribution import LeakageDistribution, leakage_distribution
-from temporaldp.lab.studies.lifted_leakage import LiftedLeakage, lifted_leakage
 from temporaldp.lab.studies.release_attack import ReleaseAttack, attack_release
 from temporaldp.lab.studies.uncertainty import (
     LeakageDraws,
@@ -18,7 +17,6 @@ __all__ = [
     "LeakageDistribution",
     "LeakageDraws",
     "LeakageUncertainty",
-    "LiftedLeakage",
     "ModelLeakage",
     "ReleaseAttack",
     "WorstMember",
@@ -28,6 +26,5 @@ __all__ = [
     "leakage_distribution",
     "leakage_posterior",
     "leakage_uncertainty",
-    "lifted_leakage",
     "worst_member",
 ]

@@ -19,7 +19,6 @@ from temporaldp.core.correlation.lifted_chain import LiftedChain
 from temporaldp.data.tables import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
 from temporaldp.data.tables.estimation import estimate_periodic
 from temporaldp.data.tables.traces import Traces, codes_of
-from temporaldp.lab.studies.lifted_leakage import lifted_leakage
 from temporaldp.lab.studies.refinements import Refinement, Weaknesses, refinements, weaknesses
 
 CLEAR = 0.05
@@ -127,11 +126,9 @@ def diagnose(
 
 def _bounds(model: Adversaries, spent: FloatArray) -> tuple[float, float]:
     """Lower and upper bound of the largest leakage, in nats: exact for first-order models."""
-    if isinstance(model, LiftedChain):
-        lifted = lifted_leakage(model, epsilons=spent)
-        return lifted.attained, lifted.worst
-    worst = temporal_leakage(model, spent).worst
-    return worst, worst
+    found = temporal_leakage(model, spent)
+    known = found.attained if isinstance(model, LiftedChain) else None
+    return found.worst if known is None else float(known.temporal.max()), found.worst
 
 
 def _affordable(trajectories: Traces, n_hidden: int) -> Traces:

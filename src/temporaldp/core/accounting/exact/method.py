@@ -139,7 +139,7 @@ class Exact(Accounting[Releases, Any]):
     ) -> Accounting[Any, Any]:
         """`IntervalBound` for interval matrices, `LongerMemory` for chains with a longer memory."""
         from temporaldp.core.accounting.interval.method import IntervalBound
-        from temporaldp.core.accounting.metric.memory import LongerMemory
+        from temporaldp.core.accounting.memory.method import LongerMemory
 
         if users[0].is_lifted:
             return LongerMemory()

@@ -1,0 +1,285 @@
+"""Accounting for chains with a longer memory: leakage about the states that hidden states show.
+
+Notation
+--------
+u        a hidden state, and s(u) its share among those that show a state
+x, y     likelihoods of the releases before and after a step, given the hidden state there, divided by their means over s
+f, g     largest distances of x and of y from 1, upwards and downwards
+
+Given the hidden state, past and future are independent. Of a state the likelihood of both is ``sum of s x y``, the product of
+the two means times 1 + c, where the covariance c lies between the sums of s times the larger products of f and g of the same
+direction, and of opposite directions. So leakage about two states is at most that from the past, from the future and of the
+step itself, plus the logarithms of both corrections (Theory, section 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from temporaldp.base.errors import InputError
+from temporaldp.base.progress import progressed
+from temporaldp.base.values import FloatArray, IntArray, compared_by_value, copy_in
+from temporaldp.core.accounting.margins import CONSTANT_MARGIN
+from temporaldp.core.accounting.memory.online import RepeatedFilter, RepeatedOdometer
+from temporaldp.core.accounting.monotone_search import largest_in_few_tries
+from temporaldp.core.accounting.protocol import (
+    Accounting,
+    Attained,
+    Direction,
+    Evidence,
+    Filter,
+    Leakage,
+    Limits,
+    Side,
+    SupremumEvidence,
+)
+from temporaldp.core.correlation import Adversary
+from temporaldp.core.correlation.lifted_chain import LiftedAdversary, LiftedChain
+from temporaldp.core.kernels.merged import Hidden
+
+BLOCKS = (64, 256)
+"""Steps that are followed one by one, if bounds of what is further away are certified; else, more of them."""
+
+
+@compared_by_value
+class MemoryArrivals(NamedTuple):
+    """Releases of one direction, at each of T steps.
+
+    Parameters
+    ----------
+    leakage : array, shape (T, p)
+        Upper bounds of incoming leakage about the p ordered pairs of different states, in nats.
+    above, below : array, shape (T, m)
+        f or g.
+    likelihoods : array, shape (T, p, m)
+        Of an observation for each pair, given the hidden state.
+    """
+
+    leakage: FloatArray
+    above: FloatArray
+    below: FloatArray
+    likelihoods: FloatArray
+
+
+class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
+    """Upper and attained bounds of leakage about the states of a `LiftedChain`; `Exact()` stands for it there.
+
+    Releases are epsilons. Sources: the sign rule on the hidden states with choices that they share, and the covariance of
+    past and future (Theory, section 13).
+    """
+
+    name = "longer memory"
+    sentence = (
+        "Leakage is an upper bound for an adversary who knows a chain with a longer memory, by the sign rule on its hidden "
+        "states, which share the choices of the state that they show."
+    )
+
+    def document(self) -> dict[str, Any]:
+        """Return the name."""
+        return {"method": self.name}
+
+    def specialised(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """The method itself; `InputError` for adversaries about states that are not hidden."""
+        if not users[0].is_lifted:
+            raise InputError("expected chains with a longer memory (LiftedChain), got matrices of states: use Exact()")
+        return self
+
+    def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
+        """Return the epsilons as they are."""
+        return epsilons
+
+    def release_epsilons(self, releases: FloatArray) -> FloatArray:
+        """Return the releases, which are epsilons."""
+        return releases
+
+    def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> MemoryArrivals:
+        """Incoming leakage of each step; steps with the same budgets around them share it."""
+        chain, n_steps = _hidden(user, side), len(releases)
+        ordered = releases[::-1] if side == "backward" else releases
+        largest, positions = float(releases.max()), np.arange(n_steps)
+        settled = chain.settled(largest, BLOCKS[0]) if n_steps - 1 > BLOCKS[0] else None
+        width = max(n_steps - 1 if settled is None else BLOCKS[0], 1)
+        windows = sliding_window_view(np.concatenate([ordered[1:], np.zeros(width)]), width)
+        follow, numbers = np.arange(n_steps) + width < n_steps - 1, positions
+        if settled is None:
+            spread = around = chain.parts(windows, follow, chain.constant(largest, width))
+        else:
+            # Steps with the same budgets around them share incoming leakage
+            _, firsts, numbers = np.unique(
+                np.column_stack([windows, follow]), axis=0, return_index=True, return_inverse=True
+            )
+            windows, follow, positions = windows[firsts], follow[firsts], np.arange(len(firsts))
+            spread, around = settled, chain.parts(windows, follow, settled)
+        on = ((windows > 0.0).any(axis=1) | follow)[:, None]
+        low, high = (np.where(on, one, 1.0) for one in around.at(positions))
+        i, j = _pairs(len(chain.shares))
+        each = np.repeat(np.arange(len(windows)), len(i))
+        tops, bottoms = (np.tile(chain.shares[k], (len(windows), 1)) for k in (i, j))
+        found, raised = chain.largest(tops, bottoms, windows[each], spread, follow[each], positions[each])
+        progressed("leakage of every step", 0.5)
+        seen = chain.likelihoods(raised, windows[each]).reshape(len(windows), len(i), -1)
+        numbers = numbers.reshape(-1)[::-1] if side == "backward" else numbers.reshape(-1)
+        return MemoryArrivals(
+            found.reshape(-1, len(i))[numbers], high[numbers] - 1.0, 1.0 - low[numbers], seen[numbers]
+        )
+
+    def leakage(
+        self, user: Adversary, past: MemoryArrivals | None, releases: FloatArray, future: MemoryArrivals | None
+    ) -> Leakage:
+        """The largest leakage of each step about two states."""
+        assert past is not None and future is not None and isinstance(user, LiftedAdversary)
+        evidence = MemoryLeakage(user.chain, releases, past, future)
+        backward, forward, temporal = (one.max(axis=1, initial=0.0) for one in evidence.proved)
+        return Leakage(backward + releases, forward + releases, temporal + releases, evidence)
+
+    def supremum_arrivals(self, user: Adversary, side: Side, release: FloatArray) -> MemoryArrivals | None:
+        """Incoming leakage over an infinite horizon; None where no bounds of it are certified."""
+        chain, epsilon = _hidden(user, side), float(release[0])
+        for n_steps in BLOCKS:
+            spread = chain.settled(epsilon, n_steps)
+            if spread is None:
+                continue
+            i, j = _pairs(len(chain.shares))
+            budgets, follow = np.full((len(i), n_steps), epsilon), np.ones(len(i), dtype=np.bool_)
+            found, raised = chain.largest(chain.shares[i], chain.shares[j], budgets, spread, follow)
+            seen = chain.likelihoods(raised, budgets)
+            return MemoryArrivals(found[None], spread.high - 1.0, 1.0 - spread.low, seen[None])
+        return None
+
+    def supremum_leakage(
+        self, user: Adversary, past: MemoryArrivals | None, release: FloatArray, future: MemoryArrivals | None
+    ) -> Limits:
+        """Supremum of the leakage of every step; infinite where nothing is certified for a direction."""
+        epsilon = float(release[0])
+        if past is None or future is None:
+            first, last = (np.inf if one is None else epsilon + float(one.leakage.max()) for one in (past, future))
+            return Limits(first, last, np.inf)
+        assert isinstance(user, LiftedAdversary)
+        found = MemoryLeakage(user.chain, release, past, future)
+        known = MemoryLimits(*(float(one[0]) for one in found.attained))
+        first, last, both = (epsilon + float(one.max(initial=0.0)) for one in found.proved)
+        return Limits(first, last, both, evidence=known)
+
+    def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
+        """The largest sustainable epsilon, to a thousandth; 0 where none is found."""
+
+        def worst(epsilon: float) -> float:
+            release = self.of_epsilons(np.array([epsilon]))
+            few = np.full(33, epsilon)  # steps, which many budgets cannot have
+            attained = max(self.series([user], few)[0].evidence.attained.temporal.max() for user in users)  # type: ignore[union-attr]
+            return float(attained) if attained > alpha else self.limits(users, release).temporal
+
+        return largest_in_few_tries(worst, 1e-4 * alpha, alpha, alpha * (1.0 - CONSTANT_MARGIN))
+
+    def plan_margin(self, alpha: float, horizon: int, n_states: int) -> float:
+        """A millionth: bounds of the first steps may lie above those of all of them by the tolerance of a search."""
+        return 1e-6
+
+    def odometer(self, user: Adversary) -> RepeatedOdometer:
+        """Odometer that computes the series again."""
+        return RepeatedOdometer(self, user)
+
+    def filters(
+        self, users: Sequence[Adversary], alpha: float, reserve: float | None, horizon: int | None
+    ) -> tuple[Sequence[Filter], float]:
+        """With a horizon, by the series of all steps; without one, every step may spend the reserve and no more."""
+        if reserve is None:
+            reserve = 0.0 if horizon is not None else self.sustainable_epsilon(users, alpha)
+        found = [RepeatedFilter(RepeatedOdometer(self, user), alpha, reserve, horizon) for user in users]
+        for one in found:
+            one.require_reserve()
+        return found, reserve
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryLimits(SupremumEvidence):
+    """Leakage that some horizon attains, for each direction, in nats."""
+
+    backward: float
+    forward: float
+    temporal: float
+
+    @property
+    def attained(self) -> MemoryLimits:
+        """These numbers."""
+        return self
+
+
+@compared_by_value
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class MemoryLeakage(Evidence):
+    """Leakage about every ordered pair of states of a chain with a longer memory, from both sides, in nats.
+
+    Parameters
+    ----------
+    chain : LiftedChain
+    epsilons : array, shape (T,)
+    past, future : MemoryArrivals
+    """
+
+    chain: LiftedChain
+    epsilons: FloatArray
+    past: MemoryArrivals
+    future: MemoryArrivals
+    compares_pairs = True
+
+    def __post_init__(self) -> None:
+        copy_in(self, "epsilons")
+
+    def __len__(self) -> int:
+        return len(self.epsilons)
+
+    @property
+    def states(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The states."""
+        return self.chain.states
+
+    @property
+    def proved(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Upper bounds of incoming leakage from the past, the future and both, for each step and pair, shape (T, p)."""
+        past, future, shares = self.past, self.future, self.chain.shares
+        i, j = _pairs(len(shares))
+        alike = np.maximum(past.above * future.above, past.below * future.below) @ shares.T
+        opposite = np.maximum(past.above * future.below, past.below * future.above) @ shares.T
+        with np.errstate(divide="ignore"):
+            corrections = np.log1p(alike)[:, i] - np.log1p(-np.minimum(opposite, 1.0))[:, j]
+        return past.leakage, future.leakage, past.leakage + future.leakage + corrections
+
+    @property
+    def attained(self) -> Attained:
+        """What the observations of each pair attain, the largest at each step."""
+        shares = self.chain.shares
+        i, j = _pairs(len(shares))
+        found = []
+        for seen in (self.past.likelihoods, self.future.likelihoods, self.past.likelihoods * self.future.likelihoods):
+            ratios = (seen * shares[i]).sum(axis=2) / (seen * shares[j]).sum(axis=2)
+            found.append(self.epsilons + np.log(ratios.max(axis=1)) * (1.0 - 1e-12))
+        return Attained(*found)
+
+    def metric(self, step: int, direction: Direction = "temporal") -> FloatArray:
+        """Leakage of every ordered pair at a step, shape (n, n): row = the state, column = the one it is compared with."""
+        at = self.checked_step(step, direction)
+        found = np.zeros((len(self.states),) * 2)
+        which = ("backward", "forward", "temporal").index(direction)
+        found[_pairs(len(found))] = self.epsilons[at] + self.proved[which][at]
+        return found
+
+
+def _hidden(user: Adversary, side: Side) -> Hidden:
+    """The chain of a user in one direction."""
+    assert isinstance(user, LiftedAdversary)
+    return user.chain.hidden(side)
+
+
+def _pairs(n: int) -> tuple[IntArray, IntArray]:
+    """The ordered pairs of different states."""
+    i, j = np.nonzero(~np.eye(n, dtype=np.bool_))
+    return i, j

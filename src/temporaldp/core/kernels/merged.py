@@ -1,0 +1,290 @@
+r"""Rollouts of a chain with a longer memory: outputs show the label of a hidden state, so that its states share one choice.
+
+Notation
+--------
+x        likelihoods of the outputs further away than a step, given the hidden state there: ``x <- P (m x)``
+m        the likelihood of one output, 1 or e^epsilon for each label
+N, D     weights of hidden states at a step; the leakage is ``log max N x / D x``
+a        N - r D, for a ratio r
+f        ``x / sum of s x``, with s the shares of the hidden states of a label: between `low` and `high`
+
+An output raises the label k by e^epsilon where ``g = sum of a x`` over its hidden states is above 0, which depends on x if a
+has both signs. The ratio of its positive and its negative part lies in a range that `low` and `high` determine, and over it
+max(g, 0) is convex and at most its chord: a linear function of x, so that the rollout goes on with one vector. If nothing
+positive is left at ratio r, then no observation exceeds r (Theory, section 13).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from temporaldp.base.values import ROUNDOFF, BoolArray, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+ITEM_ENTRIES = 1 << 21
+"""Weights of the pairs that are followed together: 16 MB an array."""
+
+TOLERANCE = 1e-9
+"""Relative distance between a ratio and the one that its own choices attain below which it is an upper bound to report."""
+
+
+UNBOUNDED = 1e200
+"""In place of infinity, which makes no number of a weight of 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Bounds of the likelihoods of hidden states.
+
+    Parameters
+    ----------
+    low, high : array, shape (b, m)
+        Of each hidden state, relative to the mean of its label; a row for each part of the steps.
+    starts : tuple of b int
+        The position at which each part begins, for which its row holds.
+    rise : float
+        Nats by which any two differ at most, whatever follows; 0 where nothing follows.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    starts: tuple[int, ...] = (0,)
+    rise: float = 0.0
+
+    def at(self, positions: IntArray) -> tuple[FloatArray, FloatArray]:
+        """The bounds at some positions, shape (B, m), or (1, m) for all."""
+        if len(self.starts) == 1:
+            return self.low, self.high
+        rows = np.searchsorted(self.starts, positions, side="right") - 1
+        return self.low[rows], self.high[rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Hidden:
+    """The chain in one direction.
+
+    Parameters
+    ----------
+    rows : array or sparse array, shape (m, m)
+        ``Pr(hidden state one step further | hidden state)``.
+    labels : int array, shape (m,)
+    shares : array, shape (n, m)
+        ``Pr(hidden state | label)``.
+    overall : array, shape (m,)
+        A distribution of hidden states that all of them are compared with.
+    """
+
+    rows: FloatArray | sparse.csr_array
+    labels: IntArray
+    shares: FloatArray
+    overall: FloatArray
+
+    @classmethod
+    def of(cls, rows: FloatArray, labels: IntArray, shares: FloatArray, overall: FloatArray) -> Hidden:
+        """With sparse rows where most entries are 0."""
+        from scipy import sparse  # takes longer to load than NumPy
+
+        few = np.count_nonzero(rows) < rows.size / 8  # a sparse product costs about eight times as much an entry
+        return cls(sparse.csr_array(rows) if few else rows, labels, shares, overall)
+
+    @property
+    def shown(self) -> FloatArray:
+        """The label of each hidden state, shape (m, n)."""
+        return np.eye(len(self.shares))[self.labels]
+
+    @property
+    def from_mean(self) -> tuple[FloatArray, FloatArray]:
+        """Weights that compare each hidden state with the mean of its label, and the mean with it, shape (2 m, m)."""
+        each, mean = np.eye(len(self.labels)), self.shares[self.labels]
+        return np.concatenate([each, mean]), np.concatenate([mean, each])
+
+    def parts(self, windows: FloatArray, follow: BoolArray, known: Spread) -> Spread:
+        """Bounds of a few parts of T positions, from the budgets that follow each, nearest first, shape (T, L).
+
+        Parameters
+        ----------
+        windows : array, shape (T, L)
+        follow : bool array, shape (T,)
+            Whether further steps follow the last one.
+        known : Spread
+            Bounds for any budgets up to the largest one.
+        """
+        m, n_positions = len(self.labels), len(windows)
+        parts = np.array_split(np.arange(n_positions), min(n_positions, 6))  # if doubled, it takes twice as long
+        starts = np.array([part[0] for part in parts])
+        budgets = np.repeat([windows[part].max(axis=0) for part in parts], 2 * m, axis=0)
+        further = np.repeat([bool(follow[part].any()) for part in parts], 2 * m)
+        top, bottom = (np.tile(one, (len(parts), 1)) for one in self.from_mean)
+        # Positions that are parts of their own tighten one another's bounds. The largest budgets of several positions are no
+        # budgets of a position, for which alone such bounds hold
+        for _ in range(3 if len(parts) == n_positions and not follow.any() else 1):
+            found = self.largest(top, bottom, budgets, known, further, np.repeat(starts, 2 * m))[0]
+            each = [around_mean(one) for one in np.split(found, len(parts))]
+            low, high = (np.concatenate(rows) for rows in zip(*((one.low, one.high) for one in each), strict=True))
+            known = Spread(low, high, tuple(starts.tolist()))
+        return known
+
+    def constant(self, epsilon: float, n_steps: int) -> Spread:
+        """Bounds that hold at all steps of a budget that so many follow at most."""
+        m = len(self.labels)
+        found = Spread(np.zeros((1, m)), np.full((1, m), UNBOUNDED))  # hidden states choose for themselves
+        for _ in range(2):
+            found = around_mean(self.largest(*self.from_mean, np.full((2 * m, n_steps), epsilon), found)[0])
+        return found
+
+    def settled(self, epsilon: float, n_steps: int) -> Spread | None:
+        """Bounds that hold for any number of further steps, by induction over blocks of `n_steps`; None where none do."""
+        m = len(self.labels)
+        guess, mean = self.constant(epsilon, n_steps), np.broadcast_to(self.overall, (m, m))
+        compared = np.concatenate([np.eye(m), mean]), np.concatenate([mean, np.eye(m)])
+        budgets, follow = np.full((2 * m, n_steps), epsilon), np.ones(2 * m, dtype=np.bool_)
+
+        def rise(spread: Spread) -> float:
+            above, below = np.split(self.largest(*compared, budgets, spread, follow)[0], 2)
+            return float(above.max() + below.max())
+
+        widest = rise(guess)
+        if widest > 100.0:  # nats; what is so far apart does not settle within a block
+            return None
+        for share in (
+            1e-6,
+            1e-3,
+            3e-2,
+            0.1,
+            0.3,
+        ):  # by which bounds are raised, until a block of steps stays within them
+            wider = guess.low ** (1.0 + share), guess.high ** (1.0 + share)
+            tried = Spread(*wider, rise=widest * (1.0 + share) + share)
+            kept = around_mean(self.largest(*self.from_mean, budgets, tried, follow)[0])
+            if (kept.low >= tried.low).all() and (kept.high <= tried.high).all() and rise(tried) <= tried.rise:
+                return tried
+        return None
+
+    def largest(
+        self,
+        top: FloatArray,
+        bottom: FloatArray,
+        budgets: FloatArray,
+        spread: Spread,
+        follow: BoolArray | None = None,
+        start: IntArray | None = None,
+    ) -> tuple[FloatArray, BoolArray]:
+        """Upper bounds of ``log max N x / D x``, shape (B,), and the labels that were raised, shape (B, L, n).
+
+        Parameters
+        ----------
+        top, bottom : array, shape (B, m)
+            N and D.
+        budgets : array, shape (B, L)
+            Of the outputs, nearest first, in nats; items with fewer steps end with zeros.
+        spread : Spread
+            Bounds that hold at every one of these steps.
+        follow : bool array, shape (B,), optional
+            Whether further steps follow the last one, for which `spread` holds too. Default: for none.
+        start : int array, shape (B,), optional
+            Position of the step itself; the outputs are at the following ones. Default: 0.
+        """
+        first_position = np.zeros(len(top), dtype=np.int64) if start is None else start
+        further = np.zeros(len(top), dtype=np.bool_) if follow is None else follow
+        last = np.where(budgets > 0.0, np.arange(1, budgets.shape[1] + 1), 0).max(axis=1, initial=0)
+        last = np.where(further, budgets.shape[1], last)
+        order = np.argsort(-last, kind="stable")  # longest first, so that those that go on are the first ones
+        found, raised = np.empty(len(top)), np.empty((*budgets.shape, len(self.shares)), dtype=np.bool_)
+        size = max(1, ITEM_ENTRIES // len(self.labels))
+        for first in range(0, len(top), size):
+            some = order[first : first + size]
+            pairs = _Pairs(
+                self, top[some], bottom[some], budgets[some], last[some], further[some], first_position[some], spread
+            )
+            found[some], raised[some] = pairs.run()
+        return found, raised
+
+    def likelihoods(self, raised: BoolArray, budgets: FloatArray) -> FloatArray:
+        """X at the step itself, shape (B, m), where outputs raise these labels; shape (B, L, n)."""
+        x = np.ones((len(raised), len(self.labels)))
+        for step in range(budgets.shape[1] - 1, -1, -1):
+            factors = np.where(raised[:, step, self.labels], np.exp(budgets[:, step, None]), 1.0)
+            x = (self.rows @ (factors * x).T).T
+        return np.asarray(x)
+
+
+def around_mean(found: FloatArray) -> Spread:
+    """Bounds from the log ratios of `Hidden.from_mean`."""
+    above, below = np.split(found, 2)
+    return Spread(np.exp(-below)[None], np.exp(above)[None])
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """Pairs of weights whose largest ratios are looked for together, in the order of their last step, longest first."""
+
+    chain: Hidden
+    top: FloatArray
+    bottom: FloatArray
+    budgets: FloatArray
+    last: IntArray
+    follow: BoolArray
+    start: IntArray
+    spread: Spread
+
+    def run(self) -> tuple[FloatArray, BoolArray]:
+        """Upper bounds of the logarithms of the largest ratios, and the choices that led to them."""
+        n_pairs = len(self.top)
+        ratio, low, high = np.ones(n_pairs), np.ones(n_pairs), np.full(n_pairs, np.inf)
+        raised = np.zeros((*self.budgets.shape, len(self.chain.shares)), dtype=np.bool_)
+        left = np.arange(n_pairs)
+        # Rounds, of which six to eight are usual; a ratio without an upper bound after them is reported as infinite
+        for _ in range(200):
+            asked = ratio[left]
+            found, raised[left] = self.attained(left, asked)
+            proved = found <= asked
+            high[left] = np.where(proved, np.minimum(high[left], asked), high[left])
+            low[left] = np.where(proved, low[left], np.maximum(low[left], asked))
+            close = proved & (found >= asked * (1.0 - 4.0 * TOLERANCE))
+            following = np.maximum(found * (1.0 + TOLERANCE), 1.0)
+            outside = (following <= low[left]) | (following >= high[left])
+            middle = np.where(np.isfinite(high[left]), np.sqrt(low[left] * high[left]), 2.0 * following)
+            ratio[left] = np.where(outside, middle, following)
+            left = left[~close & (high[left] > low[left] * (1.0 + TOLERANCE))]
+            if not left.size:
+                break
+        return np.log(high), raised
+
+    def attained(self, chosen: IntArray, ratio: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """N x / D x by the choices for some ratios, with a margin for rounding: if it is at most the ratio, that is a bound."""
+        chain, top, bottom, budgets, last = (
+            self.chain, self.top[chosen], self.bottom[chosen], self.budgets[chosen], self.last[chosen]
+        )  # fmt: skip
+        shown, labels = chain.shown, chain.labels
+        whole_top, whole_bottom = top.sum(axis=1), bottom.sum(axis=1)
+        raised = np.zeros((*budgets.shape, shown.shape[1]), dtype=np.bool_)
+        for step in range(int(last.max(initial=0))):
+            some = slice(0, int(np.searchsorted(-last, -step, side="left")))
+            top, bottom = top[some] @ chain.rows, bottom[some] @ chain.rows
+            signed = top - ratio[some, None] * bottom
+            positive, negative = np.maximum(signed, 0.0), np.maximum(-signed, 0.0)
+            low, high = self.spread.at(self.start[chosen][some] + step + 1)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                # The range of A / B, a little wider than these sums have it, for their rounding
+                least = (1.0 - 1e-12) * ((positive * low) @ shown) / ((negative * high) @ shown)
+                most = (1.0 + 1e-12) * ((positive * high) @ shown) / ((negative * low) @ shown)
+                least = np.fmin(least, 1.0)
+                share = (most - 1.0) / (most - least)
+            share = np.where(most <= 1.0, 0.0, np.where((least == 1.0) | np.isinf(most), 1.0, share))
+            share, least = np.nan_to_num(share), np.nan_to_num(least)
+            lift = np.expm1(budgets[some, step])[:, None]
+            of_positive, of_negative = 1.0 + lift * share, 1.0 + lift * share * least
+            factors = np.where(signed > 0.0, of_positive[:, labels], of_negative[:, labels]) / (1.0 + lift)
+            if step + 1 == budgets.shape[1]:
+                beyond = np.where(self.follow[chosen][some], np.exp(self.spread.rise), 1.0)[:, None]
+                factors = factors * np.where(signed > 0.0, beyond, 1.0)
+            top, bottom = top * factors, bottom * factors
+            raised[some, step] = share > 0.5
+            whole_top[some], whole_bottom[some] = top.sum(axis=1), bottom.sum(axis=1)
+        margin = 1.0 + 8.0 * (budgets.shape[1] + 1) * (len(labels) + 8) * ROUNDOFF
+        return margin * whole_top / whole_bottom, raised
