@@ -259,8 +259,19 @@ def test_no_observation_of_a_random_chain_exceeds_the_bound(seed):
 @pytest.mark.long
 def test_both_sides_are_close_for_real_dwell_times_and_words():
     data = sleep_sample()
-    for chain in (estimate_words(data, order=2), estimate_dwell_times(data)):
+    for chain, expected in ((estimate_words(data, order=2), 0.860), (estimate_dwell_times(data), 0.986)):
         found, limit = temporal_leakage(chain, [0.0957] * 47), leakage_supremum(chain, 0.0957)
+        assert found.worst == pytest.approx(expected, abs=5e-4)
         assert found.worst <= 1.05 * found.attained.temporal.max()
         assert found.worst <= limit.temporal <= 1.06 * limit.evidence.attained.temporal
         assert temporal_leakage(chain, [0.0957] * 150).worst <= limit.temporal * (1.0 + 1e-6)
+
+
+def test_a_filter_that_was_exceeded_admits_nothing_more():
+    """Also after a larger last step, or one that was not admitted: the reserve's supremum is then no bound."""
+    chain = LiftedChain.of_words(RETURNING)
+    (known,), reserve = LongerMemory().filters([chain.adversary], 1.0, 0.05, None)
+    assert known.largest() == reserve == 0.05
+    assert known.after(0.05).admits(0.05)
+    assert not known.after(0.9).admits(0.05)
+    assert known.after(0.9).largest() == 0.0

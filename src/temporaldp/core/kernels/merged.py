@@ -32,9 +32,8 @@ ITEM_ENTRIES = 1 << 21
 TOLERANCE = 1e-9
 """Relative distance between a ratio and the one that its own choices attain below which it is an upper bound to report."""
 
-
 UNBOUNDED = 1e200
-"""In place of infinity, which makes no number of a weight of 0."""
+"""In place of infinity: its product with a weight of 0 is 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ class Hidden:
     def constant(self, epsilon: float, n_steps: int) -> Spread:
         """Bounds that hold at all steps of a budget that so many follow at most."""
         m = len(self.labels)
-        found = Spread(np.zeros((1, m)), np.full((1, m), UNBOUNDED))  # hidden states choose for themselves
+        found = Spread(np.zeros((1, m)), np.full((1, m), UNBOUNDED))  # as if hidden states shared no choice
         for _ in range(2):
             found = around_mean(self.largest(*self.from_mean, np.full((2 * m, n_steps), epsilon), found)[0])
         return found
@@ -151,13 +150,8 @@ class Hidden:
         widest = rise(guess)
         if widest > 100.0:  # nats; what is so far apart does not settle within a block
             return None
-        for share in (
-            1e-6,
-            1e-3,
-            3e-2,
-            0.1,
-            0.3,
-        ):  # by which bounds are raised, until a block of steps stays within them
+        # Shares by which bounds are raised, until a block of steps stays within them
+        for share in (1e-6, 1e-3, 3e-2, 0.1, 0.3):
             wider = guess.low ** (1.0 + share), guess.high ** (1.0 + share)
             tried = Spread(*wider, rise=widest * (1.0 + share) + share)
             kept = around_mean(self.largest(*self.from_mean, budgets, tried, follow)[0])

@@ -55,15 +55,14 @@ def _scaled(request: Request, shape: FloatArray) -> FloatArray:
     Only users who exceed the level at the factor found so far limit it further.
     """
     unit, ceiling = request.most_promised, request.alpha * (1.0 - 2.0 * request.plan_margin)
-    factor, left = ceiling / (unit * float(shape.max())), request
+    factor = ceiling / (unit * float(shape.max()))
     while True:
         found = request.series(factor * shape)
-        exceeding = [k for k, one in enumerate(found.members or (found,)) if one.worst > ceiling]
-        if not exceeding:
+        leaked = [one.worst for one in found.members or (found,)]
+        worst = int(np.argmax(leaked))
+        if leaked[worst] <= ceiling:
             return factor * shape
-        worst = max(exceeding, key=lambda k: (found.members or (found,))[k].worst)
-        left = _of_users(request, [worst])
-        factor = _largest_factor(left, shape, factor, ceiling)
+        factor = _largest_factor(_of_users(request, [worst]), shape, factor, ceiling)
 
 
 def _largest_factor(request: Request, shape: FloatArray, high: float, ceiling: float) -> float:
@@ -83,13 +82,13 @@ def _largest_factor(request: Request, shape: FloatArray, high: float, ceiling: f
 
 
 def _of_users(request: Request, chosen: Sequence[int]) -> Request:
-    """The same request about some users."""
+    """Return a request with the same level, horizon and method about the chosen users."""
     names, users = request.population.names, request.users
     return replace(request, population=Population(tuple(users[k] for k in chosen), tuple(names[k] for k in chosen)))
 
 
 def _plain(request: Request) -> Request:
-    """The same request about first-order matrices that are known: centres of sets, and transitions of the states shown.
+    """Return a request about one known first-order matrix per direction: the centre of a set, or transitions of shown states.
 
     Chains with a longer memory count only where there is no other user.
     """

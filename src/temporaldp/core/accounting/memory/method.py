@@ -172,7 +172,7 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
 
         def worst(epsilon: float) -> float:
             release = self.of_epsilons(np.array([epsilon]))
-            few = np.full(33, epsilon)  # steps, which many budgets cannot have
+            few = np.full(33, epsilon)  # most budgets that are too large exceed alpha within so many steps
             attained = max(self.series([user], few)[0].evidence.attained.temporal.max() for user in users)  # type: ignore[union-attr]
             return float(attained) if attained > alpha else self.limits(users, release).temporal
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -83,21 +84,21 @@ class RepeatedFilter(Filter):
         if len(self.odometer.releases) == self.horizon:
             return 0.0
         if self.horizon is None and not last:
-            return self.reserve
+            return self.reserve if self.admits(self.reserve) else 0.0
         return bisected(lambda epsilon: self.admits(epsilon, last), 0.0, self.alpha, 1e-4)
 
     def admits(self, epsilon: float, last: bool = False) -> bool:
         """Whether a budget is admitted next. A step without a release always is."""
         if epsilon == 0.0:
             return True
-        if self.horizon is None and not last:
-            return epsilon <= self.reserve
+        if self.horizon is None and not last:  # the reserve's supremum holds where no step exceeds it
+            return max([epsilon, *self.odometer.releases]) <= self.reserve
         spent, final = [*self.odometer.releases, epsilon], last or self.horizon is None
         left = 0 if final or self.horizon is None else self.horizon - len(spent)
         return _worst(self.odometer.series(spent + [self.reserve] * left * (self.reserve > 0.0)))[0] <= self.alpha
 
     def after(self, epsilon: float) -> Self:
         """The filter after one more budget, also one that is not admitted."""
-        odometer = self.odometer.__copy__()
+        odometer = copy(self.odometer)
         odometer.extend([epsilon])
         return replace(self, odometer=odometer)
