@@ -139,6 +139,9 @@ bench.quilt: $(READY)  ## benchmarks/recorded/one-statistic.md: noise on one sta
 bench.uncertainty: $(READY)  ## benchmarks/recorded/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
 	$(BIN)/python benchmarks/uncertainty.py benchmarks/recorded/uncertainty.md
 
+bench.models: $(READY)  ## how often plans exceed their level for the people that a history is a sample of, by models (an hour; POPULATIONS=60)
+	$(BIN)/python benchmarks/model_choice.py $(POPULATIONS)
+
 bench.years: $(READY)  ## a ledger of 500,000 steps: opening, a step, a report (half an hour, most of it to write the ledger)
 	$(BIN)/python benchmarks/years.py $(STEPS)
 

@@ -55,6 +55,12 @@ def noise(method: str, accounting: tdp.Exact | tdp.PaperBound = tdp.Exact()) -> 
     return tdp.plan_budget(sample(), 1.0, STEPS, method=method, accounting=accounting).mean_absolute_noise
 
 
+@cache
+def models() -> dict[str, tdp.Adversary]:
+    """Return the first-order chain of the sample, and that of dwell times."""
+    return tdp.estimate_models(tdp.load_sample(), ["first order", "dwell times"])
+
+
 def user_noise(delta: float = 0.0) -> float:
     """Return the mean absolute noise of the user level for the horizon of the sample, alpha = 1."""
     return tdp.plan_guarantee("user", 1.0, STEPS, delta=delta).mean_absolute_noise
@@ -99,6 +105,8 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"per count; a plan requires (\d+)", lambda: (noise("optimal"),)),
     (r"paper's planner needs a mean noise of (\d+\.\d)", lambda: (noise("quantified", accounting=tdp.PaperBound()),)),
     (r"largest constant budget (\d+\.\d), a plan (\d+\.\d)", lambda: (noise("upper_bound"), noise("optimal"))),
+    (r"how long stages last, at most (\d\.\d+) nats", lambda: (tdp.temporal_leakage(models(), [EPSILON] * STEPS).worst,)),
+    (r"\((\d+\.\d) with dwell times\)", lambda: (tdp.plan_budget(models(), 1.0, STEPS).mean_absolute_noise,)),
     (r"correlation, needs (\d+), or (\d+\.\d) at delta = 1e-6", lambda: (user_noise(), user_noise(delta=1e-6))),
     (r"OpenDP, Tumult Analytics \| (0\.1) ", lambda: (EPSILON,)),
     (r"(?:OpenDP, Tumult Analytics \| |47 tables, )(4\.7) ", lambda: (STEPS * EPSILON,)),

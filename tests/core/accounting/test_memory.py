@@ -240,8 +240,8 @@ def test_a_chain_and_matrices_over_its_hidden_states_are_two_adversaries():
     alone = [temporal_leakage(one, [0.2] * 6) for one in (chain, hidden)]
     assert [member.worst for member in both.members] == [one.worst for one in alone]
     assert correlations_of([chain.adversary], salt="0")["users"] != correlations_of([hidden], salt="0")["users"]
-    with pytest.raises(InputError, match="chains with a longer memory"):
-        temporal_leakage(hidden, [0.2] * 6, accounting=LongerMemory())
+    by_name = temporal_leakage({"chain": chain, "hidden": hidden}, [0.2] * 6, accounting=LongerMemory())
+    assert [member.worst for member in by_name.members] == [one.worst for one in alone]
     assert pickle.loads(pickle.dumps(chain.adversary)) == chain.adversary == copy.deepcopy(chain).adversary
 
 

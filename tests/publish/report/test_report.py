@@ -100,8 +100,8 @@ def test_page_one_answers_an_officer_in_at_most_500_words(released):
         "Period Nights of March 2024 (47 steps of 5 min)",
         "151 people; 5 states: W, R, N1, N2, N3",
         "Contact privacy@example.org",
-        "The guarantee A suspicion of 50 % about one person's state at one step becomes at most 73.2 %: 1 nat, for an observer "
-        "who knows how these people move from step to step, by a first-order Markov chain.",
+        "The guarantee A suspicion of 50 % about one person's state at one step becomes at most 73.2 %: 1 nat, for observers "
+        "who know how these people move from step to step (first order).",
         "A second, separate guarantee: a suspicion of 50 % about all states of one person in 47 steps together becomes at most",
         "for every observer and every correlation",
         "What it does not protect",
@@ -117,15 +117,24 @@ def test_what_the_project_file_does_not_say_is_left_out(audited):
     page = first_page(audited)
     assert "Period s00 to s46 (47 steps)" in page
     assert not re.search("Controller|Purpose|Contact|Approval", page)
-    assert "becomes at most 66 %: 0.6632 nats, for an observer" in page
+    assert "becomes at most 66 %: 0.6632 nats, for observers who know how" in page
 
 
 def test_the_condition_of_the_guarantee_is_that_of_the_adversary(audited):
     matrix = audited.worst_adversary.backward.at(0)
-    assert explanation.condition(Adversary()).startswith("an observer who knows nothing about how people move")
-    assert explanation.condition(Adversary(matrix)).endswith("by a first-order Markov chain (backward only)")
     between = IntervalMatrix([[0.6, 0.1], [0.1, 0.6]], [[0.9, 0.4], [0.4, 0.9]])
-    assert "any first-order Markov chain of the stated range" in explanation.condition(Adversary(between, between))
+    series = temporal_leakage(Adversary(matrix), [0.1])
+
+    def condition(known, provenance):
+        return explanation.condition(Report((known,), series, provenance, ("a",)))
+
+    known = Provenance("history", "Estimated.")
+    assert condition(Adversary(), known).startswith("an observer who knows nothing about how people move")
+    assert condition(Adversary(matrix), known).endswith("from step to step (first order), backward only")
+    both = Adversary(between, between)
+    assert "(any first-order chain of the stated range)" in condition(both, Provenance("stated", "Stated."))
+    several = Provenance("history", "Estimated.", models=("first order", "dwell times 0.95"))
+    assert condition(Adversary(matrix, matrix), several).endswith("(first order, dwell times at 95 %)")
 
 
 def test_a_level_that_is_not_satisfied_is_stated_as_it_is(audited):
@@ -234,7 +243,8 @@ def test_a_verdict_names_what_is_revealed_for_whom_and_what_is_beyond(audited):
     assert one == "One table alone: a suspicion of 50 % becomes at most 52.5 %."
     assert together == "All 47: at most 66 % (0.6632 nats, exact), about step 26 (s25)."
     assert condition.startswith(
-        "This holds for an observer who knows the states of all other people and the correlation estimated from other traces."
+        "This holds for observers who know how these people move from step to step (first order), and the states of all other "
+        "people."
     )
     assert beyond == "All states of a person together, for every correlation: at most 4.7 nats (user level)."
     _, together, level, *_ = explanation.verdict(
@@ -243,7 +253,10 @@ def test_a_verdict_names_what_is_revealed_for_whom_and_what_is_beyond(audited):
     assert together == "All 47: not determined by so few transitions (under the prior, 0.6632 nats)."
     assert level == "The level 1-DP_T is not known to be satisfied."
     bounds = dataclasses.replace(audited, provenance=Provenance("history", "Estimated.", confidence=0.95))
-    assert "any correlation within the estimated bounds" in explanation.verdict(bounds, None, is_determined=True)[2]
+    assert (
+        "(any first-order chain within the estimated bounds, 95 % confidence)"
+        in explanation.verdict(bounds, None, is_determined=True)[2]
+    )
 
 
 def test_a_verdict_on_one_release_and_on_leakage_that_grows_without_bound():
@@ -442,12 +455,12 @@ def test_reasons_without_correlations():
     )
     assert explanation.reasons(evidence) == []
     page = text_of(render_report(evidence))
-    assert "has no temporal correlation" in page and "the adversary knows no temporal correlation." in page
+    assert "has no temporal correlation" in page and "The adversary knows no temporal correlation." in page
     same = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])
     past = Report(
         (Adversary(same),), temporal_leakage(Adversary(same), [1.0]), Provenance("matrices", "Given."), ("a",)
     )
-    assert "the adversary knows the backward correlation." in text_of(render_report(past))
+    assert "The adversary knows the backward correlation" in text_of(render_report(past))
     evidence = Report(
         (Adversary(same, same),),
         temporal_leakage(Adversary(same, same), [1.0, 2.0]),

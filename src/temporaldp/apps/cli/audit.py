@@ -25,6 +25,7 @@ from temporaldp.apps.cli.render import (
     answer,
     at_most,
     facts,
+    listing,
     require_places,
     steps_table,
     working,
@@ -167,6 +168,10 @@ def _document(inputs: Inputs, found: Report) -> dict[str, Any]:
         "worst_user": series.worst_user,
         "worst_pair": series.worst_pair(),
         "supremum": whole,
+        "models": explanation.by_model(series, inputs.provenance),
+        "people": None
+        if found.people is None
+        else dict(zip(("most_predictable", "largest"), found.people, strict=True)),
         "witness": _witness(series),
         "paper": paper,
         "uncertainty": uncertainty,
@@ -230,6 +235,11 @@ def _gap(series: LeakageSeries) -> float | None:
 def _show(inputs: Inputs, evidence: Report, verdict: list[str], details: bool) -> None:
     """Print the verdict, then what it rests on."""
     say(*verdict)
+    if inputs.scarcity is None:
+        console.print()
+        listing(
+            explanation.by_observer(evidence.leakage, inputs.provenance, evidence.people), left=("the observer knows",)
+        )
     series, limits, data = evidence.leakage, evidence.supremum, inputs.trajectories
     whole = "" if limits is None else ", ".join(f"{name} {supremum(limits, name)}" for name in DIRECTIONS)
     gap, learnt, at = _gap(series), inputs.provenance.epsilon, at_delta(series.delta)

@@ -24,6 +24,9 @@ path = "protected.csv"
 layout = "wide"
 states = ["wake", "REM", "N1 light", "N2", "N3 deep"]
 
+[correlation]
+models = ["first order", "dwell times"]  # what an observer may know about how people move from step to step
+
 [privacy]
 epsilon = 0.1        # what `audit` assumes that every step spends, in nats
 alpha = 1.0          # level that `plan` satisfies at every step, in nats
@@ -44,7 +47,7 @@ COMMANDS = {
     "4. report": ["report --plan plan.json --history history.csv --released released.parquet -o report.html"],
     "Aside: without public history, the correlation is learned with privacy": [
         "learn --epsilon 8 --set learn.contributed=46 -o correlation.json",
-        "plan --set correlation.file=correlation.json",
+        "plan --set correlation.file=correlation.json --set correlation.models=",
     ],
 }
 

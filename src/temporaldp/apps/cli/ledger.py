@@ -19,9 +19,10 @@ from temporaldp.apps.cli.render import answer, facts, listing, require_places, s
 from temporaldp.base.display import number
 from temporaldp.base.values import REPLACE_PERSON, plural
 from temporaldp.core.accounting.methods import accounting_from
+from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning import Guarantee
 from temporaldp.publish.project.inputs import gather
-from temporaldp.publish.project.recipe import note_recipe, recipe_of
+from temporaldp.publish.project.recipe import note_recipe, recipe_of, recipes_of
 from temporaldp.publish.project.release import without_traces
 from temporaldp.publish.release import adopt_correlation, export_ledger
 from temporaldp.publish.release.chain import LEDGER
@@ -311,12 +312,17 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     if known["neighboring_relation"] == REPLACE_PERSON:
         spent = f"{number(known['alpha'], up=True)}-differential privacy for all states of a person together"
         return [("guarantee", spent), ("of", "a correlation")]
-    renewal, is_pure = renewal_of(ledger), "noise" not in known
+    renewal, is_pure, noted = renewal_of(ledger), "noise" not in known, recipes_of(ledger)
+    source = noted[-1][1].provenances[-1] if noted else UNSTATED
+    kept = Guarantee.of(known.get("guarantee", "temporal"))
     level = known["alpha"] if renewal is None else renewal.promise
     scales = np.array([] if is_pure else [row.parameter for row in ledger[:] if row.output is not None])
     drawn = f", scale {span(scales)} counts so far" if scales.size else ""
     return [
-        ("guarantee", guarantee_line(level, known.get("delta", 0.0), Guarantee.of(known.get("guarantee", "temporal")))),
+        (
+            "guarantee",
+            guarantee_line(level, known.get("delta", 0.0), kept, source),
+        ),
         ("leakage", accounting_line(accounting_from(known["accounting"])) if is_pure else ""),
         ("renewed", "" if renewal is None else renewed_line(renewal)),
         ("noise", "" if is_pure else f"{discrete_noise(known['noise'])}, fixed before the first release{drawn}"),

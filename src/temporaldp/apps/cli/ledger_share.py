@@ -16,7 +16,8 @@ from temporaldp.base.errors import OutputError
 from temporaldp.base.values import refuse
 from temporaldp.core.correlation import independent_adversary
 from temporaldp.data.tables import Traces, joint_trajectories
-from temporaldp.publish.project.inputs import estimated_from, read
+from temporaldp.publish.project.estimates import estimated_from
+from temporaldp.publish.project.inputs import read
 from temporaldp.publish.project.recipe import note_recipe, recipe_of
 from temporaldp.publish.project.settings import CorrelationSettings
 from temporaldp.publish.release import SharedRelease
@@ -119,7 +120,7 @@ def share(
     )
     rows = [
         ("ledger", where),
-        ("guarantee", guarantee_line(level, 0.0) + ", of all tables together"),
+        ("guarantee", guarantee_line(level, 0.0, None, provenance) + ", of all tables together"),
         *((f"table {name}", f"{100.0 * parts[name]:g} % of every step, {len(states[name])} states") for name in parts),
         ("values", how),
         sustainable(kept),

@@ -20,7 +20,7 @@ from temporaldp.base.values import refuse
 from temporaldp.core.planning import Optimality, Plan, PlanComparison
 from temporaldp.data.files.plans import plan_document
 from temporaldp.data.smoothing import GuaranteeComparison
-from temporaldp.publish.project.inputs import Inputs, absences
+from temporaldp.publish.project.inputs import Inputs, absences, people_of
 from temporaldp.publish.project.planning import (
     budget_terms,
     can_plan,
@@ -29,8 +29,9 @@ from temporaldp.publish.project.planning import (
     planned,
     planning_inputs,
 )
+from temporaldp.publish.report import explanation
 from temporaldp.publish.report.figures import comparison_figure
-from temporaldp.publish.report.sentences import NO_EFFORT, NOISE_FIXED, ended, even_split, guarantee_line, steps
+from temporaldp.publish.report.sentences import NO_EFFORT, NOISE_FIXED, chain, ended, even_split, guarantee_line, steps
 from temporaldp.publish.report.study_figures import guarantees_figure
 
 
@@ -190,7 +191,7 @@ def _show(
     """Print the verdict, the table of guarantees and the advice; then budgets and steps, and other methods if asked."""
     in_use = None if made is None else next((k for k, row in enumerate(found.rows) if row.plan is made), None)
     if made is not None:
-        verdict = f"{guarantee_line(made.alpha, made.delta, made.guarantee)}: {_noise(found, made)}."
+        verdict = f"{guarantee_line(made.alpha, made.delta, made.guarantee, made.provenance)}: {_noise(found, made)}."
         name, cost = learning_fact(made.provenance, made.alpha, made.delta)
         say(verdict[:1].upper() + verdict[1:], f"{name.capitalize()}: {cost}." if cost else None, "")
     has_levels = len({row.alpha for row in found.rows}) > 1
@@ -202,7 +203,9 @@ def _show(
             "noise": "-" if row.plan is None else number(row.noise),
             "of a count": _percent(found, row.noise),
             "estimates": "-" if row.error is None else number(row.error),
-            "observers": row.guarantee.observers,
+            "observers": f"who know {chain(inputs.provenance)}"
+            if row.guarantee.is_temporal
+            else row.guarantee.observers,
         }
         for k, row in enumerate(found.rows)
     ]
@@ -214,6 +217,10 @@ def _show(
         names = ", ".join(dict.fromkeys(row.guarantee.label for row in found.rows if row.refusal == why))
         console.print(f"No plan for the {names}: {why.removesuffix('.')}.", style="dim", markup=False)
     say("", found.advice)
+    if made is not None and made.guarantee.is_temporal and isinstance(made.leakage, LeakageSeries):
+        console.print()
+        rows = explanation.by_observer(made.leakage, inputs.provenance, people_of(inputs, made.leakage))
+        listing(rows, "Largest leakage of any step, by what the observer knows", left=("the observer knows",))
     if made is not None and details:
         _show_details(inputs, made)
     _show_methods(methods)

@@ -38,6 +38,7 @@ from temporaldp.publish.report.sentences import (
     discrete_noise,
     guarantee_line,
     nats,
+    observers,
     span,
     steps,
 )
@@ -157,7 +158,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
                 **({} if run is None else run.facts),
                 "alpha": released.alpha,
                 "guarantee": str(released.guarantee),
-                "condition": released.guarantee.condition,
+                "condition": observers(known) if released.guarantee.is_temporal else released.guarantee.condition,
                 "accounting": released.accounting,
                 "delta": released.delta,
                 "noise": released.noise,
@@ -194,7 +195,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     say(
         f"{output}: the number of people in {len(released.states)} states at {plural(len(released.times), 'time')}. {read}"
         f"{text} explains the columns.",
-        f"Guarantee: {guarantee_line(released.alpha, released.delta, released.guarantee)}.",
+        f"Guarantee: {guarantee_line(released.alpha, released.delta, released.guarantee, known)}.",
         f"{learning.capitalize()}: {cost}." if cost else None,
     )
     rows = [

@@ -179,6 +179,10 @@ class Adversary:
         """The adversary who knows the transitions of states that outputs show alone: itself, unless states are hidden."""
         return self
 
+    def document(self) -> dict[str, Any]:
+        """Both directions as JSON values, for `adversary_from`; without the name."""
+        return {"backward": self.backward.document(), "forward": self.forward.document()}
+
     def update_digest(self, digest: Any) -> None:
         """Add to a hash what identifies the adversary beside the matrices: nothing."""
 

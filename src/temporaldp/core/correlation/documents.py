@@ -9,7 +9,9 @@ import scipy
 
 from temporaldp.base.documents import value_of
 from temporaldp.base.errors import MatrixError
+from temporaldp.core.correlation.adversary import Adversary, exactly_known
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix
+from temporaldp.core.correlation.lifted_chain import LiftedChain
 from temporaldp.core.correlation.protocol import Correlation, Periodic, PerStep
 from temporaldp.core.correlation.provenance import Provenance
 from temporaldp.core.correlation.transition import TransitionMatrix
@@ -32,6 +34,23 @@ def correlation_from(document: Any) -> Correlation | None:
             known = [_matrix(one) for one in each]
             return PerStep(tuple(known[k] for k in order))
     return _matrix(document)
+
+
+def adversary_from(document: Any) -> Adversary:
+    """Return the adversary of a document, who is nameless.
+
+    Raises
+    ------
+    KeyError, MatrixError, StateError
+        The document describes none.
+    """
+    sides = document["backward"], document["forward"]
+    if "labels" not in document:
+        return Adversary(*map(correlation_from, sides))
+    backward, forward = (exactly_known(_matrix(side)) for side in sides)
+    labels, shares = np.array(document["labels"]), np.array(document["shares"])
+    chain = LiftedChain(tuple(document["states"]), labels, backward, forward, shares, document["memory"])
+    return chain.adversary
 
 
 def _matrix(document: Any) -> TransitionMatrix | IntervalMatrix:

@@ -136,6 +136,12 @@ class LiftedAdversary(Adversary):
         rows = [self.chain.shares @ side.dense() @ of_label for side in (self.chain.backward, self.chain.forward)]
         return Adversary(*(TransitionMatrix(rows_of(one), self.chain.states) for one in rows))
 
+    def document(self) -> dict[str, Any]:
+        """The chain as JSON values, for `adversary_from`."""
+        chain = self.chain
+        parts = {"labels": chain.labels.tolist(), "shares": chain.shares.tolist(), "memory": chain.memory}
+        return Adversary.document(self) | {"states": list(chain.states), **parts}
+
     def update_digest(self, digest: Any) -> None:
         """Add what hidden states show to a hash, which the matrices do not determine."""
         digest.update(repr(self.chain.states).encode("utf-8"))

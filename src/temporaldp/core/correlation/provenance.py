@@ -37,6 +37,8 @@ class Provenance:
         Confidence of intervals; 0 where one matrix was estimated.
     per_user : bool
         Whether there is one correlation per user.
+    models : tuple of str
+        Names of the models that the observer may know, where they were estimated together; one adversary for each.
     step : str or None
         Length of a step, where the traces that the correlation was estimated from have times.
     clock : Clock or None
@@ -55,6 +57,7 @@ class Provenance:
     prior: float = 0.0
     confidence: float = 0.0
     per_user: bool = False
+    models: tuple[str, ...] = ()
     step: str | None = None
     clock: Clock | None = None
 

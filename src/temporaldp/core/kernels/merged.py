@@ -131,10 +131,14 @@ class Hidden:
     def constant(self, epsilon: float, n_steps: int) -> Spread:
         """Bounds that hold at all steps of a budget that so many follow at most."""
         m = len(self.labels)
-        found = Spread(np.zeros((1, m)), np.full((1, m), UNBOUNDED))  # as if hidden states shared no choice
+        spread, found = (
+            Spread(np.zeros((1, m)), np.full((1, m), UNBOUNDED)),
+            None,
+        )  # as if hidden states shared no choice
         for _ in range(2):
-            found = around_mean(self.largest(*self.from_mean, np.full((2 * m, n_steps), epsilon), found)[0])
-        return found
+            found, _raised = self.largest(*self.from_mean, np.full((2 * m, n_steps), epsilon), spread, near=found)
+            spread = around_mean(found)
+        return spread
 
     def settled(self, epsilon: float, n_steps: int) -> Spread | None:
         """Bounds that hold for any number of further steps, by induction over blocks of `n_steps`; None where none do."""
@@ -142,21 +146,26 @@ class Hidden:
         guess, mean = self.constant(epsilon, n_steps), np.broadcast_to(self.overall, (m, m))
         compared = np.concatenate([np.eye(m), mean]), np.concatenate([mean, np.eye(m)])
         budgets, follow = np.full((2 * m, n_steps), epsilon), np.ones(2 * m, dtype=np.bool_)
-
-        def rise(spread: Spread) -> float:
-            above, below = np.split(self.largest(*compared, budgets, spread, follow)[0], 2)
-            return float(above.max() + below.max())
-
-        widest = rise(guess)
+        near = np.concatenate([np.log(guess.high[0]), -np.log(guess.low[0])])
+        apart, _ = self.largest(*compared, budgets, guess, follow)
+        widest = _rise(apart)
         if widest > 100.0:  # nats; what is so far apart does not settle within a block
             return None
-        # Shares by which bounds are raised, until a block of steps stays within them
-        for share in (1e-6, 1e-3, 3e-2, 0.1, 0.3):
-            wider = guess.low ** (1.0 + share), guess.high ** (1.0 + share)
-            tried = Spread(*wider, rise=widest * (1.0 + share) + share)
-            kept = around_mean(self.largest(*self.from_mean, budgets, tried, follow)[0])
-            if (kept.low >= tried.low).all() and (kept.high <= tried.high).all() and rise(tried) <= tried.rise:
+        share = 1e-6
+        for _ in range(6):
+            # Bounds are raised by a share, until a block of steps stays within them
+            tried = Spread(guess.low ** (1.0 + share), guess.high ** (1.0 + share), rise=widest * (1.0 + share) + share)
+            near, _ = self.largest(*self.from_mean, budgets, tried, follow, near=near)
+            apart, _ = self.largest(*compared, budgets, tried, follow, near=apart)
+            kept, rise = around_mean(near), _rise(apart)
+            if (kept.low >= tried.low).all() and (kept.high <= tried.high).all() and rise <= tried.rise:
                 return tried
+            with np.errstate(divide="ignore", invalid="ignore"):
+                raised = np.log([kept.low, kept.high]) / np.log([guess.low, guess.high])
+            needed = max(float(np.nanmax(raised, initial=1.0)), (rise + 1.0) / (widest + 1.0)) - 1.0
+            share = max(4.0 * share, 1.2 * needed)
+            if share > 0.5:
+                return None
         return None
 
     def largest(
@@ -167,6 +176,7 @@ class Hidden:
         spread: Spread,
         follow: BoolArray | None = None,
         start: IntArray | None = None,
+        near: FloatArray | None = None,
     ) -> tuple[FloatArray, BoolArray]:
         """Upper bounds of ``log max N x / D x``, shape (B,), and the labels that were raised, shape (B, L, n).
 
@@ -182,7 +192,10 @@ class Hidden:
             Whether further steps follow the last one, for which `spread` holds too. Default: for none.
         start : int array, shape (B,), optional
             Position of the step itself; the outputs are at the following ones. Default: 0.
+        near : array, shape (B,), optional
+            Where the search begins: bounds of a similar case. Default: 0.
         """
+        begin = np.zeros(len(top)) if near is None else np.clip(near, 0.0, 100.0)
         first_position = np.zeros(len(top), dtype=np.int64) if start is None else start
         further = np.zeros(len(top), dtype=np.bool_) if follow is None else follow
         last = np.where(budgets > 0.0, np.arange(1, budgets.shape[1] + 1), 0).max(axis=1, initial=0)
@@ -195,7 +208,7 @@ class Hidden:
             pairs = _Pairs(
                 self, top[some], bottom[some], budgets[some], last[some], further[some], first_position[some], spread
             )
-            found[some], raised[some] = pairs.run()
+            found[some], raised[some] = pairs.run(np.exp(begin[some]))
         return found, raised
 
     def likelihoods(self, raised: BoolArray, budgets: FloatArray) -> FloatArray:
@@ -213,6 +226,12 @@ def around_mean(found: FloatArray) -> Spread:
     return Spread(np.exp(-below)[None], np.exp(above)[None])
 
 
+def _rise(apart: FloatArray) -> float:
+    """Nats by which any two hidden states differ at most, from the log ratios of each and the overall mean."""
+    above, below = np.split(apart, 2)
+    return float(above.max() + below.max())
+
+
 @dataclass(slots=True)
 class _Pairs:
     """Pairs of weights whose largest ratios are looked for together, in the order of their last step, longest first."""
@@ -226,10 +245,10 @@ class _Pairs:
     start: IntArray
     spread: Spread
 
-    def run(self) -> tuple[FloatArray, BoolArray]:
-        """Upper bounds of the logarithms of the largest ratios, and the choices that led to them."""
+    def run(self, ratio: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Upper bounds of the logarithms of the largest ratios, and the choices that led to them, from ratios on."""
         n_pairs = len(self.top)
-        ratio, low, high = np.ones(n_pairs), np.ones(n_pairs), np.full(n_pairs, np.inf)
+        low, high = np.ones(n_pairs), np.full(n_pairs, np.inf)
         raised = np.zeros((*self.budgets.shape, len(self.chain.shares)), dtype=np.bool_)
         left = np.arange(n_pairs)
         # Rounds, of which six to eight are usual; a ratio without an upper bound after them is reported as infinite

@@ -5,7 +5,8 @@ For sets of matrices, longer memory, several models, metric privacy, and account
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -31,10 +32,21 @@ def enlarged_plan(request: Request, method: Method, by: Measure | None) -> Budge
 
     Every candidate satisfies the level by the request's own accounting method; none is proved to be optimal.
     """
-    unit = request.most_promised
-    found = [_scaled(request, shape / unit) for shape in _shapes(request, method, by)]
+    unit, best = request.most_promised, None
     error = by.error if by is not None else mean_noise
-    return plan_within_level(request, min(found, key=error), method, by=by)
+    for shape in (one / unit for one in _shapes(request, method, by)):
+        if best is None or not _leaks_more(request, shape, error, error(best)):
+            made = _scaled(request, shape)
+            best = made if best is None else min(best, made, key=error)
+    assert best is not None  # the last shape needs no plan
+    return plan_within_level(request, best, method, by=by)
+
+
+def _leaks_more(request: Request, shape: FloatArray, error: Callable[[FloatArray], float], known: float) -> bool:
+    """Whether the shape exceeds the level before its error is a thousandth below a known one: so it is no better plan."""
+    power = math.log2(error(shape) / error(2.0 * shape))
+    factor = (error(shape) / (known * (1.0 - 1e-3))) ** (1.0 / power)
+    return request.series(factor * shape).worst > request.alpha
 
 
 def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[FloatArray]:
@@ -42,9 +54,9 @@ def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[Fl
     assert request.horizon is not None
     plain = _plain(request)
     with suppress(PlanError):
-        yield paper_plan(plain.by(PaperBound()), method, by).epsilons
-    with suppress(PlanError):
         yield exact_plan(plain.by(Exact()), method, by).epsilons
+    with suppress(PlanError):
+        yield paper_plan(plain.by(PaperBound()), method, by).epsilons
     if by is None or (by.weights > 0.0).all():
         yield np.full(request.horizon, request.alpha / request.horizon)
 
@@ -52,17 +64,23 @@ def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[Fl
 def _scaled(request: Request, shape: FloatArray) -> FloatArray:
     """The shape, times nearly the largest factor that satisfies slightly less than the level for every user.
 
-    Only users who exceed the level at the factor found so far limit it further.
+    Users with a longer memory, whose leakage takes longest, come last. Only users who exceed the level at the factor found so
+    far limit it further.
     """
     unit, ceiling = request.most_promised, request.alpha * (1.0 - 2.0 * request.plan_margin)
-    factor = ceiling / (unit * float(shape.max()))
-    while True:
-        found = request.series(factor * shape)
-        leaked = [one.worst for one in found.members or (found,)]
-        worst = int(np.argmax(leaked))
-        if leaked[worst] <= ceiling:
-            return factor * shape
-        factor = _largest_factor(_of_users(request, [worst]), shape, factor, ceiling)
+    factor, users = ceiling / (unit * float(shape.max())), range(len(request.users))
+    lifted = [k for k in users if request.users[k].is_lifted]
+    together = [k for k in users if k not in lifted]
+    for group in ([together] if together else []) + [[k] for k in lifted]:
+        asked = _of_users(request, group)
+        while True:
+            found = asked.series(factor * shape)
+            leaked = [one.worst for one in found.members or (found,)]
+            worst = int(np.argmax(leaked))
+            if leaked[worst] <= ceiling:
+                break
+            factor = _largest_factor(_of_users(asked, [worst]), shape, factor, ceiling)
+    return factor * shape
 
 
 def _largest_factor(request: Request, shape: FloatArray, high: float, ceiling: float) -> float:

@@ -402,6 +402,14 @@ def contradicted(shares: tuple[FloatArray, FloatArray], counts: IntArray) -> boo
     return bool(((pooled < shares[0]) | (pooled > shares[1])).any())
 
 
+def drifts(traces: Traces) -> bool:
+    """Whether the shares of states change over the times of the traces (95 % confidence for all of them together)."""
+    if not traces.has_histogram:
+        return False
+    histogram = traces.histogram()
+    return contradicted(intervals_of_counts(histogram, risk=0.05), histogram.sum(axis=0))
+
+
 def backward_intervals(
     forward: tuple[FloatArray, FloatArray], shares: tuple[FloatArray, FloatArray]
 ) -> list[tuple[FloatArray, FloatArray]]:

@@ -79,21 +79,25 @@ def estimate_dwell_times(trajectories: Traces, *, longest: int = 6, prior: float
             f"{longest} ages of {n} states are {n * longest} hidden states, more than {MOST_HIDDEN}: a matrix over them would "
             "not fit; take a shorter longest age, or group states into fewer"
         )
-    codes = codes_of(trajectories)
-    numbers = np.full(codes.shape, ABSENT)
-    age = np.zeros(len(codes), dtype=np.int64)  # 0: the beginning of the run was not seen
-    for t in range(1, codes.shape[1]):
-        seen = (codes[:, t] >= 0) & (codes[:, t - 1] >= 0) & trajectories.consecutive[t - 1]
-        changed = codes[:, t] != codes[:, t - 1]
-        age = np.where(~seen, 0, np.where(changed, 1, np.where(age > 0, np.minimum(age + 1, longest), 0)))
-        known = age > 0
-        numbers[known, t] = codes[known, t] * longest + age[known] - 1
+    age = ages_of(trajectories, longest)
+    numbers = np.where(age > 0, codes_of(trajectories) * longest + age - 1, ABSENT)
     labels, ages = np.divmod(np.arange(n * longest), longest)
     stays = labels * longest + np.minimum(ages + 1, longest - 1)
     following = np.where(labels[:, None] == np.arange(n), stays[:, None], np.arange(n) * longest)
     names = [f"{trajectories.states[k]}, {a + 1} steps" for k, a in zip(labels, ages, strict=True)]
     hidden = HiddenStates(labels, following, names, f"the state and its age, up to {longest} steps")
     return _chain(trajectories, hidden, numbers, prior)
+
+
+def ages_of(trajectories: Traces, longest: int) -> IntArray:
+    """Steps since which each user is in a state, up to `longest`, shape (N, T); 0 where the beginning was not observed."""
+    codes = codes_of(trajectories)
+    ages = np.zeros(codes.shape, dtype=np.int64)
+    for t in range(1, codes.shape[1]):
+        seen = (codes[:, t] >= 0) & (codes[:, t - 1] >= 0) & trajectories.consecutive[t - 1]
+        older = np.where(ages[:, t - 1] > 0, np.minimum(ages[:, t - 1] + 1, longest), 0)
+        ages[:, t] = np.where(~seen, 0, np.where(codes[:, t] != codes[:, t - 1], 1, older))
+    return ages
 
 
 def _chain(trajectories: Traces, hidden: HiddenStates, numbers: IntArray, prior: float) -> LiftedChain:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,22 @@ from temporaldp.data.tables.traces import Traces, as_traces, codes_of
 from temporaldp.data.tables.trajectories import Trajectories
 
 MODELS = ("first order", "second order", "dwell times", "time of day", "per person", "confidence")
-"""Names of models. "confidence" may be followed by its probability."""
+"""Names of models. All but "per person" may be followed by a confidence, such as 0.95."""
+
+SHORT = 16
+"""Steps by which samples are compared; where there is a period, at least one."""
+
+ANOTHER_SAMPLE = ", sample "
+"""Between the name of a model and the number of another estimate of it."""
+
+LONGER_MEMORY = ("second order", "dwell times")
+"""Models of which leakage is about states that hidden states show."""
 
 MOST_HIDDEN_STATES = 400
 """Hidden states up to which a longer memory is accounted for within minutes."""
 
 MOST_PEOPLE = 200
-"""People whose own matrices are compared; of more, as many at equal distances."""
+"""People whose own matrices are compared; of more, as many at equal distances. Fewer where there are many states."""
 
 
 def estimate_models(
@@ -52,7 +62,10 @@ def estimate_models(
         "first order": one matrix per direction. "second order": the next state depends on the last two. "dwell times": it
         depends on the state and its age. "time of day": a matrix for each phase of a period. "per person": the matrices of
         the person whom a share of people does not exceed in leakage, each person's tied to that of all. "confidence 0.95":
-        all first-order matrices within intervals at this confidence.
+        all first-order matrices within intervals at this confidence. "second order 0.95", and so each of the first four:
+        of the estimate and those from 19 samples of the people, with replacement, as many as in the data, the one that leaks
+        most at each step. What is leaked about a step under the true model exceeds that with a probability of about 5 %
+        (bootstrap; not a bound).
     prior : float, >= 0
         Dirichlet prior of first-order matrices; not of "confidence".
     period, phase : int, optional
@@ -67,6 +80,7 @@ def estimate_models(
     Returns
     -------
     dict of str to Adversary
+        By the names of the models; of a model at a confidence, also others such as "second order 0.95, sample 7".
 
     Raises
     ------
@@ -83,24 +97,36 @@ def estimate_models(
     >>> series.worst_user, [member.name for member in series.members]
     ('second order', ['first order', 'second order'])
     """
-    table, found = as_traces(traces), {}
+    table, found = as_traces(traces), dict[str, Adversary]()
     for name in models:
-        kind, _, given = name.partition(" ") if name.startswith("confidence") else (name, "", "")
-        try:
+        kind, _, given = name.rpartition(" ")
+        is_share = given.replace(".", "", 1).isdecimal()
+        kind, confidence = (kind, _share(given)) if is_share else (name, None)
+
+        def estimate(people: Traces, kind: str = kind) -> Adversary:
             if kind == "first order":
-                one = estimate_adversary(table, prior=prior)
-            elif kind == "second order":
-                one = estimate_words(_affordable(table, table.n_states**2), order=2).adversary
-            elif kind == "dwell times":
-                one = estimate_dwell_times(_affordable(table, table.n_states * longest), longest=longest).adversary
-            elif kind == "time of day":
-                if period is None:
-                    raise InputError('"time of day" needs a period, in steps (period=, or --set correlation.period=N)')
-                one = estimate_periodic(table, period=period, phase=phase, prior=prior)
-            elif kind == "per person":
+                return estimate_adversary(people, prior=prior)
+            if kind == "second order":
+                return estimate_words(_affordable(people, people.n_states**2), order=2).adversary
+            if kind == "dwell times":
+                return estimate_dwell_times(_affordable(people, people.n_states * longest), longest=longest).adversary
+            if period is None:
+                raise InputError('"time of day" needs a period, in steps (period=, or --set correlation.period=N)')
+            return estimate_periodic(people, period=period, phase=phase, prior=prior)
+
+        try:
+            if kind == "confidence":
+                one = estimate_adversary(table, confidence=confidence or 0.95, stationary=stationary)
+            elif kind == "per person" and confidence is None:
                 one = predictable_person(table, share=share)
-            elif kind == "confidence" and given.replace(".", "", 1).isdecimal() | (given == ""):
-                one = estimate_adversary(table, confidence=float(given or 0.95), stationary=stationary)
+            elif kind in MODELS[:4]:
+                one = estimate(table)
+                if confidence is not None:
+                    n_steps = min(table.n_times, max(SHORT, period or 0))
+                    one, *others = _most_revealing(table, estimate, confidence, n_steps)
+                    found |= {name: one} | {
+                        f"{name}{ANOTHER_SAMPLE}{k}": other for k, other in enumerate(others, start=1)
+                    }
             else:
                 raise InputError(f"expected models to be some of {listed(MODELS)}, got {name!r}")
         except (EstimationError, MatrixError) as error:
@@ -109,6 +135,28 @@ def estimate_models(
     if not found:
         raise InputError(f"expected at least one model of {listed(MODELS)}")
     return found
+
+
+def _share(given: str) -> float:
+    return real_number(float(given), "confidence of a model", gt=0.0, lt=1.0)
+
+
+def _most_revealing(
+    traces: Traces, estimate: Callable[[Traces], Adversary], confidence: float, n_steps: int
+) -> list[Adversary]:
+    """Of estimates from the traces and from samples, 1 / (1 - confidence) in all, those that leak most about some step.
+
+    At 0.1 nats for each of the first steps.
+    """
+    codes, rng = codes_of(traces), np.random.default_rng(0)  # the same samples in every run
+    found = [estimate(traces)]
+    for _ in range(math.ceil(1.0 / (1.0 - confidence) - 1e-9) - 1):
+        chosen = codes[rng.integers(len(codes), size=len(codes))]
+        sample = Trajectories(chosen, states=traces.states, times=traces.times, consecutive=traces.consecutive)
+        with suppress(EstimationError, MatrixError):  # a rare state is not in every sample
+            found.append(estimate(sample))
+    leaked = [temporal_leakage(one, np.full(n_steps, 0.1)).temporal for one in found]
+    return [found[k] for k in sorted(set(np.argmax(leaked, axis=0).tolist()))]
 
 
 def predictable_person(traces: Traces, *, share: float = 0.95) -> Adversary:
@@ -123,12 +171,13 @@ def predictable_person(traces: Traces, *, share: float = 0.95) -> Adversary:
     return people[int(order[math.ceil(share * len(people)) - 1])]
 
 
-def own_correlations(traces: Traces) -> list[Adversary]:
+def own_correlations(traces: Traces, *, prior: float = 0.0) -> list[Adversary]:
     """The matrices of each person, or of some of many, each row tied to that of all people with a weight of one transition."""
     codes = codes_of(traces)
-    every = np.unique(np.linspace(0, traces.n_users - 1, min(traces.n_users, MOST_PEOPLE)).astype(np.int64))
+    most = min(traces.n_users, MOST_PEOPLE, max(1, (1 << 21) // traces.n_states**3))  # the pairs of all of them
+    every = np.unique(np.linspace(0, traces.n_users - 1, most).astype(np.int64))
     some = Trajectories(codes[every], states=traces.states, consecutive=traces.consecutive)
-    everyone = {side: estimated(traces, traces.transition_counts(None), side, 0.0).dense() for side in BOTH}
+    everyone = {side: estimated(traces, traces.transition_counts(None), side, prior).dense() for side in BOTH}
     found = []
     for user, counts in some.user_transitions():
         sides = {}

@@ -19,7 +19,7 @@ from temporaldp.core.correlation.lifted_chain import LiftedChain
 from temporaldp.data.tables import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
 from temporaldp.data.tables.estimation import estimate_periodic
 from temporaldp.data.tables.traces import Traces, codes_of
-from temporaldp.lab.studies.refinements import Refinement, Weaknesses, refinements, weaknesses
+from temporaldp.lab.studies.refinements import OLD, Refinement, Weaknesses, refinements, weaknesses
 
 CLEAR = 0.05
 """Share of the leakage from which on what a refinement adds is worth a word."""
@@ -96,10 +96,10 @@ def diagnose(
     >>> from temporaldp import load_sample
     >>> found = diagnose(load_sample(), epsilon=0.1, horizon=12)
     >>> [one.preferred for one in found.refinements], found.weaknesses.thin
-    ([False, False, False], ())
+    ([False, False, False, False], ())
     """
     spent = np.full(trajectories.n_times if horizon is None else horizon, positive(epsilon, "epsilon"))
-    n, longest = trajectories.n_states, 6  # steps from which on a state counts as old
+    n, longest = trajectories.n_states, OLD
     people = _sampled(trajectories)
     whose = "each person" if people.n_users == trajectories.n_users else f"each of {people.n_users} people"
     estimates: dict[str, Callable[[], Adversaries]] = {
@@ -132,11 +132,11 @@ def _bounds(model: Adversaries, spent: FloatArray) -> tuple[float, float]:
 
 
 def _affordable(trajectories: Traces, n_hidden: int) -> Traces:
-    """The traces, if so many hidden states are accounted for within a minute; `lifted_leakage` takes more."""
+    """The traces, if so many hidden states are accounted for within a minute."""
     if n_hidden > 100:
         raise EstimationError(
-            f"{n_hidden} hidden states are accounted for in minutes or hours; call lifted_leakage for them, or group states "
-            "into fewer"
+            f"{n_hidden} hidden states are accounted for in minutes or hours; call temporal_leakage with estimate_models for "
+            "them, or group states into fewer"
         )
     return trajectories
 
@@ -156,7 +156,7 @@ def _sampled(trajectories: Traces) -> Trajectories:
 
 def _memory(found: Diagnosis) -> list[str]:
     base = found.models[0]
-    order, clock, people = found.refinements
+    order, clock, people, ages = found.refinements
     rejected = 1e-3  # p-value: with thousands of transitions a larger one carries little evidence
     longer = max(found.models[2:4], key=lambda one: -np.inf if np.isnan(one.attained) else one.attained)
     adds = " What a longer memory adds to the leakage is small, or not known."
@@ -165,7 +165,10 @@ def _memory(found: Diagnosis) -> list[str]:
         more = math.floor(100.0 * (longer.attained / base.proved - 1.0))
         adds = f" Under a longer memory ({longer.model}), the leakage is at least {more} % larger."
     if order.preferred:
-        sentences = [f"First order is not enough: the data prefer words of two states (BIC).{adds}"]
+        sentences = [
+            f"First order is not enough: the data prefer words of two states (BIC). With "
+            f"--set correlation.models='first order,second order' they count.{adds}"
+        ]
     elif order.p_value < rejected:
         sentences = [
             "First order is rejected (G-test), though the traces are too short to prefer a matrix over words of two states "
@@ -186,6 +189,12 @@ def _memory(found: Diagnosis) -> list[str]:
             f"The correlation changes with time: {clock.name} is preferred (BIC); --set correlation.period=P takes a clock "
             "into account.",
             "The correlation drifts with time (G-test), too little for matrices of their own (BIC).",
+        ),
+        (
+            ages,
+            "How long people have been in a state matters: a matrix for each age is preferred (BIC); --set "
+            "correlation.models='first order,dwell times' takes it into account.",
+            "How long people have been in a state matters (G-test), too little for matrices of each age (BIC).",
         ),
         (
             people,

@@ -15,12 +15,25 @@ import numpy as np
 import scipy
 from scipy.special import rel_entr
 
+from temporaldp.base.errors import EstimationError
 from temporaldp.base.values import BoolArray, IntArray, whole_number
 from temporaldp.data.tables.estimation import all_transitions
+from temporaldp.data.tables.longer_memory import ages_of
+from temporaldp.data.tables.models import estimate_models
 from temporaldp.data.tables.traces import Traces, transitions_of
 
 FEW_A_CELL = 5.0
 """Transitions a possible cell below which a row is thin: its probabilities are known to one digit at best."""
+
+
+OLD = 6
+"""Steps from which on a state counts as old."""
+
+LARGEST_CHOSEN = 8_000
+"""Pairs of states times hidden states up to which a model is chosen by default."""
+
+SIGNIFICANT = 0.05
+"""Probability that some test rejects first order although it is true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ def compared(name: str, groups: IntArray, rows: IntArray, columns: IntArray, n: 
 
 
 def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Refinement, ...]:
-    """Test order 2 against order 1, one matrix per part of the time (or phase of a period) against one, and one per person.
+    """Test order 2, a matrix for each part of the time (or phase of a period), person and age of a state, against one matrix.
 
     Raises
     ------
@@ -101,11 +114,72 @@ def refinements(trajectories: Traces, *, period: int | None = None) -> tuple[Ref
     else:
         whole_number(period, "period", least=2)
         groups, name = times % period, f"a matrix for each of {period} phases"
+    age = ages_of(trajectories, OLD)[people, times]
+    aged = age > 0
     return (
         compared("order 2", before[:-1][followed], before[1:][followed], after[1:][followed], n),
         compared(name, groups, before, after, n),
         compared("a matrix for each person", people, before, after, n),
+        compared("a matrix for each age of a state", age[aged] - 1, before[aged], after[aged], n),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChoice:
+    """Models of the correlation that a history prefers, and why.
+
+    Parameters
+    ----------
+    models : tuple of str
+        Names, as `estimate_models` takes them.
+    reasons : tuple of str
+        Sentences, with the figures of each test.
+    """
+
+    models: tuple[str, ...]
+    reasons: tuple[str, ...]
+
+
+def chosen_models(history: Traces, *, period: int | None = None) -> ModelChoice:
+    """Choose first order and each model that a likelihood-ratio test prefers to it, at 5 % for all tests together.
+
+    Models are taken at 95 % confidence; first order, too, where no other is preferred. Where there are too few transitions for
+    a test, or a model cannot be estimated, all first-order chains within 95 % confidence are added. A model whose leakage takes
+    minutes is left out, with a reason.
+    """
+    order, clock, _, ages = refinements(history, period=period)
+    tests = {"second order": order, "dwell times": ages} | ({} if period is None else {"time of day": clock})
+    models, reasons, is_undecided = [], [], False
+    n = history.n_states
+    weights = {"second order": n**2, "dwell times": n * OLD}
+    for name, one in tests.items():
+        figures = (
+            f"G = {one.statistic:.0f} of {one.degrees} degrees, p = {one.p_value:.2g}, {one.transitions} transitions"
+        )
+        if one.has_few or not one.degrees:
+            is_undecided = True
+            reasons.append(f"Too few data for {name} ({figures}).")
+            continue
+        if one.p_value >= SIGNIFICANT / len(tests):
+            reasons.append(f"First order is not rejected for {name} ({figures}).")
+            continue
+        if n * (n - 1) * weights.get(name, 0) > LARGEST_CHOSEN:
+            reasons.append(
+                f"First order is rejected for {name} ({figures}), whose leakage takes minutes: add it to wait for it."
+            )
+            continue
+        try:
+            estimate_models(history, [name], period=period)
+        except EstimationError as error:
+            is_undecided = True
+            reasons.append(f"{str(error)[:1].upper()}{str(error)[1:]} ({figures}).")
+            continue
+        models.append(f"{name} 0.95")
+        reasons.append(f"First order is rejected for {name} ({figures}).")
+    if is_undecided:
+        models.append("confidence 0.95")
+        reasons.append("So all first-order chains within 95 % confidence count, too.")
+    return ModelChoice(("first order", *(models or ["first order 0.95"])), tuple(reasons))
 
 
 @dataclass(frozen=True, slots=True)

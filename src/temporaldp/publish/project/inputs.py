@@ -2,31 +2,47 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from temporaldp.base.errors import InputError, StateError
+from temporaldp.base.errors import EstimationError, InputError, StateError
 from temporaldp.base.names import in_order, listed
-from temporaldp.base.progress import progressed
 from temporaldp.base.values import refuse
-from temporaldp.core.accounting import LeakageSeries
+from temporaldp.core.accounting import LeakageSeries, temporal_leakage
 from temporaldp.core.correlation import Adversary, IntervalMatrix, Provenance, sticky
 from temporaldp.core.correlation.clock import Clock
 from temporaldp.core.correlation.provenance import together
 from temporaldp.data.files import load_correlation, load_matrix, read_counts, read_traces
-from temporaldp.data.tables import CountedTraces, Traces, estimate_adversaries, estimate_periodic
-from temporaldp.data.tables.estimation import BEGINS_ALIKE, Direction
+from temporaldp.data.tables import CountedTraces, Traces, estimate_models, estimate_periodic
+from temporaldp.data.tables.estimation import drifts
+from temporaldp.data.tables.models import own_correlations
 from temporaldp.data.tables.moments import phase_at
 from temporaldp.data.tables.traces import SharedPeople, scarcity, shared_people
 from temporaldp.lab.studies import LeakageUncertainty, leakage_uncertainty
+from temporaldp.publish.project.estimates import (
+    AVERAGED,
+    assuming,
+    checked,
+    given_matrices,
+    is_elsewhere,
+    learnt_of,
+    over_horizon,
+    provenance_of,
+)
 
 if TYPE_CHECKING:
     from temporaldp.data.tables.trace_table import TraceTable
     from temporaldp.publish.project.settings import CorrelationSettings, Settings, TableSettings, TracesSettings
+
+
+FEW_PEOPLE = 20
+"""Fewer people have no most predictable 5 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +52,7 @@ class Inputs:
     Parameters
     ----------
     adversaries : tuple of Adversary
-        One for all users, or one per user.
+        One for all users, one per user, or one per model of the provenance.
     provenance : Provenance
         Where the correlation comes from.
     trajectories : Traces or None
@@ -60,14 +76,22 @@ class Inputs:
     shared: SharedPeople | None = None
 
     @property
-    def everyone(self) -> Adversary | tuple[Adversary, ...]:
-        """The one adversary, or one per user."""
+    def everyone(self) -> Adversary | tuple[Adversary, ...] | dict[str, Adversary]:
+        """The one adversary, one per user, or one per model by its name."""
+        if models := self.provenance.models:
+            return dict(zip(models, self.adversaries, strict=True))
         return self.adversaries[0] if len(self.adversaries) == 1 else self.adversaries
+
+    @property
+    def smoothing(self) -> Adversary:
+        """The adversary whose correlation smooths counts: of several models, the first one of known matrices of states."""
+        simple = (one for one in self.adversaries if not one.is_lifted and not one.is_uncertain)
+        return next(simple, self.adversaries[0].shown)
 
     @property
     def states(self) -> tuple[str, ...] | None:
         """States of the correlation, or else of the data."""
-        known = self.adversaries[0].states
+        known = self.adversaries[0].shown.states
         return known if known is not None or self.trajectories is None else self.trajectories.states
 
     def n_steps(self, horizon: int | None) -> int:
@@ -111,7 +135,7 @@ def gather(settings: Settings, states: tuple[str, ...] | None = None, begun_at: 
     if known.backward is not None or known.forward is not None:
         adversary = _given(known, states)
         files = ", ".join(path.name for path in (known.backward, known.forward) if path is not None)
-        return Inputs((adversary,), _checked(given_matrices(files), adversary), _optional(traces, adversary.states))
+        return Inputs((adversary,), checked(given_matrices(files), adversary), _optional(traces, adversary.states))
     if traces.path is None and settings.history.path is None:
         raise InputError(
             "no correlation is given: expected TRACES or a history (--history FILE) to estimate it from, a file "
@@ -173,7 +197,7 @@ def _require_one_source(settings: Settings) -> None:
             any(given) and (settings.history.path is not None or known.is_estimated),
             InputError(
                 "correlation.backward, .forward, .file and .stays replace estimation: leave out the history and "
-                "correlation.prior, .directions, .per_user, .confidence, .period and .phase"
+                "correlation.models, .prior, .directions, .per_user, .confidence, .period and .phase"
             ),
         ),
         (
@@ -187,6 +211,18 @@ def _require_one_source(settings: Settings) -> None:
             ),
         ),
         (
+            bool(known.models) and (known.per_user or known.confidence is not None or known.directions != "both"),
+            InputError(
+                "correlation.models are about all users and both directions: leave out correlation.per_user, .directions and "
+                ".confidence, of which the models are 'per person' and 'confidence 0.95'"
+            ),
+        ),
+        (
+            bool(known.models)
+            and (known.period is not None) != any(name.startswith("time of day") for name in known.models),
+            InputError("the model 'time of day' and correlation.period need each other: give both, or leave out both"),
+        ),
+        (
             known.per_user and known.period is not None,
             InputError("correlation.period estimates one clock for all users: leave out correlation.per_user"),
         ),
@@ -197,10 +233,9 @@ def _estimated(
     past: Traces, settings: Settings, data: Traces | None, shared: SharedPeople | None, begun_at: str | None = None
 ) -> Inputs:
     """Estimate one matrix per direction, or one for each phase of a clock."""
-    known, provenance = settings.correlation, replace(_provenance(settings, shared), step=past.step)
+    known, provenance = settings.correlation, replace(provenance_of(settings, shared), step=past.step)
     if known.period is None:
-        learnt = _learnt(past, settings)
-        return Inputs(learnt, _assuming(provenance, learnt), data, scarcity(past), learnt_from=past)
+        return _of_models(past, settings, data, provenance, None)
     clock, phase = Clock(past.times[0], past.step, known.period), known.phase
     if begun_at is None and data is not None and data is not past:
         begun_at = data.times[0]
@@ -212,10 +247,12 @@ def _estimated(
                 f"{past.times[0]!r}, is unknown. Write the times of both tables as dates or numbers of one kind (both with a "
                 "time zone, or both without one), or give the phase (--set correlation.phase=K)"
             )
+    provenance = replace(provenance, clock=replace(clock, phase=phase or 0))
+    if known.models:
+        return _of_models(past, settings, data, provenance, phase)
     made = estimate_periodic(past, period=known.period, phase=phase, prior=known.prior)
     if known.directions != "both":
         made = Adversary(**{known.directions: getattr(made, known.directions)})
-    provenance = replace(provenance, clock=replace(clock, phase=phase or 0))
     return Inputs((made,), provenance, data, scarcity(past), learnt_from=past)
 
 
@@ -236,33 +273,24 @@ def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | Non
         names = states
         loaded = Adversary(*(one.mapped(lambda matrix: matrix.reordered(names)) for one in loaded.directions))
     provenance = together(matrix.provenance for matrix in loaded.matrices if isinstance(matrix, IntervalMatrix))
-    provenance = _checked(provenance if provenance.sentence else given_matrices(path.name), loaded)
+    provenance = checked(provenance if provenance.sentence else given_matrices(path.name), loaded)
     return Inputs((loaded,), provenance, _optional(traces, loaded.states))
 
 
-def given_matrices(name: str) -> Provenance:
-    """Return the provenance of matrices that were given, by the name of their files."""
-    return Provenance("matrices", f"Given as transition matrices ({name}).")
+def people_of(inputs: Inputs, leakage: LeakageSeries) -> tuple[float, float] | None:
+    """Leakage that 95 % of the people of the history do not exceed, and the largest one, by the matrices of each.
 
-
-def _checked(provenance: Provenance, adversary: Adversary) -> Provenance:
-    """The provenance of a correlation, with the warning of an adversary whose directions contradict a stationary chain."""
-    why = adversary.contradiction
-    warnings = [provenance.warning, f"{why[:1].upper()}{why[1:]}." if why else None]
-    return replace(provenance, warning=" ".join(filter(None, warnings)) or None)
-
-
-def _assuming(provenance: Provenance, adversaries: Sequence[Adversary]) -> Provenance:
-    """The provenance of an estimate, with what its backward intervals assume, and a warning where the data contradict that."""
-    backward = adversaries[0].backward
-    if not any(matrix.is_set for matrix in backward.matrices):
-        return provenance
-    assumed = "assume a stationary chain"
-    if backward.n_steps is not None:
-        assumed = f"are those of each of {backward.n_steps} steps, because the shares of states change; {BEGINS_ALIKE}"
-    return _checked(
-        replace(provenance, sentence=f"{provenance.sentence} Backward intervals {assumed}."), adversaries[0]
-    )
+    None for a delta, and where there are few people or so many states that their leakage would take minutes.
+    """
+    if inputs.learnt_from is None or leakage.delta:
+        return None
+    with suppress(EstimationError):  # of all people together, which the rows of each are tied to
+        people = own_correlations(inputs.learnt_from, prior=inputs.provenance.prior)
+        if len(people) >= FEW_PEOPLE:
+            found = temporal_leakage(people, leakage.epsilons)
+            each = np.sort([one.worst for one in found.members])
+            return float(each[math.ceil(0.95 * len(each)) - 1]), float(each[-1])
+    return None
 
 
 def uncertainty_of(inputs: Inputs, known: CorrelationSettings, leakage: LeakageSeries) -> LeakageUncertainty | None:
@@ -347,13 +375,16 @@ def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
         return replace(found, trajectories=read_data(traces, found.states))
     if settings.has_other_source:
         raise InputError("traces.transitions determine the correlation: leave out the history and other correlations")
-    if known.period is not None:
-        raise InputError("correlation.period needs times of transitions: give TRACES, counts of transitions have none")
+    if known.period is not None or known.models:
+        raise InputError(
+            "correlation.period and correlation.models need the states of each person over time: give TRACES, counts of "
+            "transitions have none"
+        )
     data = read_data(traces, states, correlation=True)
     assert isinstance(data, CountedTraces)
-    made = _learnt(data, settings)
-    provenance = replace(_provenance(settings, None), step=data.step)
-    found = Inputs(made, _assuming(provenance, made), data, scarcity(data))
+    made = learnt_of(data, settings)
+    provenance = replace(provenance_of(settings, None), step=data.step)
+    found = Inputs(made, assuming(provenance, made), data, scarcity(data))
     return found if data.has_histogram else replace(found, trajectories=None)
 
 
@@ -411,71 +442,19 @@ def _given(known: CorrelationSettings, states: tuple[str, ...] | None) -> Advers
     )
 
 
-def _learnt(data: Traces, settings: Settings) -> tuple[Adversary, ...]:
+def _of_models(
+    past: Traces, settings: Settings, data: Traces | None, provenance: Provenance, phase: int | None
+) -> Inputs:
+    """One adversary for each model of the settings; without models, of first order."""
     known = settings.correlation
-    directions: tuple[Direction, ...] = ("backward", "forward") if known.directions == "both" else (known.directions,)
-    found = estimate_adversaries(
-        data,
-        prior=known.prior,
-        per_user=known.per_user,
-        directions=directions,
-        confidence=known.confidence,
-        stationary=settings.history.path is not None and not settings.release.same_start,
-    )
-    learnt = []
-    for each in found:
-        learnt.append(_over(each, settings.privacy.horizon))
-        for matrix in learnt[-1].matrices:
-            matrix.leakage_profile()  # the expensive part, cached by the matrix
-        progressed("estimating correlations", len(learnt) / (data.n_users if known.per_user else 1))
-    return tuple(learnt)
-
-
-def _over(adversary: Adversary, horizon: int | None) -> Adversary:
-    """The adversary of the first steps alone, where there are intervals of each step of the traces."""
-    if horizon is None or adversary.n_steps is None:
-        return adversary
-    if horizon > adversary.n_steps:
-        raise InputError(
-            f"the shares of states change over the {adversary.n_steps} steps of the traces, so that each step has its own "
-            f"backward intervals (correlation.confidence), and those of later steps are unknown, but the horizon is {horizon}: "
-            f"take --horizon {adversary.n_steps} or fewer, longer traces, or leave out correlation.confidence or same_start"
+    several = {}
+    if known.models:
+        stationary = is_elsewhere(settings)
+        several = estimate_models(
+            past, known.models, prior=known.prior, period=known.period, phase=phase, stationary=stationary
         )
-    return adversary.between(0, horizon)
-
-
-def _provenance(settings: Settings, shared: SharedPeople | None) -> Provenance:
-    """Provenance of an estimated correlation; that of a history depends on the people it shares with the protected traces."""
-    traces, known, history = settings.traces, settings.correlation, settings.history.path
-    learnt_from = history or traces.path or traces.transitions
-    assert learnt_from is not None
-    if history is not None and (shared is None or not shared.n_observed):
-        return estimated_from(f"other traces ({learnt_from.name})", known)
-    states = "" if traces.states is not None else " So does the list of states, unless traces.states gives it."
-    people = "" if shared is None else f" Of the history, {shared.sentence}."
-    warning = (
-        "The correlation was estimated from the protected traces themselves. The budgets, and everything published about them, "
-        f"depend on the protected data outside the guarantee.{people}{states} Before publishing, estimate the correlation from "
-        "public or historical data (--history), or with differential privacy (temporaldp learn, then correlation.file)."
-    )
-    found = estimated_from(f"the protected traces themselves ({learnt_from.name})", known)
-    return replace(found, source="protected", warning=warning)
-
-
-def estimated_from(traces: str, known: CorrelationSettings) -> Provenance:
-    """Return the provenance of a correlation that was estimated by its settings from these traces, in words."""
-    whose = "one correlation per user" if known.per_user else "one correlation for the whole population"
-    how = "by maximum likelihood, without a prior"
-    if known.prior:
-        how = f"with a Dirichlet prior of {known.prior:g} per cell"
-    if known.confidence is not None:
-        how = f"as intervals that contain all entries at {100.0 * known.confidence:g} % confidence"
-    if known.period is not None:
-        how += f", one matrix for each of {known.period} phases of a clock, tied to that of all phases"
-    return Provenance(
-        "history",
-        f"Estimated from {traces}: {whose}, {how}.",
-        prior=known.prior,
-        confidence=known.confidence or 0.0,
-        per_user=known.per_user,
-    )
+        provenance = replace(provenance, models=tuple(several))
+    learnt = tuple(over_horizon(one, settings.privacy.horizon) for one in several.values()) or learnt_of(past, settings)
+    if known.confidence is None and not known.per_user and drifts(past):
+        provenance = replace(provenance, sentence=f"{provenance.sentence} {AVERAGED}")
+    return Inputs(learnt, assuming(provenance, learnt), data, scarcity(past), learnt_from=past)

@@ -17,7 +17,8 @@ from temporaldp.data.files import load_plan
 from temporaldp.data.files.plans import plan_from
 from temporaldp.data.smoothing import GuaranteeComparison, PublicCorrelation, compare_guarantees, level_for_error
 from temporaldp.data.tables.moments import STEP_LENGTH, steps_between
-from temporaldp.publish.project.inputs import Inputs, gather, given_matrices
+from temporaldp.publish.project.estimates import given_matrices
+from temporaldp.publish.project.inputs import Inputs, gather
 from temporaldp.publish.release import Ledger
 from temporaldp.publish.release.ledger import configuration_at
 
@@ -160,7 +161,7 @@ def _public_terms(settings: Settings, inputs: Inputs) -> dict[str, Any]:
 
 def public_part(inputs: Inputs, *, same_start: bool) -> PublicCorrelation:
     """Return the one public correlation of the inputs, with the first histogram of the history if it begins alike."""
-    if len(inputs.adversaries) > 1:
+    if inputs.provenance.per_user:
         raise InputError("counts are smoothed by one correlation for all users: leave out correlation.per_user")
     initial = None
     if same_start:
@@ -169,7 +170,7 @@ def public_part(inputs: Inputs, *, same_start: bool) -> PublicCorrelation:
                 "release.same_start means that the release begins as a history does: give --history FILE too"
             )
         initial = inputs.learnt_from.histogram()[0]
-    return PublicCorrelation.of(inputs.adversaries[0], inputs.provenance, initial=initial)
+    return PublicCorrelation.of(inputs.smoothing, inputs.provenance, initial=initial)
 
 
 def budget_terms(settings: Settings) -> dict[str, Any]:

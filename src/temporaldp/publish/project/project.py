@@ -75,8 +75,8 @@ class Project:
         """Read the data and the correlation, with where it comes from."""
         return gather(self.settings)
 
-    def adversary(self) -> Adversary | tuple[Adversary, ...]:
-        """Read or estimate the correlation: one adversary for all users, or one per user."""
+    def adversary(self) -> Adversary | tuple[Adversary, ...] | dict[str, Adversary]:
+        """Read or estimate the correlation: one adversary for all users, one per user, or one per model by its name."""
         return self.inputs().everyone
 
     def plan(self, inputs: Inputs | None = None) -> Plan:

@@ -20,13 +20,14 @@ from temporaldp.base.names import in_order, listed
 from temporaldp.base.values import plural
 from temporaldp.data.files.traces import any_table, named, source_name
 from temporaldp.data.smoothing import PublicCorrelation, compare_guarantees
-from temporaldp.data.tables import Traces, estimate_adversaries
+from temporaldp.data.tables import Traces, estimate_models
 from temporaldp.data.tables.encoding import refuse_missing
 from temporaldp.data.tables.grid import moments
 from temporaldp.data.tables.layouts import long_traces, require_columns
 from temporaldp.data.tables.moments import WORD, moment, steps_between
 from temporaldp.data.tables.trace_table import TraceTable
 from temporaldp.data.tables.traces import shared_people
+from temporaldp.lab.studies.refinements import ModelChoice, chosen_models
 from temporaldp.publish.project.document import DEFAULT_FILE
 from temporaldp.publish.project.inputs import read
 from temporaldp.publish.project.settings import Settings, TableSettings
@@ -65,6 +66,9 @@ GRIDS = {
     "1w": 604_800,
 }
 """Usual lengths of a step, in seconds."""
+
+MOST_PHASES = 48
+"""Steps of a day up to which the time of day is tested."""
 
 MAX_STATES = 200
 """A column with more distinct entries is not proposed as states."""
@@ -144,13 +148,15 @@ def propose(table: Path, history: Path | None, output: Path = DEFAULT_FILE) -> P
 
 @dataclass(frozen=True, slots=True)
 class ProposedPublication:
-    """A proposed publication: the keys of [privacy] and [release], those in comments, and what to expect."""
+    """A proposed publication: the keys of [privacy] and [release], those in comments, what to expect, and models, if any."""
 
     privacy: dict[str, Any]
     release: dict[str, Any]
     left_out: dict[str, Any]
     facts: list[str]
     is_ready: bool
+    models: ModelChoice | None = None
+    period: int | None = None
 
 
 def _publication(looked: Looked, past: Looked | None, questions: list[str]) -> ProposedPublication:
@@ -176,16 +182,19 @@ def _publication(looked: Looked, past: Looked | None, questions: list[str]) -> P
     else:
         left_out["horizon"] = n_steps
         questions.append(f"does the release end? If so, set privacy.horizon to its number of steps, such as {n_steps}")
-    adversary, public = None, None
+    adversaries, public, choice, period = None, None, None, None
     if history is not None and set(history.states) == set(traces.states):
         with suppress(InputError):  # where it is too short
             if not shared_people(
                 history, traces
             ).n_observed:  # a comparison by protected states would reveal some of them
-                adversary = next(iter(estimate_adversaries(history)))
-                public = PublicCorrelation.of(adversary, "a history")
+                period = _steps_of_a_day(history)
+                choice = chosen_models(history, period=period)
+                period = period if any(name.startswith("time of day") for name in choice.models) else None
+                adversaries = estimate_models(history, choice.models, period=period, phase=0)
+                public = PublicCorrelation.of(adversaries["first order"], "a history")
     found = compare_guarantees(
-        adversary,
+        adversaries,
         horizon=privacy.get("horizon"),
         windows=[] if "horizon" in privacy else [7],
         n_people=traces.n_users,
@@ -194,9 +203,9 @@ def _publication(looked: Looked, past: Looked | None, questions: list[str]) -> P
     )
     best = found.advised
     if best is None or best.plan is None:
-        return ProposedPublication(privacy, release, left_out, [found.advice], is_ready=False)
+        return ProposedPublication(privacy, release, left_out, [found.advice], False, choice, period)
     if best.guarantee.kind == "window":  # which would not hold for observers who know habits
-        return ProposedPublication(privacy, release, left_out, [found.advice], is_ready=False)
+        return ProposedPublication(privacy, release, left_out, [found.advice], False, choice, period)
     privacy["guarantee"] = str(best.guarantee)
     if public is not None and "horizon" in privacy:
         release["estimates"] = "smoothed"
@@ -204,8 +213,15 @@ def _publication(looked: Looked, past: Looked | None, questions: list[str]) -> P
         release.pop("same_start", None)
     if best.delta:
         privacy["delta"] = best.delta
-    is_ready = adversary is not None or not best.guarantee.is_temporal
-    return ProposedPublication(privacy, release, left_out, [found.advice], is_ready=is_ready)
+    is_ready = adversaries is not None or not best.guarantee.is_temporal
+    return ProposedPublication(privacy, release, left_out, [found.advice], is_ready, choice, period)
+
+
+def _steps_of_a_day(history: Traces) -> int | None:
+    """Steps after which the clock repeats, where the history has two days of few of them; None elsewhere."""
+    steps = None if history.step is None else steps_between(history.step, "2024-01-01", "2024-01-02")
+    is_clock = steps is not None and steps == int(steps) and 2 <= steps <= MOST_PHASES and history.n_times >= 2 * steps
+    return int(steps) if steps is not None and is_clock else None
 
 
 def _is_finished(looked: Looked, traces: Traces) -> bool:
@@ -416,11 +432,17 @@ def _text(traces: Looked, past: Looked | None, publication: ProposedPublication)
                 if past is None
                 else _section("history", past.settings, facts=past.facts, left_out=past.left_out)
             ),
+            *([] if publication.models is None else _correlation(publication.models, publication.period)),
             *_section("privacy", publication.privacy, facts=publication.facts, left_out=publication.left_out),
             *_section("release", publication.release),
             *_section("report", {"output": "report.html"}),
         ]
     )
+
+
+def _correlation(choice: ModelChoice, period: int | None) -> list[str]:
+    keys: dict[str, Any] = {"models": choice.models} | ({} if period is None else {"period": period})
+    return _section("correlation", keys, facts=choice.reasons)
 
 
 def _section(

@@ -24,8 +24,10 @@ from temporaldp.data.files.columns import with_names
 from temporaldp.data.files.plans import plan_document
 from temporaldp.data.smoothing import PublicCorrelation
 from temporaldp.data.tables import Traces
+from temporaldp.data.tables.models import LONGER_MEMORY
 from temporaldp.data.tables.moments import label_of, phase_at
-from temporaldp.publish.project.inputs import Inputs, gather, given_matrices, read_data
+from temporaldp.publish.project.estimates import given_matrices
+from temporaldp.publish.project.inputs import Inputs, gather, read_data
 from temporaldp.publish.project.planning import given_plan, public_part
 from temporaldp.publish.project.planning import planned as planned_by
 from temporaldp.publish.project.recipe import note_recipe, recipe_of
@@ -158,12 +160,15 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         return _setup_of_table(settings.release.table, settings)
     planned = given_plan(settings)
     _refuse_contradictions(settings, planned)
-    if planned is None and (privacy.delta is not None or privacy.guarantee != "temporal"):
+    remembers = any(name.startswith(LONGER_MEMORY) for name in settings.correlation.models)
+    by_plan_alone = privacy.delta is not None or (remembers and privacy.horizon is not None)
+    if planned is None and (by_plan_alone or privacy.guarantee != "temporal"):
         planned = _made_plan(settings)
     ends = privacy.horizon if planned is None else planned.horizon
     # The noise of a plan at a delta is fixed beforehand; a correlation is there to smooth by. An accountant of a clock without
-    # end would need the phases of all later steps.
+    # end would need the phases of all later steps, and one of a longer memory computes all steps again at each.
     is_alone = settings.release.ledger is None or not settings.has_correlation or isinstance(planned, NoisePlan)
+    is_alone = is_alone or (remembers and ends is not None and privacy.renew is None)
     is_alone = is_alone or (planned is not None and not planned.guarantee.is_temporal)
     if is_alone or (settings.correlation.period is not None and ends is None):
         return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
@@ -290,7 +295,7 @@ def _begun_at(settings: Settings) -> str | None:
 
 
 def _made_plan(settings: Settings) -> Plan:
-    """A plan by the settings, where no accountant could enforce their level: at a delta, and for every correlation."""
+    """A plan by the settings, where no accountant enforces their level: for a delta, every correlation, or a longer memory."""
     if settings.privacy.guarantee == "temporal":
         return planned_by(settings, gather(without_traces(settings)))
     data = read_data(settings.traces)

@@ -29,7 +29,8 @@ from temporaldp.core.planning.every_correlation import guaranteed_leakage
 from temporaldp.core.planning.histogram_noise import laplace_scales
 from temporaldp.data.counts import ReleasedHistograms, load_released
 from temporaldp.data.files import load_plan
-from temporaldp.publish.project.inputs import Inputs, gather, given_matrices, uncertainty_of
+from temporaldp.publish.project.estimates import given_matrices
+from temporaldp.publish.project.inputs import Inputs, gather, people_of, uncertainty_of
 from temporaldp.publish.project.planning import given_plan, kept_plan
 from temporaldp.publish.project.recipe import recipe_of, recipes_of
 from temporaldp.publish.project.release import without_traces
@@ -63,6 +64,7 @@ def _accounted(
         series,
         inputs.provenance,
         supremum=supremum(accounting=method),
+        people=people_of(inputs, series),
         paper=None if looser is None else leakage(accounting=looser),
         paper_supremum=None if looser is None else supremum(accounting=looser),
         **({"times": inputs.times(len(series))} | content),
@@ -336,5 +338,5 @@ def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     elif changes:
         sentences = [f"From step {step} on: {one.sentence}" for step, one in noted.items()]
         provenance = replace(provenance, sentence=" ".join(sentences), warning=noted[1].warning)
-    per_user = len(accountant.population) > 1 + len(changes)
+    per_user = len(accountant.population) > max(1, len(provenance.models)) + len(changes)
     return Inputs(users, replace(provenance, per_user=per_user), None)

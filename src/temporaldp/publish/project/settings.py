@@ -27,8 +27,8 @@ def _number(value: Any) -> Any:
 
 
 def _list(value: Any) -> Any:
-    """Words separated by commas, as a command line gives them."""
-    return [word.strip() for word in value.split(",")] if isinstance(value, str) else value
+    """Words separated by commas, as a command line gives them; none in an empty text."""
+    return [word.strip() for word in value.split(",") if value.strip()] if isinstance(value, str) else value
 
 
 def _range(value: Any) -> Any:
@@ -170,6 +170,12 @@ class CorrelationSettings(Section):
     stays: Range | None = Field(
         None, description="Every correlation under which a state is kept with a probability in this range: 0.7:0.95."
     )
+    models: Names = Field(
+        (),
+        description="Models that the observer may know, all estimated from the same traces: first order, second order, dwell "
+        "times, time of day (with period), each also at a confidence (dwell times 0.95); per person; confidence 0.95 (all "
+        "matrices within intervals). Default: first order, or time of day with a period.",
+    )
     directions: Literal["both", "backward", "forward"] = Field("both", description="Directions that are estimated.")
     prior: Annotated[float, BeforeValidator(_number), Field(ge=0.0, allow_inf_nan=False)] = Field(
         0.0, description="Dirichlet prior: added to the count of every transition."
@@ -188,7 +194,7 @@ class CorrelationSettings(Section):
     @property
     def is_estimated(self) -> bool:
         """Whether a key about estimation is set."""
-        keys = {"directions", "prior", "per_user", "confidence", "period", "phase"}
+        keys = {"models", "directions", "prior", "per_user", "confidence", "period", "phase"}
         return bool(self.model_dump(include=keys, exclude_defaults=True))
 
 

@@ -20,7 +20,7 @@ from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.adoption import KeptAdoption
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversary, Population
-from temporaldp.core.correlation.documents import correlation_from
+from temporaldp.core.correlation.documents import adversary_from
 from temporaldp.core.planning import Plan
 from temporaldp.publish.release.chain import canonical, digest
 from temporaldp.publish.release.database import Store
@@ -49,21 +49,18 @@ def hashed_names(population: Population, salt: str) -> Population:
 
 
 def keep_correlations(store: Store | Transaction, population: Population, salt: str) -> None:
-    """Store a population's constant matrices, unless they are stored; not sequences, clocks, sets or longer memories.
+    """Store a population's constant matrices, unless they are stored; not sequences, clocks or sets.
 
     Raises
     ------
     LedgerError
         They cannot be written.
     """
-    if any(user.is_lifted or not user.is_constant for user in population.users):
+    if any(user.is_uncertain or user.n_steps is not None or user.period is not None for user in population.users):
         return
     name = _name("correlations", correlations_of(population.users, salt=salt)["users"])
     if store.kept(name) is None:
-        found = [
-            {"name": who, "backward": user.backward.document(), "forward": user.forward.document()}
-            for who, user in hashed_names(population, salt)
-        ]
+        found = [{"name": who, **user.document()} for who, user in hashed_names(population, salt)]
         store.keep(name, json.dumps(found, allow_nan=False))
 
 
@@ -83,7 +80,7 @@ def kept_correlations(ledger: Ledger, users: Sequence[str]) -> Population:
         )
     try:
         found = json.loads(text)
-        known = tuple(Adversary(*(correlation_from(one[side]) for side in ("backward", "forward"))) for one in found)
+        known = tuple(map(adversary_from, found))
         names = tuple(one["name"] for one in found)
     except (ValueError, KeyError, TypeError, RecursionError):
         known, names = (), ()

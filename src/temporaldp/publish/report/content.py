@@ -132,6 +132,8 @@ class Report:
         Without a plan: the level that an accountant enforces, in nats.
     uncertainty : LeakageUncertainty, optional
         Plausible and guaranteed leakage, given the traces that the correlation was estimated from.
+    people : tuple of two float, optional
+        Leakage that 95 % of the people of the history do not exceed, and the largest one, in nats, by the matrices of each.
     tables : tuple of (TableSpent, float)
         The tables of a shared account, each with its leakage alone about a person's states in all tables, in nats.
     renewal : Renewal, optional
@@ -160,6 +162,7 @@ class Report:
     paper_supremum: LeakageSupremum | None = None
     held: float | None = None
     uncertainty: LeakageUncertainty | None = None
+    people: tuple[float, float] | None = None
     tables: tuple[tuple[TableSpent, float], ...] = ()
     renewal: Renewal | None = None
     epochs: tuple[EpochLeakage, ...] = ()
@@ -220,7 +223,7 @@ class Report:
     def who(self) -> str | None:
         """The person with the largest leakage, named if that is allowed; None where there is one correlation for all."""
         worst = self.leakage.worst_user
-        if not worst:
+        if not worst or self.provenance.models:
             return None
         return repr(worst) if self.name_users else "one person"
 
@@ -233,7 +236,10 @@ class Report:
                 self.provenance.source == "protected",
                 "It shows a correlation that was estimated from the protected traces.",
             ),
-            (self.provenance.per_user, "It shows the correlation of a single person."),
+            (
+                self.provenance.per_user or "per person" in self.provenance.models,
+                "It shows the correlation of a single person.",
+            ),
         ]
         return [reason for applies, reason in reasons if applies]
 

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from temporaldp.base.display import number
 from temporaldp.core.accounting import LeakageSeries, Observation
-from temporaldp.core.correlation import Adversary, TransitionMatrix
+from temporaldp.core.correlation import Provenance, TransitionMatrix
 from temporaldp.core.correlation.adversary import Matrix
 from temporaldp.core.kernels import Witness
 from temporaldp.data.tables.estimation import ONE_MATRIX
+from temporaldp.data.tables.models import ANOTHER_SAMPLE
 from temporaldp.lab.studies import LeakageUncertainty
 from temporaldp.publish.report import sentences as s
 from temporaldp.publish.report.content import Report
 
 STATES_IN_WORDS = 12
 """Where there are more states, an observation is drawn, not described."""
-
-KNOWN = {
-    "stated": "any correlation within the stated bounds",
-    "matrices": "the given transition matrices",
-    "estimated": "any correlation within the estimated bounds",
-    "history": "the correlation estimated from other traces",
-    "protected": "the correlation estimated from the protected traces",
-    "learnt": "any correlation within the learned bounds",
-}
-"""What the observer knows, by the source of the correlation; estimates with a confidence are bounds."""
 
 
 def level(report: Report, alpha: float, *, is_determined: bool) -> str:
@@ -43,7 +35,7 @@ def verdict(report: Report, satisfied: str | None, *, is_determined: bool) -> li
 
     The leakage of all of them is not determined where too few transitions were observed.
     """
-    series, limits, step, how = report.leakage, report.supremum, report.explained_step, report.provenance
+    series, limits, step = report.leakage, report.supremum, report.explained_step
     at, time, is_one_number = s.at_delta(series.delta), report.times[step], series.label == series.accounting.label
     alone, together = (s.percent(s.best_guess(one, series.delta)) for one in (float(series.epsilons[0]), series.worst))
     leakage = s.nats(series.worst) + at if is_one_number else series.written(unit=" nats")
@@ -60,22 +52,53 @@ def verdict(report: Report, satisfied: str | None, *, is_determined: bool) -> li
         + (found if is_determined else f"not determined by so few transitions (under the prior, {leakage})")
         + ".",
         *filter(None, [satisfied]),
-        "This holds for an observer who knows the states of all other people and "
-        f"{KNOWN['estimated' if how.confidence else how.source]}. {s.STRONGER_MODEL}",
+        f"This holds for {condition(report)}, and the states of all other people. {s.STRONGER_MODEL}",
         f"All states of a person together, for every correlation: at most {s.nats(series.user_level)}{at} (user level).",
     ]
 
 
-def condition(known: Adversary) -> str:
+def condition(report: Report) -> str:
     """For which observers the leakage holds."""
+    known = report.worst_adversary
     if not known.matrices:
         return s.NO_HABITS
-    chain = "a Markov chain with a longer memory" if known.is_lifted else "a first-order Markov chain"
-    if known.is_uncertain:
-        chain = "any first-order Markov chain of the stated range"
     only = [direction for direction in ("backward", "forward") if getattr(known, direction).matrices]
-    one_way = f" ({only[0]} only)" if len(only) == 1 else ""
-    return f"an observer who knows how these people move from step to step, by {chain}{one_way}"
+    return s.observers(report.provenance) + (f", {only[0]} only" if len(only) == 1 else "")
+
+
+def by_model(series: LeakageSeries, known: Provenance) -> list[dict[str, Any]]:
+    """What the observer knows, with the largest leakage, at most and attained, in nats: a row for each model."""
+    is_one = len(known.models) != len(series.members) or not known.models
+    names, members = ((s.chain(known),), (series,)) if is_one else (known.models, series.members)
+    each: dict[str, list[LeakageSeries]] = {}
+    for name, one in zip(names, members, strict=True):
+        each.setdefault(name.partition(ANOTHER_SAMPLE)[0], []).append(one)
+    return [
+        {
+            "model": name,
+            "at_most": max(one.worst for one in some),
+            "attained": max(
+                (float(one.attained.temporal.max()) for one in some if one.attained is not None), default=None
+            ),
+        }
+        for name, some in each.items()
+    ]
+
+
+def by_observer(series: LeakageSeries, known: Provenance, people: tuple[float, float] | None) -> list[dict[str, str]]:
+    """The rows by model as texts, that of the most predictable `people` (least and largest), and the user level."""
+    rows = [(one["model"], one["at_most"], one["attained"]) for one in by_model(series, known)]
+    if people is not None:
+        rows.append((s.PREDICTABLE, people[1], people[0]))
+    rows.append((f"anything: {s.USER_LEVEL}", series.user_level, None))
+    return [
+        {
+            "the observer knows": name,
+            "nats, at most": s.upper(most),
+            "attained": "" if low is None else number(low, down=True),
+        }
+        for name, most, low in rows
+    ]
 
 
 def uncertainty(found: LeakageUncertainty) -> str:

@@ -7,6 +7,7 @@ numbers are rounded to the nearest.
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,12 +16,15 @@ from numpy.typing import NDArray
 
 from temporaldp.base.display import interval, number
 from temporaldp.base.values import plural
+from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
+from temporaldp.data.tables.models import ANOTHER_SAMPLE
 
 if TYPE_CHECKING:
     from temporaldp.core.accounting import Accounting, LeakageSeries, LeakageSupremum
     from temporaldp.core.accounting.protocol import Direction
     from temporaldp.core.correlation import Provenance
+    from temporaldp.core.correlation.provenance import Kind
     from temporaldp.core.planning import Guarantee
     from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms
     from temporaldp.publish.release.renewal import Renewal
@@ -31,6 +35,17 @@ INFINITE_HORIZON = "supremum over an infinite horizon"
 PAPER_BOUND = "the paper's upper bound"
 NO_HABITS = "an observer who knows nothing about how people move from step to step"
 EVERY_CORRELATION = "every observer and every correlation"
+CHAINS: dict[Kind, str] = {
+    "stated": "any first-order chain of the stated range",
+    "matrices": "first order, by the given matrices",
+    "estimated": "any first-order chain within the estimated bounds",
+    "history": "first order",
+    "protected": "first order",
+    "learnt": "any first-order chain within the learned bounds",
+}
+"""The model that observers know, by the source of the correlation."""
+
+PREDICTABLE = "the most predictable 5 % of people, by their own habits"
 ADVERSARY = "The adversary knows the states of all other people at every step, and the correlation"
 STRONGER_MODEL = "A stronger model (longer memory, correlation between people) can leak more."
 AUTHENTIC = "yes: the head was written with the key of this machine"
@@ -171,12 +186,29 @@ def satisfied(alpha: float, delta: float = 0.0) -> str:
     return f"({level}, {delta:g})-DP_T" if delta else f"{level}-DP_T"
 
 
-def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = None) -> str:
-    """The guarantee of a release in one line, with its condition; by default the temporal level."""
+def chain(known: Provenance) -> str:
+    """The models that observers know."""
+    if known.models:
+        names = dict.fromkeys(name.partition(ANOTHER_SAMPLE)[0] for name in known.models)
+        return re.sub(r" 0\.(\d\d)\b", r" at \1 %", ", ".join(names))
+    if known.confidence:
+        return f"{CHAINS['estimated']}, {100.0 * known.confidence:g} % confidence"
+    return "first order, by the time of day" if known.clock is not None else CHAINS[known.source]
+
+
+def observers(known: Provenance) -> str:
+    """For whom the temporal level holds: observers who know these models of how people move."""
+    if not (known.models or known.sentence):
+        return "observers who know the correlation"
+    return f"observers who know how these people move from step to step ({chain(known)})"
+
+
+def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = None, known: Provenance = UNSTATED) -> str:
+    """The guarantee of a release in one line, by default the temporal level; with its condition, the correlation `known`."""
     level = f"{alpha:g}" if float(f"{alpha:g}") >= alpha else number(alpha, up=True)
     most = f"at most {plural(level, 'nat')}{at_delta(delta)}"
     if guarantee is None or guarantee.is_temporal:
-        return f"{most} about any step ({satisfied(alpha, delta)}), for observers who know the correlation"
+        return f"{most} about any step ({satisfied(alpha, delta)}), for {observers(known)}"
     return f"{most} about {guarantee.protects} ({guarantee.label}), for {guarantee.condition}"
 
 
@@ -212,7 +244,7 @@ def published_text(
         cost = learning_cost(known.epsilon, *known.in_all(released.alpha, released.delta))
         learnt = f" Learning the correlation cost {cost}."
     noise = mean_absolute_noise(released.scales, released.noise)
-    level = "" if released.alpha is None else guarantee_line(released.alpha, released.delta, released.guarantee)
+    level = "" if released.alpha is None else guarantee_line(released.alpha, released.delta, released.guarantee, known)
     last = len(released.times) - 1
     return "\n".join(
         [

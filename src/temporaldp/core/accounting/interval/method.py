@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.values import FloatArray
+from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.interval.arrivals import IntervalArrival, IntervalSteps, unraised_arrival
 from temporaldp.core.accounting.margins import SET_MARGIN
 from temporaldp.core.accounting.monotone_search import largest_in_few_tries
 from temporaldp.core.accounting.pairwise import PairwiseAccounting, PairwiseLeakage
 from temporaldp.core.accounting.paper.method import PAPER
-from temporaldp.core.accounting.protocol import Side, budgets, constant_matrix
+from temporaldp.core.accounting.protocol import Accounting, Side, budgets, constant_matrix
 from temporaldp.core.accounting.stepwise import Steps
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import Matrix
@@ -58,6 +59,12 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
         "largest entry of b(t) + f(t), plus epsilon(t), where b(t) and f(t) bound the incoming leakage of each pair of "
         "states from earlier and from later releases."
     )
+
+    def specialised(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """The method itself; that of `Exact` for chains with a longer memory, where several models have both."""
+        return EXACT.specialised(users, releases, online=online) if users[0].is_lifted else self
 
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""

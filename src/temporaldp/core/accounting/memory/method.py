@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from temporaldp.base.errors import InputError
 from temporaldp.base.progress import progressed
 from temporaldp.base.values import FloatArray, IntArray, compared_by_value, copy_in
+from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.margins import CONSTANT_MARGIN
 from temporaldp.core.accounting.memory.online import RepeatedFilter, RepeatedOdometer
 from temporaldp.core.accounting.monotone_search import largest_in_few_tries
@@ -44,6 +44,9 @@ from temporaldp.core.kernels.merged import Hidden
 
 BLOCKS = (64, 256)
 """Steps that are followed one by one, if bounds of what is further away are certified; else, more of them."""
+
+MOST_WEIGHTS = 1 << 23
+"""Weights of hidden states at the steps around all steps, for all pairs of states: followed in some seconds."""
 
 
 @compared_by_value
@@ -86,10 +89,8 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
     def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """The method itself; `InputError` for adversaries about states that are not hidden."""
-        if not users[0].is_lifted:
-            raise InputError("expected chains with a longer memory (LiftedChain), got matrices of states: use Exact()")
-        return self
+        """The method itself; `Exact` for matrices of states, beside which several models have such chains."""
+        return self if users[0].is_lifted else EXACT.specialised(users, releases, online=online)
 
     def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
         """Return the epsilons as they are."""
@@ -100,32 +101,46 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
         return releases
 
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> MemoryArrivals:
-        """Incoming leakage of each step; steps with the same budgets around them share it."""
+        """Incoming leakage of each step.
+
+        Steps with the same budgets around them share it. Where that would be too many weights, steps about as far from the end
+        share the bounds of the largest budgets around any of them, and what is attained for the smallest ones.
+        """
         chain, n_steps = _hidden(user, side), len(releases)
+        i, j = _pairs(len(chain.shares))
         ordered = releases[::-1] if side == "backward" else releases
         largest, positions = float(releases.max()), np.arange(n_steps)
         settled = chain.settled(largest, BLOCKS[0]) if n_steps - 1 > BLOCKS[0] else None
         width = max(n_steps - 1 if settled is None else BLOCKS[0], 1)
         windows = sliding_window_view(np.concatenate([ordered[1:], np.zeros(width)]), width)
         follow, numbers = np.arange(n_steps) + width < n_steps - 1, positions
-        if settled is None:
-            spread = around = chain.parts(windows, follow, chain.constant(largest, width))
-        else:
+        spread = chain.constant(largest, width) if settled is None else settled
+        if settled is not None:
             # Steps with the same budgets around them share incoming leakage
             _, firsts, numbers = np.unique(
                 np.column_stack([windows, follow]), axis=0, return_index=True, return_inverse=True
             )
-            windows, follow, positions = windows[firsts], follow[firsts], np.arange(len(firsts))
-            spread, around = settled, chain.parts(windows, follow, settled)
+            windows, follow, positions = windows[firsts], follow[firsts], positions[firsts]
+        least, numbers = windows, numbers.reshape(-1)
+        if windows.size * len(i) * len(chain.labels) > MOST_WEIGHTS:
+            around = spread
+            alike = np.ceil(np.log2(np.minimum(n_steps - positions, BLOCKS[0])))
+            groups = [np.flatnonzero(alike == one) for one in np.unique(alike)]
+            windows, least = (np.array([of(windows[some], axis=0) for some in groups]) for of in (np.max, np.min))
+            follow = np.array([follow[some].any() for some in groups])
+            numbers = np.searchsorted(np.unique(alike), alike)[numbers]
+        else:
+            around = chain.parts(windows, follow, spread)
+            spread = around if settled is None else settled
+        positions = np.arange(len(windows))
         on = ((windows > 0.0).any(axis=1) | follow)[:, None]
         low, high = (np.where(on, one, 1.0) for one in around.at(positions))
-        i, j = _pairs(len(chain.shares))
         each = np.repeat(np.arange(len(windows)), len(i))
         tops, bottoms = (np.tile(chain.shares[k], (len(windows), 1)) for k in (i, j))
         found, raised = chain.largest(tops, bottoms, windows[each], spread, follow[each], positions[each])
         progressed("leakage of every step", 0.5)
-        seen = chain.likelihoods(raised, windows[each]).reshape(len(windows), len(i), -1)
-        numbers = numbers.reshape(-1)[::-1] if side == "backward" else numbers.reshape(-1)
+        seen = chain.likelihoods(raised, least[each]).reshape(len(windows), len(i), -1)
+        numbers = numbers[::-1] if side == "backward" else numbers
         return MemoryArrivals(
             found.reshape(-1, len(i))[numbers], high[numbers] - 1.0, 1.0 - low[numbers], seen[numbers]
         )
