@@ -47,12 +47,14 @@ def test_audit_answers_first_with_the_exact_leakage_and_its_condition_then_the_r
     assert words.startswith(
         "One table alone: a suspicion of 50 % becomes at most 52.5 %. "
         "All 47: at most 66 % (0.6632 nats, exact), about step 26 (s25). "
-        "This holds for an observer who knows the states of all other people and the correlation estimated from the protected "
-        "traces. A stronger model (longer memory, correlation between people) can leak more. "
-        "All states of a person together, for every correlation: at most 4.7 nats (user level). Details"
+        "This holds for observers who know how these people move from step to step (first order), and the states of all other "
+        "people. A stronger model (longer memory, correlation between people) can leak more. "
+        "All states of a person together, for every correlation: at most 4.7 nats (user level). "
+        "the observer knows nats, at most attained first order 0.6632 0.6631 the most predictable 5 % of people, by their own "
+        "habits 2.5238 1.647 anything: user level (all steps of a person) 4.7 Details"
     )
     assert "largest leakage 6.6318 times epsilon" in words
-    assert words.count("0.6632") == words.count("66 %") == words.count("4.7") == 1
+    assert words.count("66 %") == 1
     assert (
         words.count("1.0333")
         == words.count("by the paper's upper bound 1.0333; supremum over an infinite horizon 1.0503")

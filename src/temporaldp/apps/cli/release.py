@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from temporaldp import ContinualRelease, InputError
+from temporaldp import ContinualRelease, InputError, LeakageSeries
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, say, warn
 from temporaldp.apps.cli.operation import LedgerRun, logged, nearly_used, of_tables, trial_place
@@ -30,6 +30,7 @@ from temporaldp.publish.project.inputs import absences
 from temporaldp.publish.project.publishing import PublishingRun, publishing
 from temporaldp.publish.project.release import checked_output, setup_of
 from temporaldp.publish.release.histograms import require_reached
+from temporaldp.publish.report import explanation
 from temporaldp.publish.report.figures import release_figure
 from temporaldp.publish.report.sentences import (
     NoiseBesideCounts,
@@ -198,6 +199,9 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
         f"Guarantee: {guarantee_line(released.alpha, released.delta, released.guarantee, known)}.",
         f"{learning.capitalize()}: {cost}." if cost else None,
     )
+    plan = setup.plan
+    if plan is not None and plan.guarantee.is_temporal and isinstance(plan.leakage, LeakageSeries):
+        listing(explanation.by_observer(plan.leakage, known, None), left=("the observer knows",))
     rows = [
         ("leakage", "" if released.accounting is None else accounting_line(released.accounting)),
         ("spent per step", span(released.epsilons, up=True) + at_delta(released.delta)),

@@ -29,8 +29,8 @@ FEW_A_CELL = 5.0
 OLD = 6
 """Steps from which on a state counts as old."""
 
-LARGEST_CHOSEN = 8_000
-"""Pairs of states times hidden states up to which a model is chosen by default."""
+LARGEST_CHOSEN = 400_000
+"""Pairs of states times hidden states times steps up to which a model, or one at a confidence, is chosen by default."""
 
 SIGNIFICANT = 0.05
 """Probability that some test rejects first order although it is true."""
@@ -151,7 +151,12 @@ def chosen_models(history: Traces, *, period: int | None = None) -> ModelChoice:
     tests = {"second order": order, "dwell times": ages} | ({} if period is None else {"time of day": clock})
     models, reasons, is_undecided = [], [], False
     n = history.n_states
-    weights = {"second order": n**2, "dwell times": n * OLD}
+    per_hidden = n * (n - 1) * history.n_times
+    takes_long = {
+        name
+        for name, m in (("first order", n), ("second order", n**2), ("dwell times", n * OLD))
+        if m * per_hidden > LARGEST_CHOSEN
+    }
     for name, one in tests.items():
         figures = (
             f"G = {one.statistic:.0f} of {one.degrees} degrees, p = {one.p_value:.2g}, {one.transitions} transitions"
@@ -163,7 +168,7 @@ def chosen_models(history: Traces, *, period: int | None = None) -> ModelChoice:
         if one.p_value >= SIGNIFICANT / len(tests):
             reasons.append(f"First order is not rejected for {name} ({figures}).")
             continue
-        if n * (n - 1) * weights.get(name, 0) > LARGEST_CHOSEN:
+        if name in takes_long:
             reasons.append(
                 f"First order is rejected for {name} ({figures}), whose leakage takes minutes: add it to wait for it."
             )
@@ -176,10 +181,16 @@ def chosen_models(history: Traces, *, period: int | None = None) -> ModelChoice:
             continue
         models.append(f"{name} 0.95")
         reasons.append(f"First order is rejected for {name} ({figures}).")
-    if is_undecided:
+    if is_undecided and "first order" in takes_long:
+        reasons.append(
+            "All first-order chains within 95 % confidence would take minutes: add 'confidence 0.95' to wait for them."
+        )
+    elif is_undecided:
         models.append("confidence 0.95")
         reasons.append("So all first-order chains within 95 % confidence count, too.")
-    return ModelChoice(("first order", *(models or ["first order 0.95"])), tuple(reasons))
+    if not models and "first order" not in takes_long:
+        models = ["first order 0.95"]
+    return ModelChoice(("first order", *models), tuple(reasons))
 
 
 @dataclass(frozen=True, slots=True)
