@@ -256,6 +256,23 @@ def test_no_observation_of_a_random_chain_exceeds_the_bound(seed):
     assert (found.attained.temporal <= np.array(truth) + 1e-9).all()
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("n_steps", [5, pytest.param(90, marks=pytest.mark.long)])
+def test_steps_that_share_bounds_enclose_those_of_each_step(seed, n_steps, monkeypatch):
+    """Of five steps, enumerated; of ninety, against the leakage that the bounds of each step attain, and that they prove."""
+    rng = np.random.default_rng([7, seed])
+    chain = LiftedChain.of_words(rng.dirichlet([2.0, 2.0], size=(2, 2)))
+    epsilons = rng.choice([0.0, 0.2, 1.0], size=n_steps) * rng.random(n_steps)
+    each = temporal_leakage(chain, epsilons)
+    truth = [enumerated(chain, epsilons, t) for t in range(5)] if n_steps == 5 else None
+    least, most = (each.attained.temporal, each.temporal) if truth is None else (truth, truth)
+    monkeypatch.setattr("temporaldp.core.accounting.memory.method.MOST_WEIGHTS", 1)
+    shared = temporal_leakage(chain, epsilons)
+    assert (shared.temporal >= np.array(least) - 1e-9).all()
+    assert (shared.attained.temporal <= np.array(most) + 1e-9).all()
+    assert n_steps == 5 or shared.worst > each.worst  # or no steps shared anything
+
+
 @pytest.mark.long
 def test_both_sides_are_close_for_real_dwell_times_and_words():
     data = sleep_sample()
