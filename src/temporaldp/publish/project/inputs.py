@@ -78,9 +78,10 @@ class Inputs:
     @property
     def everyone(self) -> Adversary | tuple[Adversary, ...] | dict[str, Adversary]:
         """The one adversary, one per user, or one per model by its name."""
-        if models := self.provenance.models:
-            return dict(zip(models, self.adversaries, strict=True))
-        return self.adversaries[0] if len(self.adversaries) == 1 else self.adversaries
+        if len(self.adversaries) == 1:
+            return self.adversaries[0]
+        models = self.provenance.models
+        return dict(zip(models, self.adversaries, strict=True)) if models else self.adversaries
 
     @property
     def smoothing(self) -> Adversary:
