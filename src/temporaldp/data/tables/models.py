@@ -107,9 +107,9 @@ def estimate_models(
             if kind == "first order":
                 return estimate_adversary(people, prior=prior)
             if kind == "second order":
-                return estimate_words(_affordable(people, people.n_states**2), order=2).adversary
+                return estimate_words(affordable(people, people.n_states**2), order=2).adversary
             if kind == "dwell times":
-                return estimate_dwell_times(_affordable(people, people.n_states * longest), longest=longest).adversary
+                return estimate_dwell_times(affordable(people, people.n_states * longest), longest=longest).adversary
             if period is None:
                 raise InputError('"time of day" needs a period, in steps (period=, or --set correlation.period=N)')
             return estimate_periodic(people, period=period, phase=phase, prior=prior)
@@ -173,13 +173,9 @@ def predictable_person(traces: Traces, *, share: float = 0.95) -> Adversary:
 
 def own_correlations(traces: Traces, *, prior: float = 0.0) -> list[Adversary]:
     """The matrices of each person, or of some of many, each row tied to that of all people with a weight of one transition."""
-    codes = codes_of(traces)
-    most = min(traces.n_users, MOST_PEOPLE, max(1, (1 << 21) // traces.n_states**3))  # the pairs of all of them
-    every = np.unique(np.linspace(0, traces.n_users - 1, most).astype(np.int64))
-    some = Trajectories(codes[every], states=traces.states, consecutive=traces.consecutive)
     everyone = {side: estimated(traces, traces.transition_counts(None), side, prior).dense() for side in BOTH}
     found = []
-    for user, counts in some.user_transitions():
+    for user, counts in sampled_people(traces).user_transitions():
         sides = {}
         for side, of_rows in zip(BOTH, (counts.T, counts), strict=True):
             rows = of_rows + everyone[side]
@@ -188,7 +184,16 @@ def own_correlations(traces: Traces, *, prior: float = 0.0) -> list[Adversary]:
     return found
 
 
-def _affordable(traces: Traces, n_hidden: int) -> Traces:
-    if n_hidden > MOST_HIDDEN_STATES:
-        raise EstimationError(f"{n_hidden} hidden states are more than {MOST_HIDDEN_STATES}: group states into fewer")
+def affordable(traces: Traces, n_hidden: int, most: int = MOST_HIDDEN_STATES) -> Traces:
+    """The traces; `EstimationError` for more hidden states."""
+    if n_hidden > most:
+        raise EstimationError(f"{n_hidden} hidden states are more than {most}: group states into fewer")
     return traces
+
+
+def sampled_people(traces: Traces) -> Trajectories:
+    """The people whose own matrices are compared: all, or some at equal distances."""
+    most = min(traces.n_users, MOST_PEOPLE, max(1, (1 << 21) // traces.n_states**3))  # entries of all of them
+    chosen = np.unique(np.linspace(0, traces.n_users - 1, most).astype(np.int64))
+    users = [traces.users[k] for k in chosen]
+    return Trajectories(codes_of(traces)[chosen], states=traces.states, users=users, consecutive=traces.consecutive)

@@ -16,10 +16,14 @@ from temporaldp.base.values import FloatArray, positive
 from temporaldp.core.accounting import temporal_leakage
 from temporaldp.core.correlation import Adversaries
 from temporaldp.core.correlation.lifted_chain import LiftedChain
-from temporaldp.data.tables import Trajectories, estimate_adversaries, estimate_dwell_times, estimate_words
+from temporaldp.data.tables import estimate_adversaries, estimate_dwell_times, estimate_words
 from temporaldp.data.tables.estimation import estimate_periodic
-from temporaldp.data.tables.traces import Traces, codes_of
+from temporaldp.data.tables.models import affordable, sampled_people
+from temporaldp.data.tables.traces import Traces
 from temporaldp.lab.studies.refinements import OLD, Refinement, Weaknesses, refinements, weaknesses
+
+MOST_DIAGNOSED = 100
+"""Hidden states up to which a longer memory is accounted for within a minute."""
 
 CLEAR = 0.05
 """Share of the leakage from which on what a refinement adds is worth a word."""
@@ -100,14 +104,14 @@ def diagnose(
     """
     spent = np.full(trajectories.n_times if horizon is None else horizon, positive(epsilon, "epsilon"))
     n, longest = trajectories.n_states, OLD
-    people = _sampled(trajectories)
+    people = sampled_people(trajectories)
     whose = "each person" if people.n_users == trajectories.n_users else f"each of {people.n_users} people"
     estimates: dict[str, Callable[[], Adversaries]] = {
         "first order": lambda: next(estimate_adversaries(trajectories)),
         "first order with a prior of 1": lambda: next(estimate_adversaries(trajectories, prior=1.0)),
-        "order 2": lambda: estimate_words(_affordable(trajectories, n**2), order=2),
+        "order 2": lambda: estimate_words(affordable(trajectories, n**2, MOST_DIAGNOSED), order=2),
         f"age of a state, up to {longest} steps": lambda: estimate_dwell_times(
-            _affordable(trajectories, n * longest), longest=longest
+            affordable(trajectories, n * longest, MOST_DIAGNOSED), longest=longest
         ),
         f"a matrix for {whose}, with a prior of 1": lambda: estimate_adversaries(people, prior=1.0, per_user=True),
     }
@@ -129,29 +133,6 @@ def _bounds(model: Adversaries, spent: FloatArray) -> tuple[float, float]:
     found = temporal_leakage(model, spent)
     known = found.attained if isinstance(model, LiftedChain) else None
     return found.worst if known is None else float(known.temporal.max()), found.worst
-
-
-def _affordable(trajectories: Traces, n_hidden: int) -> Traces:
-    """The traces, if so many hidden states are accounted for within a minute."""
-    if n_hidden > 100:
-        raise EstimationError(
-            f"{n_hidden} hidden states are accounted for in minutes or hours; call temporal_leakage with estimate_models for "
-            "them, or group states into fewer"
-        )
-    return trajectories
-
-
-def _sampled(trajectories: Traces) -> Trajectories:
-    """The people whose own matrices are accounted for: all, or some at equal distances."""
-    # People, and n^3 entries of all of them
-    most = min(trajectories.n_users, 200, max(1, (1 << 21) // trajectories.n_states**3))
-    chosen = np.unique(np.linspace(0, trajectories.n_users - 1, most).astype(np.int64))
-    return Trajectories(
-        codes_of(trajectories)[chosen],
-        states=trajectories.states,
-        users=[trajectories.users[k] for k in chosen],
-        consecutive=trajectories.consecutive,
-    )
 
 
 def _memory(found: Diagnosis) -> list[str]:
