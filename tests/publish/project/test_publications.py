@@ -62,7 +62,8 @@ def test_two_commands_lead_to_counts_that_somebody_would_use(name, tmp_path, mon
     counts, found = truth.histogram(), published.reordered(truth.states).estimates
     error = np.abs(found.counts - counts).mean() / (counts.sum() / counts.size)
     inside = np.mean((found.lower <= counts) & (counts <= found.upper))
-    assert error <= largest and least_inside <= inside <= 0.995, (error, inside)
+    most_inside = 0.995 if counts.size > 1000 else 1.0  # one of 235 counts is 0.4 % of them
+    assert error <= largest and least_inside <= inside <= most_inside, (error, inside)
     assert "estimate" in (tmp_path / "published.md").read_text()
     told = json.loads(temporaldp("report", "--json", cwd=tmp_path).stdout)
     assert told["is_satisfied"] and told["worst_leakage"] <= 1.0
