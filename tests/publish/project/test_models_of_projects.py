@@ -104,6 +104,38 @@ def test_a_stream_keeps_its_models_in_its_ledger(project):
     assert "<td>second order</td>" in (project / "r.html").read_text()
 
 
+def test_a_plan_for_fewer_models_is_refused(project):
+    planned = temporaldp("plan", "-o", "plan.json", "--set", "correlation.models=first order", cwd=project)
+    assert planned.returncode == 0, planned.stderr
+    told = refused("release", "--set", "release.plan=plan.json", cwd=project)
+    assert "observers who know 'first order', but correlation.models has 'second order', 'dwell times'" in told
+    assert not (project / "out.csv").exists()
+
+
+@pytest.mark.long
+def test_a_report_after_an_adoption_names_no_model_that_some_steps_do_not_have(project):
+    file = project / "temporaldp.toml"
+    text = file.read_text().replace("horizon = 6\n", "")
+    file.write_text(text.replace(json.dumps(MODELS.split(",")), '["first order"]'))
+    assert temporaldp("release", cwd=project).returncode == 0
+    models = "correlation.models=first order,per person"
+    adopted = temporaldp("ledger", "adopt", "l.db", "--set", models, cwd=project)
+    assert adopted.returncode == 0, adopted.stderr
+    told = refused("ledger", "adopt", "l.db", "--set", "correlation.models=dwell times", cwd=project)
+    assert "cannot be adopted" in told
+    for command in (("report", "--ledger", "l.db", "-o", "r.html"), ("ledger", "show", "l.db")):
+        done = temporaldp(*command, cwd=project)
+        assert done.returncode == 0, done.stderr
+        assert "(first order, per person)" not in done.stdout
+    assert "(first order, per person)" not in (project / "r.html").read_text()
+
+
+def test_an_attack_on_a_release_for_several_models_is_by_first_order(project):
+    assert temporaldp("release", cwd=project).returncode == 0
+    attacked = temporaldp("attack", "--released", "out.csv", "--set", "study.repeats=5", cwd=project)
+    assert attacked.returncode == 0, attacked.stderr
+
+
 def test_a_chain_with_a_longer_memory_is_the_same_after_it_was_written():
     table = np.random.default_rng(0).dirichlet(np.ones(3), size=(3, 3))
     known = LiftedChain.of_words(table).adversary

@@ -49,7 +49,7 @@ def attack(
         found = attack_release(
             inputs.trajectories,
             load_released(place),
-            users if len(inputs.adversaries) > 1 else inputs.adversaries[0],
+            users if inputs.provenance.per_user else inputs.smoothing,
             repeats=settings.study.repeats,
             seed=settings.study.seed,
         )

@@ -313,7 +313,8 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
         spent = f"{number(known['alpha'], up=True)}-differential privacy for all states of a person together"
         return [("guarantee", spent), ("of", "a correlation")]
     renewal, is_pure, noted = renewal_of(ledger), "noise" not in known, recipes_of(ledger)
-    source = noted[-1][1].provenances[-1] if noted else UNSTATED
+    sources = [recipe.provenances[-1] for _, recipe in noted]
+    source = sources[-1] if len({one.models for one in sources}) == 1 else UNSTATED
     kept = Guarantee.of(known.get("guarantee", "temporal"))
     level = known["alpha"] if renewal is None else renewal.promise
     scales = np.array([] if is_pure else [row.parameter for row in ledger[:] if row.output is not None])

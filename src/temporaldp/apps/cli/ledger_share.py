@@ -67,6 +67,8 @@ def share(
         raise InputError(
             "an account of several tables is of the temporal level with delta = 0: leave out guarantee and delta"
         )
+    if settings.correlation.models:
+        raise InputError("an account of several tables is of first order: leave out correlation.models")
     histories = _histories(tables or [])
     parts = _shares(settings.release.shares, list(histories))
     if configuration_at(place) is not None:

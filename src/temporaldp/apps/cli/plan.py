@@ -194,6 +194,7 @@ def _show(
         verdict = f"{guarantee_line(made.alpha, made.delta, made.guarantee, made.provenance)}: {_noise(found, made)}."
         name, cost = learning_fact(made.provenance, made.alpha, made.delta)
         say(verdict[:1].upper() + verdict[1:], f"{name.capitalize()}: {cost}." if cost else None, "")
+    models = chain(inputs.provenance) if inputs.provenance.sentence else "the correlation"
     has_levels = len({row.alpha for row in found.rows}) > 1
     rows = [
         {
@@ -203,9 +204,7 @@ def _show(
             "noise": "-" if row.plan is None else number(row.noise),
             "of a count": _percent(found, row.noise),
             "estimates": "-" if row.error is None else number(row.error),
-            "observers": f"who know {chain(inputs.provenance)}"
-            if row.guarantee.is_temporal
-            else row.guarantee.observers,
+            "observers": f"who know {models}" if row.guarantee.is_temporal else row.guarantee.observers,
         }
         for k, row in enumerate(found.rows)
     ]

@@ -201,7 +201,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     )
     plan = setup.plan
     if plan is not None and plan.guarantee.is_temporal and isinstance(plan.leakage, LeakageSeries):
-        listing(explanation.by_observer(plan.leakage, known, None), left=("the observer knows",))
+        listing(explanation.by_observer(plan.leakage, plan.provenance, None), left=("the observer knows",))
     rows = [
         ("leakage", "" if released.accounting is None else accounting_line(released.accounting)),
         ("spent per step", span(released.epsilons, up=True) + at_delta(released.delta)),

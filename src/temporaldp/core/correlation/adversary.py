@@ -283,6 +283,10 @@ class Adversary:
                 "expected constant matrices before and after a change, known exactly: a sequence or a clock determines already "
                 "how the correlation changes, and for sets of matrices there is no exact leakage"
             )
+        if adversary.is_lifted:
+            raise InputError(
+                "a chain with a longer memory cannot be adopted during a release: begin another release, with a plan for it"
+            )
         for side, before, now in zip(("backward", "forward"), self.directions, adversary.directions, strict=True):
             if bool(before) != bool(now):
                 raise InputError(

@@ -138,7 +138,7 @@ def estimate_models(
 
 
 def _share(given: str) -> float:
-    return real_number(float(given), "confidence of a model", gt=0.0, lt=1.0)
+    return real_number(float(given), "confidence of a model", gt=0.0, le=0.99)
 
 
 def _most_revealing(

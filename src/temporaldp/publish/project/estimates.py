@@ -11,14 +11,18 @@ from temporaldp.base.progress import progressed
 from temporaldp.core.correlation import Adversary, Provenance
 from temporaldp.data.tables import Traces, estimate_adversaries
 from temporaldp.data.tables.estimation import BEGINS_ALIKE, Direction
+from temporaldp.data.tables.models import LONGER_MEMORY
 from temporaldp.data.tables.traces import SharedPeople
 
 if TYPE_CHECKING:
     from temporaldp.publish.project.settings import CorrelationSettings, Settings
 
 AVERAGED = (
-    "The shares of states change over the steps of these traces: matrices, above all backward ones, are averages of steps. "
-    "For a release that begins alike, correlation.confidence=0.95 with release.same_start=true bounds those of each step."
+    "The shares of states change over the steps of these traces: matrices, above all backward ones, are averages."
+)
+
+OF_EACH_STEP = (
+    " correlation.confidence=0.95 with release.same_start=true bounds each step of a release that begins alike."
 )
 
 
@@ -112,7 +116,10 @@ def estimated_from(traces: str, known: CorrelationSettings) -> Provenance:
     if known.confidence is not None:
         how = f"as intervals that contain all entries at {100.0 * known.confidence:g} % confidence"
     if known.models:
-        whose = f"the models {', '.join(known.models)} for the whole population"
+        whose = f"the model{'s'[: len(known.models) > 1]} {', '.join(known.models)} for the whole population"
+        how = f"first-order matrices {how}"
+        if any(name.startswith(LONGER_MEMORY) for name in known.models):
+            how += ", a longer memory with the weight of one first-order transition for each hidden state"
     if known.period is not None:
         how += f", one matrix for each of {known.period} phases of a clock, tied to that of all phases"
     return Provenance(

@@ -27,6 +27,7 @@ from temporaldp.data.tables.traces import SharedPeople, scarcity, shared_people
 from temporaldp.lab.studies import LeakageUncertainty, leakage_uncertainty
 from temporaldp.publish.project.estimates import (
     AVERAGED,
+    OF_EACH_STEP,
     assuming,
     checked,
     given_matrices,
@@ -81,7 +82,8 @@ class Inputs:
         if len(self.adversaries) == 1:
             return self.adversaries[0]
         models = self.provenance.models
-        return dict(zip(models, self.adversaries, strict=True)) if models else self.adversaries
+        is_named = len(models) == len(self.adversaries)  # not where another correlation was adopted
+        return dict(zip(models, self.adversaries, strict=True)) if is_named else self.adversaries
 
     @property
     def smoothing(self) -> Adversary:
@@ -457,5 +459,7 @@ def _of_models(
         provenance = replace(provenance, models=tuple(several))
     learnt = tuple(over_horizon(one, settings.privacy.horizon) for one in several.values()) or learnt_of(past, settings)
     if known.confidence is None and not known.per_user and drifts(past):
-        provenance = replace(provenance, sentence=f"{provenance.sentence} {AVERAGED}")
+        provenance = replace(
+            provenance, sentence=f"{provenance.sentence} {AVERAGED}{'' if known.models else OF_EACH_STEP}"
+        )
     return Inputs(learnt, assuming(provenance, learnt), data, scarcity(past), learnt_from=past)

@@ -17,7 +17,6 @@ from temporaldp.data.files import load_plan
 from temporaldp.data.files.plans import plan_from
 from temporaldp.data.smoothing import GuaranteeComparison, PublicCorrelation, compare_guarantees, level_for_error
 from temporaldp.data.tables.moments import STEP_LENGTH, steps_between
-from temporaldp.publish.project.estimates import given_matrices
 from temporaldp.publish.project.inputs import Inputs, gather
 from temporaldp.publish.release import Ledger
 from temporaldp.publish.release.ledger import configuration_at
@@ -105,7 +104,7 @@ def planning_inputs(settings: Settings) -> Inputs:
     """The data and the correlation as far as the settings have them; an adversary without one where they have none."""
     if _knows_correlation(settings):
         return gather(settings)
-    return Inputs((Adversary(),), given_matrices("none"), None)
+    return Inputs((Adversary(),), UNSTATED, None)
 
 
 def _knows_correlation(settings: Settings) -> bool:

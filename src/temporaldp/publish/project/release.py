@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import InputError, LedgerError, OutputError
+from temporaldp.base.names import listed
 from temporaldp.base.values import plural, refuse
 from temporaldp.core.accounting import PaperBound, TemporalAccountant
 from temporaldp.core.correlation import Adversary, Provenance
@@ -24,9 +25,8 @@ from temporaldp.data.files.columns import with_names
 from temporaldp.data.files.plans import plan_document
 from temporaldp.data.smoothing import PublicCorrelation
 from temporaldp.data.tables import Traces
-from temporaldp.data.tables.models import LONGER_MEMORY
+from temporaldp.data.tables.models import ANOTHER_SAMPLE, LONGER_MEMORY
 from temporaldp.data.tables.moments import label_of, phase_at
-from temporaldp.publish.project.estimates import given_matrices
 from temporaldp.publish.project.inputs import Inputs, gather, read_data
 from temporaldp.publish.project.planning import given_plan, public_part
 from temporaldp.publish.project.planning import planned as planned_by
@@ -160,6 +160,8 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         return _setup_of_table(settings.release.table, settings)
     planned = given_plan(settings)
     _refuse_contradictions(settings, planned)
+    if planned is not None and planned.guarantee.is_temporal:
+        _require_models(settings, planned)
     remembers = any(name.startswith(LONGER_MEMORY) for name in settings.correlation.models)
     by_plan_alone = privacy.delta is not None or (remembers and privacy.horizon is not None)
     if planned is None and (by_plan_alone or privacy.guarantee != "temporal"):
@@ -193,6 +195,16 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     recipe = recipe_of("temporaldp release TRACES", settings, found.provenance, plan=planned)
     public = _estimating(settings, lambda: public_part(found, same_start=settings.release.same_start))
     return ReleaseSetup(settings, planned, accountant, found.trajectories, known, recipe, public)
+
+
+def _require_models(settings: Settings, planned: Plan) -> None:
+    """Refuse a plan that was made for fewer models than the settings name."""
+    known = {name.partition(ANOTHER_SAMPLE)[0] for name in planned.provenance.models} or {"first order"}
+    if lacking := [name for name in settings.correlation.models if name not in known]:
+        raise InputError(
+            f"the plan is for observers who know {listed(sorted(known))}, but correlation.models has {listed(lacking)}: plan "
+            "again, or leave out those models"
+        )
 
 
 def _refuse_contradictions(settings: Settings, planned: Plan | None) -> None:
@@ -299,7 +311,7 @@ def _made_plan(settings: Settings) -> Plan:
     if settings.privacy.guarantee == "temporal":
         return planned_by(settings, gather(without_traces(settings)))
     data = read_data(settings.traces)
-    return planned_by(settings, Inputs((Adversary(),), given_matrices("none"), data))
+    return planned_by(settings, Inputs((Adversary(),), UNSTATED, data))
 
 
 def _estimating(settings: Settings, public: Callable[[], PublicCorrelation]) -> PublicCorrelation | None:
@@ -349,6 +361,10 @@ def public_correlation(
             "from `temporaldp learn`, or --set correlation.forward=FILE. It is not estimated from the released traces: that "
             "would reveal information about them outside of the guarantee"
         )
+    known = settings.correlation
+    if "first order" in known.models:  # the others smooth no counts
+        alone = known.model_copy(update={"models": ("first order",), "period": None, "phase": None})
+        settings = settings.model_copy(update={"correlation": alone})
     return public_part(gather(settings, states, begun_at), same_start=settings.release.same_start)
 
 

@@ -338,5 +338,7 @@ def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
     elif changes:
         sentences = [f"From step {step} on: {one.sentence}" for step, one in noted.items()]
         provenance = replace(provenance, sentence=" ".join(sentences), warning=noted[1].warning)
+    if len({one.models for one in noted.values()}) > 1:  # all of them of first order: no other is adopted
+        provenance = replace(provenance, source="matrices", models=())
     per_user = len(accountant.population) > max(1, len(provenance.models)) + len(changes)
     return Inputs(users, replace(provenance, per_user=per_user), None)

@@ -87,15 +87,19 @@ def by_model(series: LeakageSeries, known: Provenance) -> list[dict[str, Any]]:
 
 def by_observer(series: LeakageSeries, known: Provenance, people: tuple[float, float] | None) -> list[dict[str, str]]:
     """The rows by model as texts, that of the most predictable `people` (least and largest), and the user level."""
-    rows = [(one["model"], one["at_most"], one["attained"]) for one in by_model(series, known)]
+    rows = []
+    for one in by_model(series, known):
+        rows.append(
+            (one["model"], one["at_most"], "" if one["attained"] is None else number(one["attained"], down=True))
+        )
     if people is not None:
-        rows.append((s.PREDICTABLE, people[1], people[0]))
-    rows.append((f"anything: {s.USER_LEVEL}", series.user_level, None))
+        rows.append((s.PREDICTABLE, people[1], f"{number(people[0], down=True)} or more"))
+    rows.append((f"anything: {s.USER_LEVEL}", series.user_level, ""))
     return [
         {
             "the observer knows": name,
             "nats, at most": s.upper(most),
-            "attained": "" if low is None else number(low, down=True),
+            "attained": low,
         }
         for name, most, low in rows
     ]

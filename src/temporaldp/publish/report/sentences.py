@@ -190,7 +190,7 @@ def chain(known: Provenance) -> str:
     """The models that observers know."""
     if known.models:
         names = dict.fromkeys(name.partition(ANOTHER_SAMPLE)[0] for name in known.models)
-        return re.sub(r" (0\.\d+)\b", lambda found: f" at {100.0 * float(found[1]):g} %", ", ".join(names))
+        return re.sub(r" (0?\.\d+)\b", lambda found: f" at {100.0 * float(found[1]):g} %", ", ".join(names))
     if known.confidence:
         return f"{CHAINS['estimated']}, {100.0 * known.confidence:g} % confidence"
     return "first order, by the time of day" if known.clock is not None else CHAINS[known.source]
