@@ -200,7 +200,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
         f"{learning.capitalize()}: {cost}." if cost else None,
     )
     plan = setup.plan
-    if plan is not None and plan.guarantee.is_temporal and isinstance(plan.leakage, LeakageSeries):
+    if plan is not None and not plan.delta and plan.guarantee.is_temporal and isinstance(plan.leakage, LeakageSeries):
         listing(explanation.by_observer(plan.leakage, plan.provenance, None), left=("the observer knows",))
     rows = [
         ("leakage", "" if released.accounting is None else accounting_line(released.accounting)),
