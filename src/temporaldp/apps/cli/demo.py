@@ -28,7 +28,7 @@ states = ["wake", "REM", "N1 light", "N2", "N3 deep"]
 models = ["first order", "dwell times"]  # what an observer may know about how people move from step to step
 
 [privacy]
-epsilon = 0.1        # what `audit` assumes that every step spends, in nats
+epsilon = 0.08       # what `audit` assumes that every step spends, in nats
 alpha = 1.0          # level that `plan` satisfies at every step, in nats
 horizon = 47         # steps
 
