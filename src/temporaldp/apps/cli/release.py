@@ -159,7 +159,9 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
                 **({} if run is None else run.facts),
                 "alpha": released.alpha,
                 "guarantee": str(released.guarantee),
-                "condition": observers(known) if released.guarantee.is_temporal else released.guarantee.condition,
+                "condition": observers(setup.source)
+                if released.guarantee.is_temporal
+                else released.guarantee.condition,
                 "accounting": released.accounting,
                 "delta": released.delta,
                 "noise": released.noise,
@@ -196,7 +198,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     say(
         f"{output}: the number of people in {len(released.states)} states at {plural(len(released.times), 'time')}. {read}"
         f"{text} explains the columns.",
-        f"Guarantee: {guarantee_line(released.alpha, released.delta, released.guarantee, known)}.",
+        f"Guarantee: {guarantee_line(released.alpha, released.delta, released.guarantee, setup.source)}.",
         f"{learning.capitalize()}: {cost}." if cost else None,
     )
     plan = setup.plan

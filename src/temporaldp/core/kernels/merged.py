@@ -131,10 +131,8 @@ class Hidden:
     def constant(self, epsilon: float, n_steps: int) -> Spread:
         """Bounds that hold at all steps of a budget that so many follow at most."""
         m = len(self.labels)
-        spread, found = (
-            Spread(np.zeros((1, m)), np.full((1, m), UNBOUNDED)),
-            None,
-        )  # as if hidden states shared no choice
+        spread = Spread(np.zeros((1, m)), np.full((1, m), UNBOUNDED))  # as if hidden states shared no choice
+        found = None
         for _ in range(2):
             found, _raised = self.largest(*self.from_mean, np.full((2 * m, n_steps), epsilon), spread, near=found)
             spread = around_mean(found)

@@ -148,7 +148,7 @@ def _most_revealing(
 
     At 0.1 nats for each of the first steps.
     """
-    codes, rng = codes_of(traces), np.random.default_rng(0)  # the same samples in every run
+    codes, rng = codes_of(traces), np.random.default_rng(0)  # a fixed seed: every run draws these samples
     found = [estimate(traces)]
     for _ in range(math.ceil(1.0 / (1.0 - confidence) - 1e-9) - 1):
         chosen = codes[rng.integers(len(codes), size=len(codes))]

@@ -99,7 +99,9 @@ class PublishingRun:
         everything, beside = self.everything, output.with_suffix(".md")
         save_released(everything, output, **self.setup.settings.traces.own_names)
         n_people = self.setup.data.n_users
-        write_text(beside, published_text(everything, self.estimates, self.known, n_people, output.name))
+        write_text(
+            beside, published_text(everything, self.estimates, self.known, n_people, output.name, self.setup.source)
+        )
         return beside
 
     @property

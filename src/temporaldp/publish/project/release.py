@@ -76,6 +76,11 @@ class ReleaseSetup:
     recipe: Recipe | None
     public: PublicCorrelation | None
 
+    @property
+    def source(self) -> Provenance:
+        """Where the correlation comes from for which the level holds; counts may be smoothed by another one."""
+        return self.provenance if self.plan is None or self.accountant is not None else self.plan.provenance
+
     @contextmanager
     def opened(self, ledger: str | Store, *, begin_anew: bool = False) -> Iterator[ContinualRelease[Any, Any]]:
         """Open the release on a ledger, and check that it contains the noted head. No step is written."""

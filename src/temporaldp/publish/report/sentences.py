@@ -193,7 +193,9 @@ def chain(known: Provenance) -> str:
         return re.sub(r" (0?\.\d+)\b", lambda found: f" at {100.0 * float(found[1]):g} %", ", ".join(names))
     if known.confidence:
         return f"{CHAINS['estimated']}, {100.0 * known.confidence:g} % confidence"
-    return "first order, by the time of day" if known.clock is not None else CHAINS[known.source]
+    if known.clock is not None:
+        return "first order, by the time of day"
+    return CHAINS[known.source] + (", of each person" if known.per_user else "")
 
 
 def observers(known: Provenance) -> str:
@@ -224,11 +226,17 @@ def even_split(noise: float, of_user_level: float) -> str | None:
 
 
 def published_text(
-    released: ReleasedHistograms, made: SmoothedHistograms | None, known: Provenance, n_people: int, file: str
+    released: ReleasedHistograms,
+    made: SmoothedHistograms | None,
+    known: Provenance,
+    n_people: int,
+    file: str,
+    source: Provenance = UNSTATED,
 ) -> str:
     """A text beside a published table: what its columns mean, and what not to conclude (Markdown).
 
-    `made` are the estimates of the last run, `known` is the provenance of all that is public about correlations.
+    `made` are the estimates of the last run, `known` is the provenance of all that is public about correlations, `source` that
+    of the correlation for which the level holds.
     """
     average = n_people / len(released.states)
     estimated: list[str] = []
@@ -244,7 +252,7 @@ def published_text(
         cost = learning_cost(known.epsilon, *known.in_all(released.alpha, released.delta))
         learnt = f" Learning the correlation cost {cost}."
     noise = mean_absolute_noise(released.scales, released.noise)
-    level = "" if released.alpha is None else guarantee_line(released.alpha, released.delta, released.guarantee, known)
+    level = "" if released.alpha is None else guarantee_line(released.alpha, released.delta, released.guarantee, source)
     last = len(released.times) - 1
     return "\n".join(
         [
