@@ -153,14 +153,18 @@ def test_events_of_one_moment_have_an_order_in_every_table():
     duckdb = pytest.importorskip("duckdb")
     rows = [(user, t, state) for user in "pqr" for t in range(4) for state in ("ab" if t % 2 else "ba")]
     frame = pd.DataFrame(rows, columns=NAMES)
-    assert read_traces(frame, every="1", fill="last").codes.tolist() == [[0, 1, 0, 1]] * 3  # the last row
+    last = {"every": "1", "fill": "last", "ties": "last"}
+    assert read_traces(frame, **last).codes.tolist() == [[0, 1, 0, 1]] * 3  # the last row
+    assert read_traces(frame, **last | {"ties": "first"}).codes.tolist() == [[1, 0, 1, 0]] * 3
+    assert read_traces(frame, ties="first").codes.tolist() == [[1, 0, 1, 0]] * 3
     for seed in range(5):
         relation = duckdb.connect().from_df(frame.sample(frac=1.0, random_state=seed))
-        assert (
-            read_traces(relation, every="1", fill="last", states=("a", "b")).codes == 1
-        ).all()  # without rows: the last name
-        with pytest.raises(TraceError, match=r"user 'p' has two states at time '0' \('a', 'b'\); 12 such repetitions"):
-            read_traces(relation)
+        assert (read_traces(relation, **last, states=("a", "b")).codes == 1).all()  # without rows: the last name
+        for how in ({}, {"every": "1", "fill": "last"}):  # refused in the same words
+            with pytest.raises(
+                TraceError, match=r"user 'p' has two states at time '0' \('a', 'b'\); 12 such repetitions"
+            ):
+                read_traces(relation, **how)
 
 
 @pytest.mark.parametrize(
@@ -168,7 +172,13 @@ def test_events_of_one_moment_have_an_order_in_every_table():
     [
         ({"every": "1h"}, "expected the state at a step without an event"),
         ({"fill": "last"}, "they need its step"),
-        ({"every": "1h", "fill": "last", "absent": "away"}, "no state of absence with fill='last'"),
+        ({"every": "1h", "fill": "absent", "fill_limit": "8h"}, "how long the last state is kept"),
+        ({"every": "1h", "fill": "last", "fill_limit": "8"}, "in the unit of every"),
+        ({"every": "1h", "fill": "last", "end_state": "x"}, "name the column of ends"),
+        ({"end": "until"}, "they need its step"),
+        ({"other": "x"}, "give states or states_from"),
+        ({"ties": "longest"}, "about the steps of a grid"),
+        ({"decimal": ";"}, "decimal mark"),
         ({"every": "soon", "fill": "last"}, "expected a step such as"),
         ({"every": "1.5d", "fill": "last"}, "whole number of days"),
         ({"every": "1h", "fill": "last", "timezone": "Mars"}, "name of a time zone"),

@@ -90,7 +90,7 @@ class _Rows:
         delimiter: str | None,
         where: str | None,
     ) -> None:
-        from temporaldp.data.tables.layouts import name_sql, require_columns, time_sql
+        from temporaldp.data.tables.layouts import Spelling, name_sql, require_columns
         from temporaldp.data.tables.relations import missing, text, values
 
         self._name, self.keys = source_name(source, None), keys
@@ -98,7 +98,7 @@ class _Rows:
             table, _ = any_table(source, "long", delimiter, where=where)
             require_columns(table, {key: key for key in (*keys, "count")}, delimiter=True)
             names = [name for name in table.header if name in {*keys, "count", *others}]
-            columns = [time_sql(table, name) if name == "time" else name_sql(table, name) for name in names]
+            columns = [Spelling().sql(table, name) if name == "time" else name_sql(table, name) for name in names]
             read = table.rows.asked(f"SELECT {', '.join(columns)} FROM rows ORDER BY row").columns
             raw = {name: values(column.combine_chunks()) for name, column in zip(names, read, strict=True)}
             for key in (*keys, "count"):

@@ -7,8 +7,10 @@ is interrupted.
 from __future__ import annotations
 
 import glob
+import gzip
 import os
 import re
+import shutil
 import weakref
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -25,7 +27,7 @@ from temporaldp.base.progress import progressed
 from temporaldp.data.files.atomic import brief
 from temporaldp.data.files.places import NOT_UTF_8
 from temporaldp.data.files.spilled import remove_folder, temporary_folder
-from temporaldp.data.tables.relations import READING, Rows, SourceTable
+from temporaldp.data.tables.relations import READING, Rows, SourceTable, stripped
 
 with needing("tables"):
     import duckdb
@@ -47,6 +49,7 @@ class Embedded:
         if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
             raise InputError(f"expected memory such as '4GiB', got {memory!r}")
         folder, self._has_condition = temporary_folder(), False
+        self._folder = Path(folder)
         self._connection = duckdb.connect()
         weakref.finalize(self, _close, self._connection, folder)
         settings = {"threads": _threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
@@ -59,6 +62,32 @@ class Embedded:
         # Needed to ask for the progress of a query. In a notebook without ipywidgets DuckDB refuses it: no progress is shown.
         with suppress(duckdb.InvalidInputException):
             self._connection.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
+
+    def in_utf_8(self, paths: Sequence[Path], encoding: str) -> tuple[Path, ...]:
+        """Copies of text files of another encoding, in the folder of temporary files.
+
+        Raises
+        ------
+        InputError, TraceError
+            No such encoding, or the files have another one.
+        """
+        found = []
+        for k, path in enumerate(paths):
+            copy = self._folder / str(k) / path.name.removesuffix(".gz")
+            copy.parent.mkdir()
+            opener = gzip.open if path.suffix.lower() == ".gz" else open
+            try:
+                with (
+                    opener(path, "rt", encoding=encoding, newline="") as text,
+                    copy.open("w", encoding="utf-8") as made,
+                ):
+                    shutil.copyfileobj(text, made, 1 << 20)
+            except LookupError:
+                raise InputError(f"expected an encoding such as latin-1, cp1252 or utf-16, got {encoding!r}") from None
+            except UnicodeError:
+                raise TraceError(f"{path.name} is not encoded in {encoding} (--set traces.encoding=...)") from None
+            found.append(copy)
+        return tuple(found)
 
     def parquet(self, paths: Sequence[Path], names: Sequence[str], where: str | None = None) -> SourceTable:
         """Parquet files whose columns have these names, in this order; `where` is an SQL condition on their rows."""
@@ -124,7 +153,7 @@ class Embedded:
         """
         whole_lines = "columns={'line': 'VARCHAR'}, delim='\x01', nullstr='\x02', quote='', escape=''"
         file = f"read_csv({_list([path])}, header=false, auto_detect=false, {whole_lines})"
-        bare = r"trim(line, ' \t\r')"
+        bare = stripped("line")
         words = (
             rf"string_split_regex({bare}, '\s+')" if delimiter is None else f"string_split(line, {_quoted(delimiter)})"
         )

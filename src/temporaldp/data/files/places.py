@@ -18,7 +18,18 @@ from temporaldp.data.files.atomic import brief, require_file, require_name
 
 TABLES = (".parquet", ".csv", ".tsv")
 
-NOT_UTF_8 = 'it is not encoded in UTF-8; save it again, in a spreadsheet as "CSV UTF-8"'
+NOT_UTF_8 = (
+    'it is not encoded in UTF-8; name its encoding (encoding="cp1252", --set traces.encoding=cp1252), or save it again, in a '
+    'spreadsheet as "CSV UTF-8"'
+)
+
+OTHER_PROGRAMS = {
+    ".xes": 'with pm4py, `pm4py.convert_to_dataframe(pm4py.read_xes("log.xes")).to_csv("log.csv", index=False)`',
+    **dict.fromkeys((".xls", ".xlsx", ".ods"), 'save the sheet as "CSV UTF-8"'),
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "with DuckDB, `COPY (FROM 'traces.json') TO 'traces.parquet'`"),
+    **dict.fromkeys((".sav", ".dta", ".sas7bdat", ".rda", ".rds", ".rdata"), "export it as CSV or Parquet"),
+}
+"""How files of other programs become CSV or Parquet."""
 
 
 def trace_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:

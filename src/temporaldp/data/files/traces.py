@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.resources import as_file, files
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
 from temporaldp.base.errors import InputError, StateError, TraceError
-from temporaldp.base.names import state_names
+from temporaldp.base.names import listed, state_names
 from temporaldp.base.values import refuse
 from temporaldp.data.files.places import (
+    OTHER_PROGRAMS,
     csv_header,
     is_parquet,
     kind_of,
@@ -25,12 +27,13 @@ from temporaldp.data.files.places import (
 )
 
 if TYPE_CHECKING:
-    from temporaldp.data.tables.relations import SourceTable
+    from temporaldp.data.tables.grid import Fill, Grid, Ties
+    from temporaldp.data.tables.layouts import Spelling
+    from temporaldp.data.tables.relations import Rows, SourceTable
     from temporaldp.data.tables.trace_table import TraceTable
     from temporaldp.data.tables.trajectories import Trajectories
 
 Layout: TypeAlias = Literal["auto", "long", "wide", "sequences"]
-Fill: TypeAlias = Literal["last", "absent"]
 
 
 def read_traces(
@@ -40,15 +43,25 @@ def read_traces(
     user: str = "user",
     time: str = "time",
     state: str = "state",
+    end: str | None = None,
+    end_state: str | None = None,
     by: str | None = None,
     states: Iterable[object] | None = None,
+    states_from: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    other: str | None = None,
+    missing: Iterable[str] | None = None,
     step: str | None = None,
+    time_format: str | None = None,
+    decimal: str = ".",
     delimiter: str | None = None,
+    encoding: str = "utf-8",
     gaps: bool = False,
     sort: bool = False,
+    ties: Ties | None = None,
     absent: str | None = None,
     every: str | None = None,
     fill: Fill | None = None,
+    fill_limit: str | None = None,
     timezone: str | None = None,
     where: str | None = None,
     memory: str = "1GiB",
@@ -67,18 +80,37 @@ def read_traces(
     layout : {"auto", "long", "wide", "sequences"}
         "long": one row per user and time, each user's rows in order of time. "wide": one row per user, one column per step,
         in order.
-        "sequences": one person per line, states separated by blanks. "auto": by suffix, then by column names.
+        "sequences": one person per line of text, or per row of a table with columns `user` and `state`; states separated by
+        blanks. "auto": by suffix, then by column names.
     user, time, state : str
         Column names of the long layout; `user` also of the wide one.
+    end, end_state : str, optional
+        Columns of intervals, with `every`: a row is a state from `time` to `end`, such as a trip or a stay. From the end on a
+        person has the state in column `end_state`, or is absent without it. An interval without an end goes on until the next
+        one of the person begins.
     by : str, optional
         Column with the group of each person, such as a region.
     states : sequence of names, optional
         The public domain, in this order; a state outside it is an error. Without it, the states that occur, sorted.
+    states_from : path or mapping, optional
+        The state of each entry, such as the zone of a station: a mapping, or a CSV or Parquet file whose first two columns are
+        entry and state, or two others after a colon: ``"stations.csv:name,city"``. Its states are then the domain.
+    other : str, optional
+        State of all entries that `states_from`, or else `states`, does not list.
+    missing : sequence of str, optional
+        Texts that are no value beside the empty one, such as ``["-1"]``. Default: NA, N/A, NaN, null, none.
     step : str, optional
         Required length of one step, as in `.step` ("300 seconds", "1"); any other length is an error.
+    time_format : str, optional
+        How times are written, as for `datetime.strptime`: ``"%d.%m.%Y %H:%M"``; or "unix" or "unix_ms": seconds or milliseconds
+        since 1970. Default: numbers, ISO dates and timestamps, months.
+    decimal : {".", ","}
+        Decimal mark of times that are numbers.
     delimiter : str, optional
         Delimiter of CSV files (default: the most frequent of comma, semicolon, tab and bar outside of quotes in the first
         line) and of sequences (default: blanks).
+    encoding : str
+        Encoding of text files, such as "latin-1", "cp1252" or "utf-16".
     gaps : bool
         Whether a user may be missing at a time: an empty cell in the wide layout. (A missing row in the long layout, or a
         shorter line of a sequence, always means that the user was not observed.) Gaps are not bridged.
@@ -86,18 +118,23 @@ def read_traces(
         Whether to sort rows (long) or columns (wide) by time. Without it, times out of order are an error, as they often mean
         that the column is not the time. Rows of a DuckDB relation or a Spark DataFrame have no order, and are
         always sorted.
+    ties : {"last", "first", "longest"}, optional
+        Which of several states of a person at one time counts, by the order of rows (or of names, where rows have none); with
+        `every`, of all in one step ("longest": the state kept for most of it; the default for different times is the last
+        one). Without it, two states at one time are an error.
     absent : str, optional
         Name of a state of people without a row at a time: the number of present people is then protected like any other count,
         and only the number of all people is public.
     every : str, optional
         Step of the grid on which rows that are events at irregular times are put: "15min", "1h", "1d", "1w" (or a number, for
-        numeric times). The state of a user at a step is that of their last event up to it; of several events at one moment, the
-        last row, or, where rows have no order, the last state by name. Hours and shorter steps are elapsed time; days and weeks
-        are those of the clock in `timezone`, with its daylight saving.
+        numeric times). The state of a user at a step is that of their last event up to it. Hours and shorter steps are elapsed
+        time; days and weeks are those of the clock in `timezone`, with its daylight saving.
     fill : {"last", "absent"}
         With `every`: the state of a user at a step with no event since the previous step. "last": the state of their last
-        event, from the first event on, and none before; it excludes `absent`. "absent": the state named by
-        `absent`.
+        event, from the first event on; before, and after `fill_limit`, the user is `absent`, or not observed without it.
+        "absent": the state named by `absent`. Of intervals, "last".
+    fill_limit : str, optional
+        How long a state is kept without another event, such as "8h"; counted in whole steps after its own, rounded up.
     timezone : str, optional
         With `every`: time zone of days, and of times without an offset, such as "Europe/Amsterdam".
     where : str, optional
@@ -120,6 +157,11 @@ def read_traces(
     StateError
         A state outside `states`.
     """
+    from temporaldp.data.tables.encoding import Meaning
+    from temporaldp.data.tables.grid import Grid
+    from temporaldp.data.tables.layouts import Spelling
+    from temporaldp.data.tables.trace_table import TraceTable
+
     domain = None if states is None else state_names(states)
     refuse(
         (
@@ -127,28 +169,60 @@ def read_traces(
             InputError(f"expected layout auto, long, wide or sequences, got {layout!r}"),
         ),
         (
-            every is None and (fill is not None or timezone is not None),
-            InputError("fill and timezone are about events on a grid: they need its step, such as every='1h'"),
+            every is None and not {fill, timezone, fill_limit, end, end_state} <= {None},
+            InputError(
+                "fill, fill_limit, timezone, end and end_state are about a grid: they need its step, such as every='1h'"
+            ),
         ),
         (
-            every is not None and fill not in {"last", "absent"},
+            end_state is not None and end is None,
+            InputError("end_state is the state from the end of an interval on: name the column of ends (end=...)"),
+        ),
+        (
+            end is not None and fill == "absent",
+            InputError(
+                "expected fill='last' for intervals, got 'absent': a person is absent between them where there is no end_state"
+            ),
+        ),
+        (
+            every is not None and end is None and fill not in {"last", "absent"},
             InputError(
                 "with every, expected the state at a step without an event: fill='last' for the last one, fill='absent' for "
                 f"absent; got {fill!r}"
             ),
         ),
         (
-            fill == "last" and absent is not None,
-            InputError(
-                f"expected no state of absence with fill='last', got absent={absent!r}: people keep the state of their last "
-                "event; leave absent out, or take fill='absent'"
-            ),
+            fill_limit is not None and (fill == "absent" or ties == "longest"),
+            InputError("fill_limit is how long the last state is kept: take fill='last', and ties='last' or 'first'"),
+        ),
+        (
+            other is not None and states is None and states_from is None,
+            InputError("other is the state of what is not listed: give states or states_from"),
         ),
     )
-    away = "absent" if absent is None and fill == "absent" else absent
+    fill = "last" if end is not None else fill
+    goes = fill == "absent" or fill_limit is not None or (end is not None and end_state is None)
+    away = "absent" if absent is None and goes else absent
+    meaning = None
+    if states_from is not None or other is not None:
+        found = None if states_from is None else entries_of(states_from, encoding)
+        kept = tuple(name for name in (away if fill == "last" else None, *(domain or ())) if name is not None)
+        meaning = Meaning(found, other, kept)
+        domain = domain if domain is None or other in {None, *domain} else (*domain, str(other))
+    if domain is not None and fill == "last" and away is not None and away not in domain:
+        domain = (*domain, away)
+    names = {"user": user, "time": time, "state": state, "end": end, "end_state": end_state, "group": by}
+    grid = None if every is None or fill is None else Grid(every, fill, timezone, fill_limit, ties, away)
     with named(source_name(source, where)):
-        table, layout = any_table(source, layout, delimiter, memory, where)
-        made = _laid_out(table, layout, (user, time, state, by), domain, gaps, sort, away, (every, fill, timezone))
+        table, layout = any_table(source, layout, delimiter, memory, where, encoding)
+        if missing is not None:
+            words = ("", *(str(word).strip().lower() for word in missing))
+            table = replace(table, rows=replace(table.rows, missing_words=words))
+        columns = {role: name for role, name in names.items() if name is not None}
+        rows, terms = _laid_out(
+            table, layout, columns, grid, Spelling(time_format, decimal), gaps=gaps, sort=sort, ties=ties, absent=away
+        )
+        made = TraceTable(rows, states=domain, meaning=meaning, **terms)
         if step is not None and made.step != step:
             raise TraceError(f"expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
     return made
@@ -173,39 +247,92 @@ def named(source: str) -> Iterator[None]:
 def _laid_out(
     table: SourceTable,
     layout: Layout,
-    names: tuple[str, str, str, str | None],
-    states: tuple[str, ...] | None,
+    names: dict[str, str],
+    grid: Grid | None,
+    spelling: Spelling,
+    *,
     gaps: bool,
     sort: bool,
+    ties: Ties | None,
     absent: str | None,
-    grid: tuple[str | None, Fill | None, str | None],
-) -> TraceTable:
-    from temporaldp.data.tables.grid import on_grid
-    from temporaldp.data.tables.layouts import is_long, long_traces, require_columns, wide_traces
-    from temporaldp.data.tables.trace_table import TraceTable
+) -> tuple[Rows, dict[str, Any]]:
+    """The rows of a table, one for each person and time; and how `TraceTable` takes them."""
+    from temporaldp.data.tables.grid import on_grid, one_state
+    from temporaldp.data.tables.layouts import (
+        interval_traces,
+        is_long,
+        long_traces,
+        require_columns,
+        sequence_traces,
+        wide_traces,
+    )
 
-    (user, time, state, by), (every, fill, zone) = names, grid
-    if layout == "sequences":
-        return TraceTable(long_traces(table, "user", "time", "state"), sort=True, states=states, absent=absent)
-    require_columns(table, {})
-    if layout == "long" or (layout == "auto" and is_long(table, time, state)):
-        traces = long_traces(table, user, time, state, by)
-        if every is None:
-            return TraceTable(traces, sort=sort, states=states, absent=absent)
-        gridded, times = on_grid(traces, every, zone, sort=sort)
-        return TraceTable(gridded, sort=True, times=times, states=states, absent=absent, held=fill == "last")
-    if every is not None:
+    columns = names["user"], names["time"], names["state"], names.get("group")
+    terms: dict[str, Any] = {"absent": absent, "gaps": gaps or absent is not None, "sort": True}
+    if layout != "sequences":
+        require_columns(table, {})
+    if "end" in names and grid is not None:
+        events, *known = interval_traces(table, names, grid.away, overlap=ties is not None, spelling=spelling)
+        rows, times = on_grid(events, replace(grid, ties=ties or "last"), sort=True, known=(known[0], known[1]))
+        return rows, terms | {"times": times, "held": True, "absent": None}
+    if layout == "long" or (layout == "auto" and is_long(table, names["time"], names["state"])):
+        rows = long_traces(table, *columns, spelling=spelling)
+        if grid is None:
+            if ties is not None:
+                return one_state(rows, ties), terms | {"sort": sort or ties == "first"}
+            return rows, terms | {"sort": sort}
+        rows, times = on_grid(rows, grid, sort=sort)
+        is_held = grid.fill == "last"
+        return rows, terms | {"times": times, "held": is_held, "absent": None if is_held else absent}
+    if grid is not None or ties is not None:
         raise TraceError(
-            "every and fill are for events, one row each with a column for the time (layout long), but this table has a column "
-            "for each step (layout wide): leave out traces.every and traces.fill, or history.every and history.fill"
+            "every, fill and ties are for events, one row each with a column for the time (layout long), but this table has a "
+            "column for each step, or sequences: leave out traces.every, .fill and .ties, or those of history"
         )
-    cells, times = wide_traces(table, user, sort=sort, group=by)
-    skipped = gaps or absent is not None
-    return TraceTable(cells, sort=True, times=times, states=states, absent=absent, gaps=skipped, wide=True)
+    if layout == "sequences":
+        if table.header == ("user", "time", "state"):  # lines of text
+            return long_traces(table, "user", "time", "state"), terms
+        return sequence_traces(table, names["user"], names["state"], names.get("group")), terms
+    rows, times = wide_traces(table, names["user"], sort=sort, group=names.get("group"), spelling=spelling)
+    return rows, terms | {"times": times, "wide": True}
+
+
+def entries_of(source: Mapping[str, str] | str | os.PathLike[str], encoding: str = "utf-8") -> dict[str, str]:
+    """The state of each entry: a mapping, or two columns of a file, by default the first two (``FILE:entry,state``).
+
+    Raises
+    ------
+    MissingFileError, TraceError
+        No such file or columns, or an entry with several states.
+    """
+    if isinstance(source, Mapping):
+        return {str(entry).strip(): str(state).strip() for entry, state in source.items()}
+    path, _, columns = os.fspath(source).rpartition(":")
+    if not path or os.sep in columns:
+        path, columns = os.fspath(source), ""
+    with named(path):
+        table, _ = any_table(Path(path), "long", encoding=encoding)
+        names = [name.strip() for name in columns.split(",")] if columns else list(table.header[:2])
+        if len(names) != 2 or not set(names) <= set(table.header):
+            raise TraceError(f"expected two columns, entry and state, of {listed(table.header)}, got {listed(names)}")
+        cells = [f"trim(CAST(c{table.header.index(name)} AS STRING))" for name in names]
+        pairs = table.rows.asked(f"SELECT {cells[0]} AS entry, {cells[1]} AS state FROM rows ORDER BY row").to_pylist()
+        found: dict[str, str] = {}
+        for pair in pairs:
+            if pair["state"] != found.setdefault(pair["entry"], pair["state"]):
+                raise TraceError(
+                    f"{pair['entry']!r} in column {names[0]!r} has two states in column {names[1]!r}: keep one row for it"
+                )
+        return found
 
 
 def any_table(
-    source: Any, layout: Layout, delimiter: str | None = None, memory: str = "1GiB", where: str | None = None
+    source: Any,
+    layout: Layout,
+    delimiter: str | None = None,
+    memory: str = "1GiB",
+    where: str | None = None,
+    encoding: str = "utf-8",
 ) -> tuple[SourceTable, Layout]:
     """A file, a pattern, a folder or a frame as one table with any columns; and its layout, known for text with sequences.
 
@@ -220,29 +347,32 @@ def any_table(
     if separator is not None and (len(separator) != 1 or not separator.isascii()):
         raise InputError(f"expected a delimiter of one ASCII character (or \\t for a tab), got {delimiter!r}")
     paths = trace_files(source) if isinstance(source, str | os.PathLike) else ()
-    are_tables = layout in {"long", "wide"} or (
-        layout == "auto" and all(kind_of(one) or is_parquet(one) for one in paths)
-    )
+    for path in paths:
+        if (how := OTHER_PROGRAMS.get(path.suffix.lower())) is not None:
+            raise TraceError(f"expected CSV, Parquet or text, got {path.suffix}: {how}")
+    are_files = all(kind_of(one) or is_parquet(one) for one in paths)
+    are_tables = layout in {"long", "wide"} or are_files
     if where is not None and not (paths and are_tables):
         raise InputError(
             "where is a condition on the rows of CSV and Parquet files: filter other tables before passing them"
         )
     if not paths:
-        if layout == "sequences":
-            raise InputError("layout 'sequences' is for text files; a table is long or wide")
         return table_of(source), layout
+    engine = Embedded(memory)
+    if encoding.lower().replace("_", "-") not in {"utf-8", "utf8", "utf-8-sig"} and not all(map(is_parquet, paths)):
+        paths = engine.in_utf_8(paths, encoding)
     if not are_tables:
         if len(paths) > 1:
             raise TraceError(f"sequences are read from one file, but these are {len(paths)}")
-        return Embedded(memory).sequences(paths[0], separator), "sequences"
+        return engine.sequences(paths[0], separator), "sequences"
     if all(map(is_parquet, paths)):
         columns = [parquet_columns(path) for path in paths]
         # Names as written: DuckDB identifies a column of several files by its name.
         header = tuple(name.strip() for name in same_header(paths, [[name for name, _ in each] for each in columns]))
-        return replace(Embedded(memory).parquet(paths, header, where), unreadable=mixed_columns(paths, columns)), layout
+        return replace(engine.parquet(paths, header, where), unreadable=mixed_columns(paths, columns)), layout
     _, separator = csv_header(paths[0], separator)
     header = same_header(paths, [csv_header(path, separator)[0] for path in paths])
-    return Embedded(memory).csv(paths, header, separator, where), layout
+    return engine.csv(paths, header, separator, where), layout
 
 
 def load_sample() -> TraceTable:

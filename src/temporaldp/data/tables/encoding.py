@@ -6,6 +6,7 @@ and the rows are joined with the result.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,7 +22,6 @@ from temporaldp.data.tables.relations import (
     Rows,
     distinct_entries,
     integers,
-    is_missing,
     meanings,
     missing,
     stripped,
@@ -58,6 +58,38 @@ class Encoded:
     def label(self, t: int) -> str:
         """The label of the time at a position."""
         return self.times.labels[int(np.searchsorted(self.positions, t))]
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """States that the entries of a column stand for.
+
+    Parameters
+    ----------
+    of_entries : mapping from str to str, or None
+        The state of each entry; None: entries are states.
+    other : str, optional
+        The state of all other entries.
+    known : tuple of str
+        States that stand for themselves, such as that of absence.
+    """
+
+    of_entries: Mapping[str, str] | None = None
+    other: str | None = None
+    known: tuple[str, ...] = ()
+
+    @property
+    def states(self) -> tuple[str, ...] | None:
+        """All states, in the order of the mapping; None where entries are states."""
+        if self.of_entries is None:
+            return None
+        return tuple(dict.fromkeys([*self.of_entries.values(), *([self.other] if self.other else []), *self.known]))
+
+    def of(self, word: str) -> str:
+        """The state of an entry; the entry itself where it has none, which is then refused as unknown."""
+        if self.of_entries is None:
+            return word if self.other is None or word in self.known else self.other
+        return word if word in self.known else self.of_entries.get(word, self.other or word)
 
 
 class _Cells:
@@ -103,6 +135,7 @@ def encoded(
     times: TimesOf | None = None,
     gaps: bool = True,
     wide: bool = False,
+    meaning: Meaning | None = None,
 ) -> Encoded:
     """Interpret the entries of a table.
 
@@ -118,6 +151,8 @@ def encoded(
         Whether rows without a state are skipped rather than refused.
     wide : bool
         Whether every time is a column of its own, for messages.
+    meaning : Meaning, optional
+        States that entries stand for.
 
     Raises
     ------
@@ -128,7 +163,7 @@ def encoded(
     raw = values(cells.times)
     cells.refuse("time", missing(raw)[cells.time_of], "drop the row or fill it in")
     raw_states = values(cells.states)
-    empty = missing(raw_states, states or ())
+    empty = missing(raw_states, states or (), traces.missing_words)
     known = (
         ordered_times(raw, traces.time, lambda entry: cells.place((raw == entry)[cells.time_of]))
         if times is None
@@ -141,7 +176,7 @@ def encoded(
         advice = "if the person was not observed then, say so with gaps=True (--set traces.gaps=true)"
         cells.refuse("state", lacking & (t == first), advice, known.labels[first])
     cells.refuse("state", lacking, "fill it in, or drop the row if the person was not observed then")
-    domain, codes = _domain(cells, raw_states, empty, states)
+    domain, codes = _domain(cells, raw_states, empty, states, meaning)
     if states is None:
         _refuse_identifiers(cells, len(domain), empty, "the table" if wide else f"column {traces.state!r}")
     positions = np.cumsum(np.concatenate([[0], 2 - known.consecutive.astype(np.int64)]))
@@ -166,7 +201,7 @@ def refuse_missing(traces: Rows, role: str) -> None:
     has_words = traces.kinds[role] in {TEXT, FRACTIONS}
     wrong = traces.then(
         f"SELECT {role} AS entry, row FROM rows "
-        f"WHERE {is_missing(f'CAST({role} AS STRING)') if has_words else f'{role} IS NULL'}"
+        f"WHERE {traces.is_missing(f'CAST({role} AS STRING)') if has_words else f'{role} IS NULL'}"
     )
     for first in wrong.asked("SELECT *, count(*) OVER () AS n FROM rows ORDER BY row, entry LIMIT 1").to_pylist():
         place = traces.place(first["row"])
@@ -177,7 +212,7 @@ def _with_users(traces: Rows) -> tuple[Rows, int]:
     """People by names without blanks around them, and how many they are."""
     control = traces.holds_control(stripped("word"))
     query = (
-        f"SELECT count(*) AS n, count(*) FILTER (WHERE {is_missing('word')}) AS missing, "
+        f"SELECT count(*) AS n, count(*) FILTER (WHERE {traces.is_missing('word')}) AS missing, "
         f"count(*) FILTER (WHERE word <> {stripped('word')}) AS blanks, count(*) FILTER (WHERE {control}) AS control "
         "FROM (SELECT CAST(user AS STRING) AS word FROM rows GROUP BY user) AS people"
     )
@@ -198,12 +233,15 @@ def _with_users(traces: Rows) -> tuple[Rows, int]:
 
 
 def _domain(
-    cells: _Cells, raw: Column, empty: BoolArray, states: tuple[str, ...] | None
+    cells: _Cells, raw: Column, empty: BoolArray, states: tuple[str, ...] | None, meaning: Meaning | None
 ) -> tuple[tuple[str, ...], IntArray]:
     """The public domain, and the position of each raw entry in it; -1 of what is missing."""
     if empty.all():
         raise TraceError("every cell is empty")
     words = text(raw)
+    if meaning is not None:
+        words = np.array([word if none else meaning.of(word) for none, word in zip(empty, words, strict=True)], object)
+        states = states or meaning.states
     domain = state_names(in_order(set(words[~empty]))) if states is None else states
     position = {name: k for k, name in enumerate(domain)}
     codes = np.array(

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from datetime import UTC, timedelta
-from typing import Any
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,8 +19,21 @@ from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.values import refuse
 from temporaldp.data.tables.encoding import refuse_missing
 from temporaldp.data.tables.moments import Times, TimesOf, comparable, in_utc, time_zone
-from temporaldp.data.tables.relations import CLOCK_TIMES, FRACTIONS, INSTANTS, WHOLE, Rows, integers, meanings, values
-from temporaldp.data.tables.trace_table import disorder
+from temporaldp.data.tables.relations import (
+    CLOCK_TIMES,
+    FRACTIONS,
+    INSTANTS,
+    WHOLE,
+    Rows,
+    integers,
+    literal,
+    meanings,
+    values,
+)
+from temporaldp.data.tables.trace_table import disorder, two_states
+
+Fill: TypeAlias = Literal["last", "absent"]
+Ties: TypeAlias = Literal["last", "first", "longest"]
 
 MICROSECONDS = {"s": 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86_400 * 10**6, "w": 7 * 86_400 * 10**6}
 DAY = MICROSECONDS["d"]
@@ -47,23 +61,81 @@ def spacing(every: str) -> tuple[float, str | None]:
     return int(length), known[2]
 
 
-def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[Rows, TimesOf]:
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A grid for events, and the state of a person at its steps.
+
+    Parameters
+    ----------
+    every : str
+        Length of a step.
+    fill : {"last", "absent"}
+        State at a step without an event.
+    zone : str, optional
+        Whose clock has the days.
+    limit : str, optional
+        How long the last state is kept, in whole steps; then a person is absent.
+    ties : {"last", "first", "longest"}, optional
+        Which of several states in one step counts, by default the last one; states at one moment are refused by default.
+    away : str, optional
+        State before the first event, and after the limit, where the last state is kept.
+    """
+
+    every: str
+    fill: Fill
+    zone: str | None = None
+    limit: str | None = None
+    ties: Ties | None = None
+    away: str | None = None
+
+    @property
+    def n_kept(self) -> int | None:
+        """Steps for which a state is kept beyond its own; None for ever."""
+        if self.limit is None:
+            return None
+        (length, unit), (limit, of) = spacing(self.every), spacing(self.limit)
+        if (unit is None) != (of is None):
+            raise InputError(f"expected fill_limit in the unit of every ({self.every}), got {self.limit!r}")
+        return math.ceil(limit / length)
+
+
+class GridSteps(NamedTuple):
+    """Steps of a grid: SQL of the number of each event's step and of its end by the clock; labels, and the length in words."""
+
+    number: str
+    end: str
+    labels: tuple[str, ...]
+    length: str
+
+
+def on_grid(traces: Rows, grid: Grid, *, sort: bool, known: tuple[bool, bool] | None = None) -> tuple[Rows, TimesOf]:
     """Events on a grid: at most one row per person and step, with the number of the step as time; and the steps.
+
+    Parameters
+    ----------
+    traces : Rows
+    grid : Grid
+    sort : bool
+        Whether a person's events may be in any order of time.
+    known : tuple of two bool, optional
+        The rows have a column `moment`: whether it is in UTC, and whether it is a date.
 
     Raises
     ------
     InputError, TraceError
-        No such step or zone; entries that are missing or not times, times that the clock of the zone shows never or twice, or
-        times that are out of order.
+        No such step or zone; entries that are missing or not times, times that the clock of the zone shows never or twice,
+        times that are out of order, or two states at one moment.
     """
-    length, unit = spacing(every)
+    (length, unit), zone, n_kept = spacing(grid.every), grid.zone, grid.n_kept
     if zone is not None:
         time_zone(zone)  # raises
     refuse_missing(traces, "user")
     refuse_missing(traces, "time")
-    events, has_zone = _instants(traces, length, unit, zone)
-    if traces.has_order and not sort:
+    events, has_zone = _instants(traces, length, unit, zone, known)
+    if traces.has_order and not sort and known is None:
         _refuse_disorder(events)
+    if grid.ties is None:
+        _refuse_two_states(events)
     clock, *of_ends = (
         name if zone is None or not has_zone else events.clock(name, zone) for name in ("moment", "first", "last")
     )
@@ -74,7 +146,7 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
     if first is None:
         raise TraceError(f"the {traces.kind} has a header but no rows")
     if unit is None:
-        number, steps, step = _numbers(length, first, last)
+        found = _numbers(length, first, last)
     else:
         midnight = first_clock // DAY * DAY
         is_calendar = unit in {"d", "w"}
@@ -82,28 +154,107 @@ def on_grid(traces: Rows, every: str, zone: str | None, *, sort: bool) -> tuple[
             clock, midnight, first_clock, last_clock = "moment", midnight - (first_clock - first), first, last
         suffix = "Z" if has_zone and not is_calendar else ""
         days_of = zone if has_zone and is_calendar and length == DAY else None
-        number, steps, step = _dates(clock, int(length), first_clock, last_clock, midnight, suffix, days_of)
-    followed = events.then(f"SELECT {traces.identity}, state, moment, CAST({number} AS INT) AS time FROM rows").then(
-        f"SELECT {traces.identity}, state, time, "
-        f"lead(time) OVER (PARTITION BY user ORDER BY {traces.order('moment', 'state')}) AS following FROM rows"
+        found = _dates(clock, int(length), first_clock, last_clock, midnight, suffix, days_of)
+    numbered = events.then(
+        f"SELECT {traces.identity}, state, moment, {clock} AS shown, CAST({found.number} AS INT) AS time FROM rows"
     )
-    kept = f"SELECT {traces.identity}, time, state FROM rows WHERE following IS NULL OR following <> time"
-    return followed.then(kept), lambda raw: Times(steps, raw.astype(np.intp), np.ones(len(steps) - 1, dtype=bool), step)
+    if grid.ties == "longest":
+        kept = _longest(numbered, found.end, length, len(found.labels), carried=grid.fill == "last")
+    else:
+        beside = "lag" if grid.ties == "first" else "lead"
+        kept = numbered.then(
+            f"SELECT {traces.identity}, state, time, "
+            f"{beside}(time) OVER (PARTITION BY user ORDER BY {traces.order('moment', 'state')}) AS beside FROM rows"
+        ).then(f"SELECT {traces.identity}, time, state FROM rows WHERE beside IS NULL OR beside <> time")
+    if grid.fill == "last" and grid.away is not None:
+        kept = _with_absence(kept, grid.away, n_kept, len(found.labels))
+    links = np.ones(len(found.labels) - 1, dtype=bool)
+    return kept, lambda raw: Times(found.labels, raw.astype(np.intp), links, found.length)
 
 
-def moments(traces: Rows) -> tuple[Rows, bool, bool]:
-    """A column `moment`: microseconds since 1970, or numbers; whether it is known in UTC, and whether the times are dates."""
+def _longest(numbered: Rows, end: str, length: float, n_steps: int, *, carried: bool) -> Rows:
+    """The state that a person has for the longest part of a step; of equal ones, that of the last event.
+
+    Where states are `carried` on, a step begins with the last state before it, and the step after the last event has its state.
+    """
+    around = ", ".join(
+        f"{how}({what}) OVER w AS {name}"
+        for how, what, name in (
+            ("lag", "state", "earlier"),
+            ("lag", "time", "before"),
+            ("lead", "shown", "next_shown"),
+            ("lead", "time", "following"),
+        )
+    )
+    window = f"WINDOW w AS (PARTITION BY user ORDER BY {numbered.order('moment', 'state')})"
+    whose = numbered.identity
+    pieces = numbered.then(f"SELECT *, {end} AS until, {around} FROM rows {window}").then(
+        f"SELECT {whose}, part, moment, CASE part WHEN 2 THEN time + 1 ELSE time END AS time, "
+        "CASE part WHEN 1 THEN earlier ELSE state END AS state, "
+        "CASE part WHEN 0 THEN least(coalesce(next_shown, until), until) - shown "
+        f"WHEN 1 THEN shown - (until - ({length!r})) ELSE 0 END AS held FROM rows "
+        "CROSS JOIN (VALUES (0), (1), (2)) AS parts(part) WHERE part = 0 "
+        f"OR ({carried} AND part = 1 AND before < time) "
+        f"OR ({carried} AND part = 2 AND time + 1 < {n_steps} AND (following IS NULL OR following > time + 1))"
+    )
+    sums = pieces.then(
+        f"SELECT {whose}, time, state, moment, sum(held) OVER (PARTITION BY user, time, state) AS held FROM rows"
+    )
+    best = "row_number() OVER (PARTITION BY user, time ORDER BY held DESC, moment DESC, row DESC, state DESC) AS rank"
+    return sums.then(f"SELECT {whose}, time, state, {best} FROM rows").then(
+        f"SELECT {whose}, time, state FROM rows WHERE rank = 1"
+    )
+
+
+def _with_absence(kept: Rows, away: str, n_kept: int | None, n_steps: int) -> Rows:
+    """With rows of absence: at the first step of people whose first event is later, and where a state was kept to its limit."""
+    state, gone = "CAST(state AS STRING)", literal(away)
+    limit = f"time + {n_kept + 1}" if n_kept is not None else f"{n_steps}"
+    around = "lag(time) OVER w AS before, lead(time) OVER w AS following"
+    ends = f"{limit} < {n_steps} AND (following IS NULL OR following > {limit}) AND {state} <> {gone}"
+    return kept.then(f"SELECT *, {around} FROM rows WINDOW w AS (PARTITION BY user ORDER BY time)").then(
+        f"SELECT {kept.identity}, CASE part WHEN 0 THEN time WHEN 1 THEN 0 ELSE {limit} END AS time, "
+        f"CASE part WHEN 0 THEN {state} ELSE {gone} END AS state FROM rows CROSS JOIN (VALUES (0), (1), (2)) AS parts(part) "
+        f"WHERE part = 0 OR (part = 1 AND before IS NULL AND time > 0) OR (part = 2 AND {ends})"
+    )
+
+
+def one_state(traces: Rows, ties: Ties) -> Rows:
+    """At most one row per person and time: the last or the first one of several.
+
+    Raises
+    ------
+    InputError
+        The longest one is asked for, where there is no step in which states could be long.
+    """
+    if ties == "longest":
+        raise InputError("ties='longest' is about the steps of a grid: give every, such as every='1h', or another rule")
+    rows, *_ = moments(traces)
+    beside = "lag" if ties == "first" else "lead"
+    order = traces.order("moment", "state")
+    return rows.then(f"SELECT *, {beside}(moment) OVER (PARTITION BY user ORDER BY {order}) AS beside FROM rows").then(
+        f"SELECT {traces.identity}, time, state FROM rows WHERE beside IS NULL OR beside <> moment"
+    )
+
+
+def moments(traces: Rows, beside: str = "moments") -> tuple[Rows, bool, bool]:
+    """A column `moment`: microseconds since 1970, or numbers; whether it is known in UTC, and whether the times are dates.
+
+    Missing times have none. `beside` names the small table of what text means.
+    """
     kind = traces.kinds["time"]
     if kind in {CLOCK_TIMES, INSTANTS}:
         return traces.then(f"SELECT *, {traces.microseconds('time')} AS moment FROM rows"), kind == INSTANTS, True
     if kind == FRACTIONS or kind.startswith(WHOLE):
         return traces.then("SELECT *, time AS moment FROM rows"), False, False
-    return _spelled(traces)
+    return _spelled(traces, beside)
 
 
-def _instants(traces: Rows, length: float, unit: str | None, zone: str | None) -> tuple[Rows, bool]:
+def _instants(
+    traces: Rows, length: float, unit: str | None, zone: str | None, known: tuple[bool, bool] | None
+) -> tuple[Rows, bool]:
     """A column `moment`: microseconds since 1970 in UTC (by the clock, if no zone is given), or numbers; is one known?"""
-    made, has_zone, is_date = moments(traces)
+    made, has_zone, is_date = moments(traces) if known is None else (traces, *known)
     refuse(
         (
             is_date and unit is None,
@@ -119,13 +270,15 @@ def _instants(traces: Rows, length: float, unit: str | None, zone: str | None) -
     return made, has_zone
 
 
-def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
+def _spelled(traces: Rows, beside: str) -> tuple[Rows, bool, bool]:
     """A column `moment` for times that are text, whether they have an offset, and whether they are dates.
 
     Every different time is read once.
     """
     most = 5_000_000  # times in text are read one by one
-    found = traces.asked(f"SELECT time, min(row) AS row FROM rows GROUP BY time LIMIT {most + 1}")
+    found = traces.asked(
+        f"SELECT time, min(row) AS row FROM rows WHERE time IS NOT NULL GROUP BY time LIMIT {most + 1}"
+    )
     refuse(
         (not len(found), TraceError(f"the {traces.kind} has a header but no rows")),
         (
@@ -142,8 +295,8 @@ def _spelled(traces: Rows) -> tuple[Rows, bool, bool]:
     is_date = read.dtype.kind == "M"
     moments = read.astype("datetime64[us]").astype(np.int64) if is_date else read
     joined = traces.then(
-        f"SELECT {traces.identity}, time, state, moment FROM rows JOIN {{moments}} AS moments USING (time)",
-        moments=meanings("time", entries, {"moment": moments}),
+        f"SELECT rows.*, moment FROM rows LEFT JOIN {{{beside}}} AS {beside} ON rows.time = {beside}.time",
+        **{beside: meanings("time", entries, {"moment": moments})},
     )
     return joined, is_date and in_utc(raw), is_date
 
@@ -174,21 +327,25 @@ def _to_utc(events: Rows, zone: str) -> Rows:
     )
 
 
-def _numbers(length: float, first: Any, last: Any) -> tuple[str, tuple[str, ...], str]:
-    """In SQL the number of the step at or after each number; the labels of the steps, and the step in words."""
+def _numbers(length: float, first: Any, last: Any) -> GridSteps:
+    """The steps of numbers: that of an event is at or after it."""
     if float(length).is_integer() and isinstance(first, int):
         whole = int(length)
         steps = _steps(-(-first // whole), -(-last // whole))
-        return _ceiling("moment", steps.start * whole, whole), tuple(str(k * whole) for k in steps), f"{whole}"
+        end = f"{steps.start * whole} + CAST(time AS BIGINT) * {whole}"
+        return GridSteps(
+            _ceiling("moment", steps.start * whole, whole), end, tuple(str(k * whole) for k in steps), f"{whole}"
+        )
     steps = _steps(math.ceil(first / length), math.ceil(last / length))
     labels = tuple(f"{k * length:.12g}" for k in steps)
-    return f"ceil(CAST(moment AS DOUBLE) / CAST({length!r} AS DOUBLE)) - {steps.start}", labels, f"{length:g}"
+    number = f"ceil(CAST(moment AS DOUBLE) / CAST({length!r} AS DOUBLE)) - {steps.start}"
+    return GridSteps(number, f"({steps.start} + time) * CAST({length!r} AS DOUBLE)", labels, f"{length:g}")
 
 
 def _dates(
     moment: str, length: int, first: int, last: int, midnight: int, suffix: str, zone: str | None = None
-) -> tuple[str, tuple[str, ...], str]:
-    """In SQL each row's step on the grid from a midnight on; the names of all steps, and the step's length in words.
+) -> GridSteps:
+    """The steps from a midnight on.
 
     Steps that are the days of a `zone` leave out days that its clock skipped.
     """
@@ -202,7 +359,8 @@ def _dates(
         number = f"{number} - ({later})"
     unit = "D" if length % DAY == 0 else "m" if length % MICROSECONDS["min"] == 0 else "us"
     labels = tuple(stamp + suffix for stamp in np.datetime_as_string(stamps.astype(f"datetime64[{unit}]")).tolist())
-    return number, labels, f"{length / 10**6:g} seconds"
+    end = f"{midnight + steps.start * length} + CAST(time AS BIGINT) * {length}"
+    return GridSteps(number, end, labels, f"{length / 10**6:g} seconds")
 
 
 def _is_skipped(day: np.datetime64, zone: str) -> bool:
@@ -224,6 +382,21 @@ def _steps(first: int, last: int) -> range:
     if len(steps) > most:
         raise InputError(f"that would be {len(steps)} steps, more than {most}; take longer ones")
     return steps
+
+
+def _refuse_two_states(events: Rows) -> None:
+    """Raise `TraceError` where a person has two states at one moment."""
+    before = ", ".join(f"lag({name}) OVER w AS {name}_before" for name in ("moment", "row", "state"))
+    pairs = events.then(
+        f"SELECT *, {before} FROM rows WINDOW w AS (PARTITION BY user ORDER BY {events.order('moment', 'state')})"
+    )
+    query = (
+        "SELECT CAST(user AS STRING) AS name, CAST(time AS STRING) AS time, CAST(state AS STRING) AS state, row, "
+        "CAST(state_before AS STRING) AS state_before, row_before, count(*) OVER () AS n FROM rows "
+        "WHERE moment = moment_before AND state <> state_before ORDER BY name, row, time LIMIT 1"
+    )
+    for first in pairs.asked(query).to_pylist():
+        raise two_states(events, first, first["time"], (first["state_before"], first["state"]), first["n"])
 
 
 def _refuse_disorder(events: Rows) -> None:

@@ -1,6 +1,6 @@
 """A table of any kind as rows for SQL queries, by DuckDB or, with the same text, by Spark.
 
-A query calls the rows that it is about ``rows``, and small tables beside them ``{times}``, ``{states}`` and ``{moments}``.
+A query calls the rows that it is about ``rows``, and small tables ``{times}``, ``{states}``, ``{moments}`` and ``{ends}``.
 Queries about queries become one text, which the engine plans as a whole.
 """
 
@@ -29,7 +29,7 @@ Arrow: TypeAlias = Any
 """A PyArrow table, column, schema or type."""
 
 MISSING_WORDS = ("", "nan", "na", "n/a", "null", "none", "<na>")
-"""Spellings of a missing value in table programs; compared without case and surrounding blanks."""
+"""Spellings of a missing value in table programs, unless others are given; compared without case and surrounding blanks."""
 
 BLANKS = "".join(
     map(chr, (*range(9, 14), *range(28, 33), 133, 160, 5760, *range(8192, 8203), 8232, 8233, 8239, 8287, 12288))
@@ -53,6 +53,9 @@ CONTENTS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
     (types.is_timestamp, INSTANTS),
 )
 """Types of columns of names and times."""
+
+UNIX = {"unix": 1_000_000, "unix_ms": 1_000}
+"""Names of formats of times that are numbers since 1970 in UTC: in seconds, in milliseconds; microseconds in one."""
 
 READING = "reading traces"
 """Name of the operation in progress reports."""
@@ -81,6 +84,8 @@ class Rows:
         Calls a function that queries, and reports the progress of long queries.
     user, time, state, group : str
         Names of the columns, for messages.
+    missing_words : tuple of str
+        Spellings of a missing value, in lower case.
     """
 
     origin: Any
@@ -95,6 +100,7 @@ class Rows:
     time: str = "time"
     state: str = "state"
     group: str | None = None
+    missing_words: tuple[str, ...] = MISSING_WORDS
 
     def then(self, query: str, **beside: Arrow) -> Self:
         """The rows of a query about these."""
@@ -108,9 +114,11 @@ class Rows:
     def relation(self) -> Any:
         """Lazy relation of DuckDB for the query."""
         # DuckDB finds the small tables by the names of these variables, whichever connection the relation belongs to.
-        times, states, moments = map(self.beside.get, ("times", "states", "moments"))  # noqa: RUF059
+        times, states, moments, ends = map(self.beside.get, ("times", "states", "moments", "ends"))  # noqa: RUF059
         view = f"temporaldp_{id(self.origin)}"  # another relation's query may be going on
-        return self.origin.query(view, self.text.format(origin=view, times="times", states="states", moments="moments"))
+        return self.origin.query(
+            view, self.text.format(origin=view, times="times", states="states", moments="moments", ends="ends")
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy in another process has its rows in memory: neither the connection nor the file goes with it."""
@@ -127,7 +135,7 @@ class Rows:
         """Parts of the rows; those of each person are in one part."""
         if not self.cuts:
             return (self,)
-        edges = [_literal(cut) for cut in self.cuts]
+        edges = [literal(cut) for cut in self.cuts]
         conditions = (
             f"user < {edges[0]} OR user IS NULL",
             *(f"user >= {first} AND user < {end}" for first, end in pairwise(edges)),
@@ -153,6 +161,21 @@ class Rows:
         """The columns that order a person's rows: by a column of times, then by row, or by state where rows have no order."""
         return f"{time}, row" if self.has_order else f"{time}, {state} NULLS LAST"
 
+    def is_missing(self, text: str) -> str:
+        """SQL: whether a text is null or a word for it."""
+        words = ", ".join(map(literal, self.missing_words))
+        return f"({text} IS NULL OR lower({stripped(text)}) IN ({words}))"
+
+    def instant(self, text: str, time_format: str) -> str:
+        """SQL: the time that a text means by a format, null where it means none."""
+        if time_format not in UNIX:
+            return f"try_strptime({text}, {literal(time_format)})"
+        return f"make_timestamptz(CAST(round(TRY_CAST({text} AS DOUBLE) * {UNIX[time_format]}) AS BIGINT))"
+
+    def words(self, text: str) -> str:
+        """SQL: the list of the words of a text, which blanks, commas, semicolons or bars separate."""
+        return rf"string_split_regex({stripped(text)}, '[\s,;|]+')"
+
     def holds_control(self, text: str) -> str:
         """SQL: whether a text holds control characters."""
         return f"regexp_matches({text}, '{CONTROL}')"
@@ -160,6 +183,10 @@ class Rows:
     def microseconds(self, time: str) -> str:
         """SQL: microseconds since 1970 of a timestamp."""
         return f"epoch_us({time})"
+
+    def stamp(self, moment: str) -> str:
+        """SQL: the timestamp without a zone at so many microseconds since 1970."""
+        return f"make_timestamp(CAST({moment} AS BIGINT))"
 
     def clock(self, moment: str, zone: str) -> str:
         """SQL: what the clock of a zone shows at an instant; both are microseconds since 1970."""
@@ -191,6 +218,16 @@ class SparkRows(Rows):
         tables = {name: session.createDataFrame(table) for name, table in self.beside.items()}
         return session.sql(self.text, origin=self.origin, **tables)
 
+    def instant(self, text: str, time_format: str) -> str:
+        """Refuse: Spark has other formats."""
+        raise InputError(
+            "time_format is for files and frames in memory: in Spark, convert the times with to_timestamp first"
+        )
+
+    def words(self, text: str) -> str:
+        """Refuse: sequences are numbered in other ways there."""
+        raise InputError("sequences in cells are read from files and frames in memory: in Spark, use posexplode first")
+
     def holds_control(self, text: str) -> str:
         """SQL: whether a text holds control characters."""
         return f"{text} RLIKE r'{CONTROL}'"
@@ -198,6 +235,10 @@ class SparkRows(Rows):
     def microseconds(self, time: str) -> str:
         """SQL: microseconds since 1970 of a timestamp."""
         return f"unix_micros(CAST({time} AS TIMESTAMP))"
+
+    def stamp(self, moment: str) -> str:
+        """SQL: the timestamp without a zone at so many microseconds since 1970."""
+        return f"CAST(timestamp_micros({moment}) AS TIMESTAMP_NTZ)"
 
     def clock(self, moment: str, zone: str) -> str:
         """SQL: what the clock of a zone shows at an instant; both are microseconds since 1970."""
@@ -331,13 +372,13 @@ def text(column: Column) -> Column:
     return np.array([str(entry).strip() for entry in column], dtype=object)
 
 
-def missing(column: Column, named: tuple[str, ...] = ()) -> NDArray[np.bool_]:
+def missing(column: Column, named: tuple[str, ...] = (), words: tuple[str, ...] = MISSING_WORDS) -> NDArray[np.bool_]:
     """Mask of entries that are null, NaN, NaT or a word for them, unless that is the name of a state."""
     if column.dtype.kind in "fM":
         return np.asarray(np.isnan(column) if column.dtype.kind == "f" else np.isnat(column))
     if column.dtype.kind != "O":
         return np.zeros(len(column), dtype=bool)
-    return np.array([one is None or (str(one).strip().lower() in MISSING_WORDS and one not in named) for one in column])
+    return np.array([one is None or (str(one).strip().lower() in words and one not in named) for one in column])
 
 
 def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
@@ -361,12 +402,6 @@ def stripped(text: str) -> str:
     return f"trim(BOTH '{BLANKS}' FROM {text})"
 
 
-def is_missing(text: str) -> str:
-    """SQL: whether a text is null or a word for it."""
-    words = ", ".join(map(_literal, MISSING_WORDS))
-    return f"({text} IS NULL OR lower({stripped(text)}) IN ({words}))"
-
-
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
     """A number or text in SQL."""
     return "'" + value.translate({39: "''", 123: "{{", 125: "}}"}) + "'" if isinstance(value, str) else str(value)

@@ -22,7 +22,7 @@ from temporaldp.base.errors import InputError, StateError, TraceError
 from temporaldp.base.names import listed, place_in_order
 from temporaldp.base.values import IntArray, locked, plural
 from temporaldp.data.tables.counted import CountsByName
-from temporaldp.data.tables.encoding import Encoded, encoded
+from temporaldp.data.tables.encoding import Encoded, Meaning, encoded
 from temporaldp.data.tables.moments import TimesOf
 from temporaldp.data.tables.relations import Arrow, Rows, distinct_entries, integers, text, values
 from temporaldp.data.tables.traces import Traces
@@ -145,12 +145,18 @@ def _repetition(found: Encoded, n: int) -> TraceError:
     """The refusal of two states of a person at one time, of `n` that there are."""
     rows = found.rows
     first = _first(rows, rows.order("t", "s"), "t = t_before")
-    where = f"{found.states[first['s_before']]!r}, {found.states[first['s']]!r}"
+    states = found.states[first["s_before"]], found.states[first["s"]]
+    return two_states(rows, first, found.label(first["t"]), states, n)
+
+
+def two_states(rows: Rows, first: dict[str, Any], time: str, states: tuple[str, str], n: int) -> TraceError:
+    """Error of two states of a person at one time, of `n` that there are."""
+    where = f"{states[0]!r}, {states[1]!r}"
     if rows.has_order:
         where = f"{_joined(rows.place(first['row_before']), rows.place(first['row']))}: {where}"
     return TraceError(
-        f"user {first['name'].strip()!r} has two states at time {found.label(first['t'])!r} ({where}); "
-        f"{plural(n, 'such repetition')}; keep one row per user and time"
+        f"user {first['name'].strip()!r} has two states at time {time!r} ({where}); {plural(n, 'such repetition')}; keep one "
+        "row per user and time, or say which one counts with ties='last' or 'first' (--set traces.ties=last)"
     )
 
 
@@ -191,6 +197,8 @@ class TraceTable(Traces):
         Whether people keep a state until their next row.
     absent : str, optional
         Name of a state of absence, which is added as the last one.
+    meaning : Meaning, optional
+        States that entries stand for.
 
     Attributes
     ----------
@@ -223,9 +231,10 @@ class TraceTable(Traces):
         wide: bool = False,
         held: bool = False,
         absent: str | None = None,
+        meaning: Meaning | None = None,
     ) -> None:
         named = None if states is None else tuple(name for name in states if name != absent)
-        found = encoded(traces, named, times=times, gaps=gaps, wide=wide)
+        found = encoded(traces, named, times=times, gaps=gaps, wide=wide, meaning=meaning)
         self.states = found.states if absent is None else (*found.states, absent)
         self._times = found.times
         between = Between.LAST if held else Between.UNKNOWN if absent is None else Between.ABSENT

@@ -323,13 +323,23 @@ def read(table: TableSettings, states: Sequence[str] | None = None) -> TraceTabl
         time=table.time,
         state=table.state,
         by=table.by,
+        end=table.end,
+        end_state=table.end_state,
         states=_domain(table, states),
+        states_from=table.states_from,
+        other=table.other,
+        missing=table.missing,
+        time_format=table.time_format,
+        decimal=table.decimal,
         delimiter=table.delimiter,
+        encoding=table.encoding,
         gaps=table.gaps,
         sort=table.sort,
+        ties=table.ties,
         absent=table.absent,
         every=table.every,
         fill=table.fill,
+        fill_limit=table.fill_limit,
         timezone=table.timezone,
         where=table.where,
         memory=table.memory,
@@ -393,12 +403,18 @@ def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
 
 def _domain(table: TableSettings, states: Sequence[str] | None) -> Sequence[str] | None:
     """The public list of states: that of the settings, or of a correlation or plan, which must be the same."""
-    away = {table.absent or ("absent" if table.fill == "absent" else None)}  # is a state, listed or not
+    away = {away_of(table), table.other}  # are states, listed or not
     if table.states is not None and states is not None and {*table.states} - away != {*states} - away:
         raise StateError(
             f"traces.states lists {', '.join(table.states)}, but the correlation or plan has {', '.join(states)}"
         )
     return states or table.states
+
+
+def away_of(table: TableSettings) -> str | None:
+    """Name of the state of absence that a table has by its settings, if any."""
+    goes = table.fill == "absent" or table.fill_limit is not None or (table.end is not None and table.end_state is None)
+    return table.absent or ("absent" if goes else None)
 
 
 def absences(data: Traces | None) -> str | None:

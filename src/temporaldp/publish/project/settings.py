@@ -94,20 +94,48 @@ class TableSettings(Section):
         None, description="File, folder or pattern: CSV, Parquet, or text with a sequence a line."
     )
     layout: Literal["auto", "long", "wide", "sequences"] = Field(
-        "auto", description="long: a row per user and time; wide: a column per step; sequences: a line per user."
+        "auto",
+        description="long: a row per user and time; wide: a column per step; sequences: a line, or cell, per user.",
     )
     user: str = Field("user", description="Column with the user.")
-    time: str = Field("time", description="Column with the time (long layout).")
-    state: str = Field("state", description="Column with the state (long layout).")
+    time: str = Field("time", description="Column with the time (long layout), or with the beginning of an interval.")
+    state: str = Field("state", description="Column with the state (long layout), or with sequences.")
+    end: str | None = Field(
+        None, description="Column with the end of an interval, such as a trip or a stay (with every)."
+    )
+    end_state: str | None = Field(
+        None, description="Column with the state from the end of an interval on; without it, the user is then absent."
+    )
     by: str | None = Field(None, description="Column with the group of a user, such as a region.")
     states: Names | None = Field(None, description="Public list of states, in order; other states are errors.")
+    states_from: Path | None = Field(
+        None, description="Table with the state of each entry: FILE (first two columns), or FILE:entry,state."
+    )
+    other: str | None = Field(None, description="State of entries that states_from, or else states, does not list.")
+    missing: Names | None = Field(
+        None, description="Texts that are no value beside the empty one; by default NA, N/A, NaN, null and none."
+    )
+    time_format: str | None = Field(
+        None,
+        description="How times are written: %d.%m.%Y %H:%M (strptime), unix or unix_ms; by default ISO or numbers.",
+    )
+    decimal: Literal[".", ","] = Field(".", description="Decimal mark of times that are numbers.")
+    encoding: str = Field("utf-8", description="Encoding of text files, such as latin-1, cp1252 or utf-16.")
     delimiter: str | None = Field(None, description="Separator of CSV or text; detected if not given.")
-    gaps: bool = Field(False, description="Empty cells of a wide table mean that the user was not observed.")
+    gaps: bool = Field(False, description="A cell without a state means that the user was not observed then.")
     sort: bool = Field(False, description="Sort rows by time instead of refusing times out of order.")
+    ties: Literal["last", "first", "longest"] | None = Field(
+        None,
+        description="Which of several states of a user at one time, or in one step, counts; without it, two at one time are an "
+        "error.",
+    )
     absent: str | None = Field(None, description="State of users without a row at a step; presence is then protected.")
     every: str | None = Field(None, description="Rows are events: put them on a grid, such as 15min, 1h or 1d.")
     fill: Literal["last", "absent"] | None = Field(
         None, description="State at a step without an event (with every): the last one, or absent."
+    )
+    fill_limit: str | None = Field(
+        None, description="How long the last state is kept, such as 8h; then the user is absent."
     )
     timezone: str | None = Field(None, description="Clock of the grid (with every), such as Europe/Amsterdam.")
     where: str | None = Field(
