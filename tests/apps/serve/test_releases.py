@@ -19,6 +19,7 @@ from served import served, token_for
 from temporaldp import Adversary, Ledger, TemporalAccountant, TransitionMatrix, plan_budget
 from temporaldp.apps.serve import service as service_module
 from temporaldp.apps.serve.tokens import Role
+from temporaldp.core.correlation import LiftedChain
 from temporaldp.publish.release.guards import AccountantGuard
 from temporaldp.publish.release.step import StepRequest
 
@@ -74,6 +75,47 @@ def test_a_release_admits_what_an_accountant_admits(service):
     assert state["spent"] == pytest.approx(accountant.spent.sum())
     exact = worst_leakage(ROWS, ROWS, [step["epsilon"] for step in service.steps(release)])
     assert exact <= state["leakage"] * (1 + 1e-12) <= 1.0
+
+
+def test_release_of_several_models_satisfies_the_level_for_each(service):
+    returning = LiftedChain.of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]])
+    models = {"first order": ADVERSARY, "second order": returning.adversary}
+    documents = {name: one.document() for name, one in models.items()}
+    release = service.create(models=documents, backward=None, forward=None)
+    accountant = TemporalAccountant(models, alpha=1.0)
+    state = service.get(release).json
+    assert state["reserve"] == pytest.approx(accountant.reserve, rel=1e-12)
+    alone = [TemporalAccountant(one, alpha=1.0).reserve for one in models.values()]
+    assert state["reserve"] == pytest.approx(min(alone), rel=1e-12)
+    for k in range(3):
+        assert service.post(release, "publish", {"counts": [70, 30]}, key=f"models-{k}").status == 200
+    assert service.get(release, "?leakage=true").json["leakage"] <= 1.0
+    shown = temporaldp("ledger", "show", service.store, "--release", release).stdout
+    assert "2 correlations" in shown
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"labels": [0, 0, 1]}, "expected the number of a state for each of 4 hidden states"),
+        ({"labels": [0.0, 0.0, 1.0, 1.0]}, "expected the number of a state"),
+        ({"shares": [[0.5, 0.0, 0.25, 0.0], [0.0, 0.5, 0.0, 0.5]]}, "have the sum 1"),
+        ({"shares": [[1.5, 0.0, -0.5, 0.0], [0.0, 0.5, 0.0, 0.5]]}, "the shares of the hidden states that show it"),
+        ({"forward": 3}, "to be what `Adversary.document()` returns"),
+        ({"backward": None, "forward": None, "labels": None}, "to be what `Adversary.document()` returns"),
+    ],
+)
+def test_model_that_is_none_is_refused(service, changed, said):
+    chain = LiftedChain.of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]]).adversary
+    terms = DEFINITION | {"models": {"words": chain.document() | changed}, "backward": None, "forward": None}
+    answer = service.ask.post("/v1/releases", terms, token=service.own)
+    assert answer.status == 422, answer.text
+    assert said in answer.json["detail"]
+
+
+def test_models_and_matrices_together_are_refused(service):
+    answer = service.ask.post("/v1/releases", DEFINITION | {"models": {"a": ADVERSARY.document()}}, token=service.own)
+    assert (answer.status, "or models" in answer.json["detail"]) == (422, True)
 
 
 def test_published_step_is_stored_and_returned_again(service):

@@ -72,6 +72,7 @@ def test_an_audit_has_a_row_for_each_model_and_names_them(project):
 
 def test_a_plan_and_a_release_satisfy_the_level_for_every_model(project):
     planned = temporaldp("plan", "-o", "plan.json", cwd=project)
+    assert "temporal level, for observers who know how these people move" in " ".join(planned.stdout.split())
     headline = (
         "At most 1 nat about any step (1-DP_T), for observers who know how these people move from step to step (first "
     )
@@ -98,6 +99,10 @@ def test_a_stream_keeps_its_models_in_its_ledger(project):
     file.write_text(file.read_text().replace("horizon = 6\n", ""))
     released = temporaldp("release", cwd=project)
     assert released.returncode == 0, released.stderr
+    assert all(
+        "upper bound (accounting" in shown.stdout
+        for shown in (released, temporaldp("ledger", "show", "l.db", cwd=project))
+    )
     (project / "past.csv").unlink()
     told = json.loads(temporaldp("report", "--ledger", "l.db", "-o", "r.html", "--json", cwd=project).stdout)
     assert told["worst_leakage"] <= 1.0

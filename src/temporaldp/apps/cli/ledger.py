@@ -321,7 +321,7 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     drawn = f", scale {span(scales)} counts so far" if scales.size else ""
     return [
         ("guarantee", guarantee_line(level, known.get("delta", 0.0), kept, source)),
-        ("leakage", accounting_line(accounting_from(known["accounting"])) if is_pure else ""),
+        ("leakage", accounting_line(accounting_from(known["accounting"]), source) if is_pure else ""),
         ("renewed", "" if renewal is None else renewed_line(renewal)),
         ("noise", "" if is_pure else f"{discrete_noise(known['noise'])}, fixed before the first release{drawn}"),
     ]

@@ -205,7 +205,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     if plan is not None and not plan.delta and plan.guarantee.is_temporal and isinstance(plan.leakage, LeakageSeries):
         listing(explanation.by_observer(plan.leakage, plan.provenance, None), left=("the observer knows",))
     rows = [
-        ("leakage", "" if released.accounting is None else accounting_line(released.accounting)),
+        ("leakage", "" if released.accounting is None else accounting_line(released.accounting, setup.source)),
         ("spent per step", span(released.epsilons, up=True) + at_delta(released.delta)),
         ("noise", f"{discrete_noise(released.noise)}, scale {span(released.scales)} counts"),
         ("noise on a count", beside.sentence),

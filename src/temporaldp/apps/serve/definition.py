@@ -13,11 +13,15 @@ from temporaldp.base.values import SMALLEST
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
+from temporaldp.core.correlation.documents import adversary_from
 from temporaldp.core.planning.every_correlation import same_state
 from temporaldp.publish.release.chain import canonical
 
 LARGEST_MATRIX = 64
 """States. The sustainable budget is computed when a release is created, which takes seconds for this many."""
+
+LARGEST_SET = 4
+"""States of a matrix that is known up to bounds. Doubled, checking a budget takes minutes."""
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: printable(text, "text"))]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
@@ -25,7 +29,7 @@ ProbabilityRows = Annotated[
     list[Annotated[list[Probability], Field(min_length=2, max_length=LARGEST_MATRIX, fail_fast=True)]],
     Field(min_length=2, max_length=LARGEST_MATRIX, fail_fast=True),
 ]
-FewProbabilityRows = Annotated[ProbabilityRows, Field(max_length=4)]  # bounds take much longer to count with
+FewProbabilityRows = Annotated[ProbabilityRows, Field(max_length=LARGEST_SET)]
 
 
 class Strict(BaseModel, extra="forbid", strict=True, frozen=True):
@@ -66,6 +70,11 @@ class Definition(Strict):
     forward: GivenMatrix = Field(None, description="P(next state | state), row: the state; or its bounds.")
     states: Annotated[list[ShortText], Field(max_length=LARGEST_MATRIX)] | None = Field(
         None, description="Names of the states."
+    )
+    models: dict[ShortText, dict[str, Any]] | None = Field(
+        None,
+        description="Models of the correlation in place of matrices, by name, any of which an adversary may know: documents "
+        "of `Adversary.document()`, also of chains with a longer memory.",
     )
     alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
         description="The level, in nats: temporal privacy leakage about any step never exceeds it."
@@ -108,8 +117,8 @@ class Definition(Strict):
         same = {"name": None, "mechanism": Elsewhere(kind="elsewhere", description="anything"), "step": None}
         return self.model_copy(update=same).text
 
-    def adversary(self) -> Adversary:
-        """Adversary of the definition.
+    def adversary(self) -> Adversary | dict[str, Adversary]:
+        """Adversary of the definition, or one for each model.
 
         Raises
         ------
@@ -118,11 +127,13 @@ class Definition(Strict):
         """
         has_matrices = self.backward is not None or self.forward is not None
         if self.guarantee == "user":
-            if has_matrices or self.horizon is None:
+            if has_matrices or self.models or self.horizon is None:
                 raise InputError("expected a horizon and no matrices: the user level holds for every correlation")
             return same_state()
-        if not has_matrices:
-            raise InputError("expected a correlation: a matrix backward or forward, or both")
+        if has_matrices == bool(self.models):
+            raise InputError("expected a correlation: a matrix backward or forward, or both; or models")
+        if self.models:
+            return {name: _model(name, one) for name, one in self.models.items()}
         return Adversary(_matrix(self.backward, self.states), _matrix(self.forward, self.states))
 
 
@@ -130,6 +141,21 @@ def _matrix(given: GivenMatrix, states: list[str] | None) -> Any:
     if isinstance(given, MatrixBounds):
         return IntervalMatrix(given.lower, given.upper, states)
     return None if given is None else TransitionMatrix(given, states)
+
+
+def _model(name: str, document: dict[str, Any]) -> Adversary:
+    """The adversary of a document, who has at most as many states as matrices may have, shown or hidden."""
+    try:
+        found = adversary_from(document)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise InputError(f"expected the model {name!r} to be what `Adversary.document()` returns: {error}") from None
+    sizes = [len(matrix.states) for matrix in found.matrices]
+    if not sizes or max(sizes) > LARGEST_MATRIX or (found.is_uncertain and max(sizes) > LARGEST_SET):
+        raise InputError(
+            f"expected the model {name!r} to have matrices of at most {LARGEST_MATRIX} states, hidden ones included, or bounds "
+            f"of at most {LARGEST_SET}, got {max(sizes, default=0)}"
+        )
+    return found
 
 
 @lru_cache(maxsize=256)

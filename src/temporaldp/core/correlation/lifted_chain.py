@@ -54,6 +54,19 @@ class LiftedChain:
     memory: str
 
     def __post_init__(self) -> None:
+        shape = len(self.states), len(self.forward.states)
+        fits = self.labels.shape == shape[1:] and self.shares.shape == shape
+        fits = fits and self.labels.dtype.kind == "i" and bool(np.isin(self.labels, np.arange(shape[0])).all())
+        if not (
+            fits
+            and (np.where(np.arange(shape[0])[:, None] == self.labels, self.shares >= 0.0, self.shares == 0.0)).all()
+        ):
+            raise MatrixError(
+                f"expected the number of a state for each of {shape[1]} hidden states, and of each state the shares of the "
+                f"hidden states that show it, got arrays of shapes {self.labels.shape} and {self.shares.shape}"
+            )
+        if not np.allclose(self.shares.sum(axis=1), 1.0, atol=1e-9):
+            raise MatrixError("expected the shares of the hidden states of a state to have the sum 1")
         locked((self.labels, self.shares))
 
     @classmethod

@@ -90,12 +90,15 @@ class GuaranteeComparison(Table):
         Level by level.
     n_people, n_states : int or None
     horizon : int or None
+    observers : str
+        For whom the temporal level holds, in words.
     """
 
     rows: tuple[GuaranteeRow, ...]
     n_people: int | None
     n_states: int | None
     horizon: int | None
+    observers: str = Guarantee().condition
 
     def columns(self) -> dict[str, list[Any]]:
         """One row per guarantee and level; noise and errors in people, shares of an average count."""
@@ -107,10 +110,14 @@ class GuaranteeComparison(Table):
             "share": [self.share(row.noise) for row in self.rows],
             "error": [row.error for row in self.rows],
             "error_share": [None if row.error is None else self.share(row.error) for row in self.rows],
-            "condition": [row.guarantee.condition for row in self.rows],
+            "condition": [self.condition(row) for row in self.rows],
             "refusal": [row.refusal or None for row in self.rows],
         }
         return columns
+
+    def condition(self, row: GuaranteeRow) -> str:
+        """For which observers the guarantee of a row holds, in words."""
+        return self.observers if row.guarantee.is_temporal else row.guarantee.condition
 
     def share(self, error: float) -> float | None:
         """An error in people as a share of an average count; None where that is unknown."""
@@ -144,11 +151,11 @@ class GuaranteeComparison(Table):
         if best is None:
             return "No guarantee can be planned at this level: see the reasons."
         others = [row for row in self.rows if row.alpha == best.alpha and row.plan is not None]
-        said = f"Take the {best.name}, for {best.guarantee.condition}: {_error_of(best)}"
+        said = f"Take the {best.name}, for {self.condition(best)}: {_error_of(best)}"
         rival = "user" if best.guarantee.is_temporal else "temporal"
         other = next((one for one in others if (one.delta, one.guarantee.kind) == (best.delta, rival)), None)
         if other is not None:
-            said += f". The {other.guarantee.label}, for {other.guarantee.condition}, has {_error_of(other)}"
+            said += f". The {other.guarantee.label}, for {self.condition(other)}, has {_error_of(other)}"
             said += "" if best.guarantee.is_temporal else ", less than 25 % better"
         if best.delta:
             pure = next((one for one in others if one.guarantee == best.guarantee and not one.delta), None)

@@ -20,6 +20,7 @@ from temporaldp.data.tables.moments import STEP_LENGTH, steps_between
 from temporaldp.publish.project.inputs import Inputs, gather
 from temporaldp.publish.release import Ledger
 from temporaldp.publish.release.ledger import configuration_at
+from temporaldp.publish.report.sentences import observers
 
 if TYPE_CHECKING:
     from temporaldp.publish.project.settings import Settings
@@ -131,7 +132,8 @@ def compared(settings: Settings, inputs: Inputs, made: Plan | None, levels: Sequ
     terms = _public_terms(settings, inputs)
     n = len(inputs.states or settings.traces.states or ()) or None
     delta = settings.privacy.delta or USUAL_DELTA
-    return compare_guarantees(alphas=levels, plan=made, windows=windows, n_states=n, delta=delta, **terms)
+    found = compare_guarantees(alphas=levels, plan=made, windows=windows, n_states=n, delta=delta, **terms)
+    return replace(found, observers=observers(inputs.provenance))
 
 
 def level_of_error(settings: Settings, inputs: Inputs, largest: float) -> float:

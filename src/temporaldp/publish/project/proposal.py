@@ -8,7 +8,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ import numpy as np
 from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.names import in_order, listed
 from temporaldp.base.values import plural
+from temporaldp.core.correlation import Provenance
 from temporaldp.data.files.traces import any_table, named, source_name
 from temporaldp.data.smoothing import PublicCorrelation, compare_guarantees
 from temporaldp.data.tables import Traces, estimate_models
@@ -31,6 +32,7 @@ from temporaldp.lab.studies.refinements import ModelChoice, chosen_models
 from temporaldp.publish.project.document import DEFAULT_FILE
 from temporaldp.publish.project.inputs import read
 from temporaldp.publish.project.settings import Settings, TableSettings
+from temporaldp.publish.report.sentences import observers
 
 if TYPE_CHECKING:
     from temporaldp.data.files.traces import Layout
@@ -201,6 +203,8 @@ def _publication(looked: Looked, past: Looked | None, questions: list[str]) -> P
         n_states=traces.n_states,
         correlation=public,
     )
+    if choice is not None:
+        found = replace(found, observers=observers(Provenance("history", "A history.", models=choice.models)))
     best = found.advised
     if best is None or best.plan is None:
         return ProposedPublication(privacy, release, left_out, [found.advice], False, choice, period)

@@ -18,7 +18,7 @@ from temporaldp.base.display import interval, number
 from temporaldp.base.values import plural
 from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
-from temporaldp.data.tables.models import ANOTHER_SAMPLE
+from temporaldp.data.tables.models import ANOTHER_SAMPLE, LONGER_MEMORY
 
 if TYPE_CHECKING:
     from temporaldp.core.accounting import Accounting, LeakageSeries, LeakageSupremum
@@ -298,8 +298,10 @@ def sustainable(budget: float) -> tuple[str, str]:
     return "sustainable budget", f"{number(budget, down=True)} nats at every step"
 
 
-def accounting_line(method: Accounting[Any, Any]) -> str:
-    """Kind of the numbers of an accounting method, and its name if they are upper bounds."""
+def accounting_line(method: Accounting[Any, Any], known: Provenance = UNSTATED) -> str:
+    """Kind of the numbers of an accounting method for a correlation, and the method's name if they are upper bounds."""
+    if any(name.startswith(LONGER_MEMORY) for name in known.models):  # `Exact` stands for a bound there
+        return "upper bound (accounting method: longer memory)"
     return method.label + ("" if method.is_exact else f" (accounting method: {method.name})")
 
 
