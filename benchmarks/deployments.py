@@ -25,11 +25,11 @@ HEAD = f"""# Published systems: leakage over time under their promises
 - {INFERENCE_ONLY}
 - The privacy unit is that of the record. The leakage about a person who has several units in a step (devices, accounts) is larger.
 - {UNKNOWN_FIT}
-- The page is computed from the records alone (`make bench NAME=deployments`). They are those of the OpenDP Differential Privacy Deployments Registry
-  (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence), all pending or draft: its authors' readings of the sources that they name.
+- The page is computed only from the records (`make bench NAME=deployments`) of the OpenDP Differential Privacy Deployments Registry
+  (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence). All are pending or draft: their authors' readings of the named sources.
 
 Leakage about a step is the largest change of the odds between two states of one person at that step by all releases, in nats: 4.5 nats are a factor of 90.
-For independent steps (the state stays the same with probability 0.5) it is the promise of the step by itself.
+For independent steps (the state stays the same with probability 0.5) it is the step's promise.
 """
 
 OVERVIEW = f"""
@@ -47,8 +47,8 @@ NUMBERS = f"""
 ## Seven cases
 
 The state stays the same with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: factor by which the releases change the odds between two states.
-*both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for every correlation. *promise for one step's
-leakage*: the promise of a step under which the supremum would be the present leakage of one step by itself.
+*both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for every correlation.
+*promise for one step's leakage*: the promise of a step under which the supremum would be the present leakage of one step by itself.
 
 | case | promise | leakage, nats | odds | both contribute, nats | user level, nats | promise for one step's leakage |
 | --- | --- | ---: | ---: | ---: | ---: | --- |
@@ -122,8 +122,8 @@ CASES = (
         "Google, COVID-19 Search Trends Symptoms",
         "",
         'data_source_type_details states that epsilon = 1.68 "is applied every day, and since the underlying data is new (disjoint), the '
-        'overall privacy budget is" the same. release_type_details states daily or weekly: this is about regions that are published daily. A '
-        "weekly count is one release about seven days at once, which is not modelled.",
+        'overall privacy budget is" the same. release_type_details states daily or weekly: this is about regions published daily. A '
+        "weekly count is one release about seven days, which is not modelled.",
     ),
     Case(
         "wikimedia_current_usage_data.yaml",
