@@ -55,13 +55,13 @@ def words_of(text):
 @pytest.mark.long
 def test_dry_run_predicts_the_release_and_writes_nothing(days):
     before = sorted(path.name for path in days.iterdir())
-    told = json.loads(run(days, "release", "morning.csv", *OLD, "--dry-run", "--json").stdout)
+    told = json.loads(run(days, "release", "morning.csv", *OLD, "--check", "--json").stdout)
     assert sorted(path.name for path in days.iterdir()) == before
     done = json.loads(run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--json").stdout)
     assert [one["epsilon"] for one in told["steps"]] == done["epsilons"]
     assert told["worst_leakage"] == done["worst_leakage"]
     ledger = (days / "release.db").read_bytes()
-    again = json.loads(run(days, "release", "noon.csv", *OLD, "--dry-run", "--json").stdout)
+    again = json.loads(run(days, "release", "noon.csv", *OLD, "--check", "--json").stdout)
     assert (again["new_steps"], again["ledger_steps"]) == (3, 4)
     assert (days / "release.db").read_bytes() == ledger
 
@@ -94,18 +94,18 @@ def test_dry_run_leaves_a_database_unchanged(days, postgres_server):
         return json.loads(run(days, "release", "morning.csv", *options, "--ledger", url, "--json").stdout)
 
     one, two = (("--alpha", alpha, "--history", "past.csv", "--set", "correlation.prior=0.1") for alpha in ("1", "2"))
-    forecast = told(*one, "--dry-run")
+    forecast = told(*one, "--check")
     assert everything() == {}
     adversary = Adversary(TransitionMatrix([[0.9, 0.1], [0.1, 0.9]]))
     with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=url, accountant=TemporalAccountant(adversary, alpha=0.5)):
         before = everything()
-    assert told(*two, "--dry-run")["alpha"] == 2.0  # an empty ledger becomes what it is opened for; not by a dry run
+    assert told(*two, "--check")["alpha"] == 2.0  # an empty ledger becomes what it is opened for; not by a dry run
     assert everything() == before
     done = told(*one, "-o", "out.csv")
     assert done["epsilons"] == [step["epsilon"] for step in forecast["steps"]]
     before = everything()
     for other in ((), ("--set", "release.reached=0.5")):  # other settings, as another version, are another recipe
-        assert told(*one, *other, "--dry-run")["new_steps"] == 0
+        assert told(*one, *other, "--check")["new_steps"] == 0
         assert everything() == before
     assert told(*one, "-o", "out.csv")["new_steps"] == 0
 
@@ -215,7 +215,7 @@ def test_planned_exhaustion_of_the_level_does_not_warn(settings, epsilons, at, w
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("release", "morning.csv", "--plan", "p.json", "--dry-run", "-o", "x.csv"), "needs a ledger"),
+        (("release", "morning.csv", "--plan", "p.json", "--check", "-o", "x.csv"), "needs a ledger"),
         (("release", "morning.csv", *OLD, "--set", "release.warn_at=80", "-o", "x.csv"), "release.warn_at"),
         (("ledger", "export", "release.db", "-o", "x.txt"), ".parquet or .csv or .json"),
         (("ledger", "adopt", "release.db"), "--history"),
@@ -298,14 +298,15 @@ def incoming(days, *names, options=OLD):
 @pytest.mark.slow
 def test_files_of_a_folder_are_published_in_order_and_late_ones_set_aside(days):
     assert incoming(days, "from_two", "early") == (
-        5, ["late/1 early.csv", "published/0 from_two.parquet", "released/0 from_two.csv"]
+        5, ["late/1 early.csv", *(f"published/0 from_two.{kind}" for kind in ("md", "parquet")), "released/0 from_two.csv"]
     )  # fmt: skip
     for private in ("released", "late"):
         assert (days / "incoming" / private).stat().st_mode & 0o077 == 0
     assert incoming(days)[0] == 0
     (days / "wrong.csv").write_text("nothing,of,the,kind\n1,2,3,4\n")
     assert incoming(days, "wrong", "noon") == (
-        2, ["0 wrong.csv", "1 noon.csv", "late/1 early.csv", "published/0 from_two.parquet", "released/0 from_two.csv"]
+        2, ["0 wrong.csv", "1 noon.csv", "late/1 early.csv", *(f"published/0 from_two.{kind}" for kind in ("md", "parquet")),
+            "released/0 from_two.csv"]
     )  # fmt: skip
     (days / "incoming" / "0 wrong.csv").unlink()
     (days / "incoming" / "1 noon.csv").unlink()
@@ -330,7 +331,7 @@ def test_rows_with_wrong_dates_are_named_and_nothing_is_drawn(days):
     rows = (days / "morning.csv").read_text().splitlines()
     (days / "wrong.csv").write_text("\n".join([*rows, rows[-1].replace("2024-01-01", "2024-06-30")]))
     asked = ("release", "wrong.csv", *OLD, "-o", "out.csv", "--set", "release.reached=0.1")
-    for more in ((), ("--dry-run",)):
+    for more in ((), ("--check",)):
         result = temporaldp(*asked, *more, cwd=days)
         assert result.returncode == 2 and f"data row {len(rows)} is later" in words_of(result.stderr)
         assert "2024-06-30" not in result.stderr and rows[-1].split(",")[0] not in result.stderr.split()
@@ -463,7 +464,7 @@ def test_a_lost_ledger_is_drawn_again_only_if_an_owner_begins_anew(days):
     run(days, *JOB)
     published = (days / "out.csv").read_text()
     (days / "release.db").unlink()
-    for again in (JOB, (*JOB, "--dry-run"), (*JOB[:-3], "-o", "other.csv")):
+    for again in (JOB, (*JOB, "--check"), (*JOB[:-3], "-o", "other.csv")):
         assert "--begin-anew" in refused(*again, cwd=days, code=4)
     assert (days / "out.csv").read_text() == published
     elsewhere = [word if word != "release.db" else "other.db" for word in JOB]
@@ -563,7 +564,7 @@ def test_a_plan_is_renewed(days):
         "--ledger",
         "renewed.db",
     )
-    dry = run(days, "release", "morning.csv", *asked, "--dry-run").stdout
+    dry = run(days, "release", "morning.csv", *asked, "--check").stdout
     assert "nothing was drawn" in dry
     assert "within each epoch" in dry and not (days / "renewed.db").exists()
     told = json.loads(run(days, "release", "morning.csv", *asked, "-o", "out.parquet", "--json").stdout)

@@ -80,14 +80,14 @@ def test_two_jobs_share_an_account(made):
         run(made, *SHARE, "--set", "correlation.prior=0.5", "--shares", "sleep=0.6,places=0.4", "--json").stdout
     )
     assert (told["shares"], told["independent"]) == ({"sleep": 0.6, "places": 0.4}, False)
-    dry = json.loads(run(made, *publish("sleep", "", "--dry-run", "--json")).stdout)
+    dry = json.loads(run(made, *publish("sleep", "", "--check", "--json")).stdout)
     assert (dry["new_steps"], dry["charged_already"], dry["ledger_steps"]) == (4, 0, 0)
     first = json.loads(run(made, *publish("sleep", "", "--json", "--set", "release.log=log.jsonl")).stdout)
     assert dry["worst_leakage"] == pytest.approx(first["worst_leakage"], rel=1e-12)
     assert [one["epsilon"] for one in dry["steps"]] == first["epsilons"]
     more = json.loads(run(made, *publish("places", "-more", "--json")).stdout)
     assert (more["ledger_steps"], more["new_steps"]) == (6, 2)
-    dry = json.loads(run(made, *publish("sleep", "-more", "--dry-run", "--json")).stdout)
+    dry = json.loads(run(made, *publish("sleep", "-more", "--check", "--json")).stdout)
     assert (dry["new_steps"], dry["charged_already"], dry["worst_leakage"]) == (0, 2, more["worst_leakage"])
     before = load_released(made / "sleep.parquet").counts
     again = run(made, *publish("sleep", "-more"))
@@ -141,7 +141,7 @@ def _matrices(ledger):
         ),
         (publish("age", place="none.db"), "there is no ledger at none.db"),
         (
-            ("release", "age.csv", "--ledger", "none.db", "--set", "release.table=age", "--dry-run"),
+            ("release", "age.csv", "--ledger", "none.db", "--set", "release.table=age", "--check"),
             "there is no ledger at none.db",
         ),
         (("release", "sleep.csv", "--set", "release.table=sleep", "-o", "x.csv"), "give its ledger"),

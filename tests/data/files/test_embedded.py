@@ -228,7 +228,10 @@ def test_a_condition_may_name_people_and_is_not_in_messages(tmp_path):
 def test_file_in_another_encoding_is_refused_with_advice(tmp_path, encoding, n):
     lines = "".join(f"u,{k},a\n" for k in range(n))
     (tmp_path / "t.csv").write_text(f"{LONG}{lines}u,{n},München\n", encoding=encoding)
-    with pytest.raises(TraceError, match=r'is not encoded in UTF-8; save it again, in a spreadsheet as "CSV UTF-8"$'):
+    with pytest.raises(
+        TraceError,
+        match=r'is not encoded in UTF-8; name its encoding .*, or save it again, in a spreadsheet as "CSV UTF-8"$',
+    ):
         read_traces(tmp_path / "t.csv")
 
 

@@ -24,7 +24,8 @@ from temporaldp import (
 from temporaldp.data.files.plans import plan_from
 from temporaldp.publish.project.document import read_settings
 from temporaldp.publish.project.inputs import gather
-from temporaldp.publish.project.proposal import look, propose
+from temporaldp.publish.project.looking import look
+from temporaldp.publish.project.proposal import propose
 from temporaldp.publish.project.release import setup_of
 from transport_agency import write_table
 
@@ -184,7 +185,7 @@ def test_suggested_absent_state_protects_absence(tmp_path, states):
         ),
         (
             "user,from,until,zone\n1,2024-01-01,2024-01-02,a\n1,2024-01-02,2024-01-03,b\n",
-            "the time is read from column 'from', but may also be in 'until'",
+            "is a user absent from the end of an interval until the next one begins?",
         ),
         (
             "id;Zeit;Ort\n1;01.04.2024 14:00;A\n2;01.04.2024 15:00;B\n",
@@ -195,6 +196,13 @@ def test_suggested_absent_state_protects_absence(tmp_path, states):
         ("user,time,state\n1,2024-01-01,a\n1,2024-02-01,b\n1,2024-03-01,a\n", "are its states public"),
         ("user,time,state\n1,0,true\n1,1,FALSE\n", "('FALSE', 'true')"),
         ("user,stage_day1,stage_day2,stage_day3\n1,a,b,a\n2,b,a,a\n", "are its states public"),
+        ("user,time,state\n1,2024/04/01 14:00,a\n1,2024/04/01 15:00,b\n", "are its states public"),
+        (
+            "user,time,state\n1,01/02/2024,a\n1,02/02/2024,b\n2,01/02/2024,b\n",
+            "times such as '01/02/2024' fit '%d/%m/%Y', '%m/%d/%Y': day or month first? Check traces.time_format",
+        ),
+        ("person,wave 1,wave 2,wave 3\n1,a,b,a\n2,b,a,a\n", "are its states public"),
+        ("person,T1,T2,T10\n1,a,b,a\n2,b,a,a\n", "are its states public"),
     ],
 )
 def test_decisions_of_the_owner_are_requested(content, asked, tmp_path):
@@ -207,7 +215,7 @@ def test_decisions_of_the_owner_are_requested(content, asked, tmp_path):
     [
         ("user,time,state\n1,soon,a\n1,later,b\n", "is not a number, date or timestamp"),
         (
-            "user,time,state\n1,2024/04/01 14:00:00,a\n1,2024/04/01 15:00:00,b\n",
+            "user,time,state\n1,2024/04/01 14:00:00,a\n1,2024/04/01 15 o'clock,b\n",
             "time '2024/04/01 14:00:00' in data row 1",
         ),
         ("time,state\n0,a\n1,b\n", "no column 'user' (the file has 'time', 'state')"),

@@ -11,7 +11,36 @@ from rich.console import Console
 from rich.markup import escape
 from rich.text import Text
 
+from temporaldp.base.errors import (
+    LateDataError,
+    LeakageBudgetError,
+    LedgerError,
+    LedgerMismatchError,
+    OutputError,
+    PlanError,
+    SpentError,
+    TemporaldpError,
+)
 from temporaldp.base.names import CONTROL
+
+OUTCOMES = (
+    (
+        PlanError | LeakageBudgetError | SpentError,
+        3,
+        "the budget, the plan or the horizon is used up, or cannot satisfy the level",
+    ),
+    (LateDataError, 5, "a later step was released already"),
+    (LedgerMismatchError, 2, "the settings or the data are not those of the ledger"),
+    (LedgerError, 4, "the ledger cannot be read, written or trusted, or was lost"),
+    (OutputError, 2, "the output cannot be written, or has other counts"),
+    (TemporaldpError, 2, "the data or the options are wrong"),
+)
+"""Classes of errors, their exit codes, and what they mean, without protected data; the first class that an error has counts."""
+
+
+def outcome(error: TemporaldpError) -> tuple[int, str]:
+    """The exit code of an error, and what it means."""
+    return next((code, said) for kind, code, said in OUTCOMES if isinstance(error, kind))
 
 
 class Harmless(Console):

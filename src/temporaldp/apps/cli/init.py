@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,10 @@ def init(
     history: Annotated[
         Path | None, o.option("--history", help="Other traces, to estimate the correlation from.", metavar="TABLE")
     ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        o.option("--set", help="A key that is known (repeatable), such as traces.every=1d.", metavar="KEY=VALUE"),
+    ] = None,
     output: Annotated[
         Path, o.option("--output", "-o", help="Where to write the file (default: temporaldp.toml).", metavar="FILE")
     ] = Path("temporaldp.toml"),
@@ -28,16 +33,19 @@ def init(
     ] = False,
     overwrite: o.OverwriteOption = False,
 ) -> None:
-    """Inspect a table and write a commented project file with its columns, steps, states and level.
+    """Inspect a table and write a commented project file with its shape, columns, steps, states and level.
 
-    The other commands read temporaldp.toml in the working directory. Review it before you publish.
+    Tables of states, events, intervals (trips, stays), wide ones and sequences are recognised, and how their times are written.
+    Answer what is asked with --set. The other commands read temporaldp.toml in the working directory. Review it before you
+    publish.
     """
-    from temporaldp.publish.project.document import json_schema
+    from temporaldp.publish.project.document import json_schema, read_settings
     from temporaldp.publish.project.proposal import propose
 
     require_places(output, reads=(table, history), overwrite=overwrite)
     with working("looking at the table"):
-        proposal = propose(table, history, output)
+        given = read_settings(Path(os.devnull), assignments or ()).model_dump(mode="json", exclude_unset=True)
+        proposal = propose(table, history, output, given)
     beside = output.with_suffix(".schema.json")
     text = f"#:schema ./{beside.name}\n{proposal.text}" if schema else proposal.text
     if schema:

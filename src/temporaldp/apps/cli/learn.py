@@ -78,7 +78,7 @@ def learn(
             begin_anew=begin_anew and store is not None,
         )
         save_correlation(adversary, asked.output)
-    if settings.traces.states is None:
+    if not settings.traces.has_domain:
         warn(
             "the list of states was taken from the traces, outside of the guarantee: give the public list "
             "(--set traces.states=A,B,C)"

@@ -14,26 +14,9 @@ import typer
 from rich.markup import escape
 
 from temporaldp import __version__
-from temporaldp.apps.cli.console import drop_output, errors, warn
+from temporaldp.apps.cli.console import drop_output, errors, outcome, warn
 from temporaldp.apps.cli.interruption import Interrupted, handle_signals, leave
-from temporaldp.base.errors import (
-    LateDataError,
-    LeakageBudgetError,
-    LedgerError,
-    LedgerMismatchError,
-    PlanError,
-    SpentError,
-    TemporaldpError,
-)
-
-EXIT_CODES = (
-    (PlanError | LeakageBudgetError | SpentError, 3),
-    (LateDataError, 5),
-    (LedgerMismatchError, 2),  # the settings are another release's; the ledger is in order
-    (LedgerError, 4),
-    (TemporaldpError, 2),
-)
-"""Exit codes of errors; the first class of which an error is an instance counts."""
+from temporaldp.base.errors import TemporaldpError
 
 
 class Commands(typer.core.TyperGroup):
@@ -106,7 +89,17 @@ def load(name: str) -> Any:
     if whole is None:
         whole = typer.Typer(add_completion=False)
         whole.command(name)(getattr(module, name))
-    return typer.main.get_command(whole)
+    return without_types_of_flags(typer.main.get_command(whole))
+
+
+def without_types_of_flags(command: Any) -> Any:
+    """A command whose help shows nothing where a flag takes no value, instead of <bool>."""
+    for one in getattr(command, "commands", {}).values():
+        without_types_of_flags(one)
+    for param in (*command.params, command.get_help_option(typer.Context(command))):
+        if getattr(param, "is_flag", False):
+            param.metavar = ""
+    return command
 
 
 def _say_version(asked: bool) -> None:
@@ -134,13 +127,13 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")  # names that a terminal cannot show stay different
     try:
         try:
-            app()
+            without_types_of_flags(typer.main.get_command(app))()
         finally:
             sys.stdout.flush()  # what cannot be written is found here, not when the interpreter ends
     except Interrupted as stop:
         leave(stop.message, stop.exit_code)
     except TemporaldpError as error:
-        _stop(str(error), next(code for kind, code in EXIT_CODES if isinstance(error, kind)))
+        _stop(str(error), outcome(error)[0])
     except MemoryError:
         _stop("not enough memory for that many steps, people or states; use fewer, or plan without a horizon")
     except RecursionError:

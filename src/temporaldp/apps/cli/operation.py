@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 import time
@@ -13,12 +14,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from temporaldp import ContinualRelease, Ledger, TemporaldpError
-from temporaldp.apps.cli.console import warn
+from temporaldp.apps.cli.console import outcome, warn
+from temporaldp.base.display import number
 from temporaldp.base.documents import json_line
 from temporaldp.base.errors import OutputError
+from temporaldp.base.values import plural
 from temporaldp.data.files.spilled import remove_folder, temporary_folder
 from temporaldp.data.tables import Traces
-from temporaldp.data.tables.moments import steps_between
+from temporaldp.data.tables.moments import INSTANT, moment, steps_between
 from temporaldp.publish.release.database import Store, database_of, file_of
 from temporaldp.publish.release.file_store import FileDatabase
 from temporaldp.publish.release.postgres import PostgresDatabase
@@ -80,7 +83,52 @@ class LedgerRun:
             "alpha_of_epoch": stream.guard.alpha,
             "promise": stream.guard.promise,
             "worst_leakage": stream.leakage,
+            "last_time": stream.ledger[-1].time if len(stream) else None,
+            "steps_left": self.steps_left,
+            "spent": None if stream.guard.delta else math.fsum(stream.ledger.epsilons),
+            "remaining": self.remaining,
+            "steps_behind": self.steps_behind,
         }
+
+    @property
+    def steps_left(self) -> int | None:
+        """Steps that the horizon leaves; None without one."""
+        horizon = self.stream.guard.horizon
+        return None if horizon is None or renewal_of(self.stream.ledger) is not None else horizon - len(self.stream)
+
+    @property
+    def remaining(self) -> float | None:
+        """Budget that the next step may spend, in nats, where an accountant knows; None elsewhere."""
+        accountant = self.stream.guard.accountant
+        return (
+            None if accountant is None or accountant.alpha is None or self.steps_left == 0 else accountant.remaining()
+        )
+
+    @property
+    def steps_behind(self) -> float | None:
+        """How many steps the last released time is behind the clock (of UTC); None for labels that are no dates."""
+        stream = self.stream
+        step, last = stream.step or self.data.step, stream.ledger[-1].time if len(stream) else None
+        when = None if last is None else moment(last)
+        if when is None or when.clock is None or step is None:
+            return None
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        found = steps_between(step, str(last), now if when.kind == INSTANT else now.partition("+")[0])
+        return None if found is None else round(found, 2)
+
+    def line(self, noise: float, half_width: float | None) -> str:
+        """The run in one line of text: steps, what is spent and left, the error of a count, and how far behind the clock."""
+        told, stream = self.facts, self.stream
+        new, left = told["new_steps"], self.steps_left
+        parts = [
+            f"{plural(new, 'new step')}, {len(stream)} in all{'' if left is None else f', {left} left'}",
+            None if told["spent"] is None else f"spent {number(told['spent'], up=True)} nats in all",
+            None if self.remaining is None else f"the next step may spend {number(self.remaining, down=True)}",
+            f"noise {number(noise)} people on a count"
+            + ("" if half_width is None else f", half of the intervals within {number(half_width)}"),
+            None if told["steps_behind"] is None else f"{told['steps_behind']:g} steps behind the clock",
+        ]
+        return "; ".join(part for part in parts if part)
 
     @property
     def rows(self) -> list[tuple[str, str | None]]:
@@ -154,8 +202,8 @@ def used_share(stream: ContinualRelease[Any, Any]) -> float | None:
 def logged(file: Path | None) -> Iterator[dict[str, Any]]:
     """Append a line about the block to a file: the entries that the block sets, its duration, and its outcome.
 
-    Of an error the line contains only the class: its message may contain protected data. A line that cannot be written after
-    the block is a warning: what the block stored stays, and its own error is raised.
+    Of an error the line contains the class, the exit code and what they mean: its message may contain protected data. A line
+    that cannot be written after the block is a warning: what the block stored stays, and its own error is raised.
 
     Raises
     ------
@@ -167,19 +215,21 @@ def logged(file: Path | None) -> Iterator[dict[str, Any]]:
         yield line
         return
     begun = time.monotonic()
-    with _opened(file) as log:
+    with opened_log(file) as log:
         try:
             yield line
-            line["ended"] = "done"
+            line |= {"ended": "done", "exit_code": 0}
         except TemporaldpError as error:
-            line["ended"] = type(error).__name__
+            code, refused = outcome(error)
+            line |= {"ended": type(error).__name__, "exit_code": code, "refused": refused}
             raise
         finally:
             if "ended" in line:
                 _append(log, line | {"seconds": round(time.monotonic() - begun, 3)})
 
 
-def _opened(file: Path) -> IO[bytes]:
+def opened_log(file: Path) -> IO[bytes]:
+    """A log to append to; `OutputError` where it cannot be opened, or is another file."""
     try:
         return open(file, "ab", buffering=0, opener=_log_only)
     except OSError as error:

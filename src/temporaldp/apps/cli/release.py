@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from temporaldp import ContinualRelease, InputError, LeakageSeries
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, say, warn
-from temporaldp.apps.cli.operation import LedgerRun, logged, nearly_used, of_tables, trial_place
+from temporaldp.apps.cli.operation import LedgerRun, logged, nearly_used, of_tables, opened_log, trial_place
 from temporaldp.apps.cli.render import (
     ROWS_ON_SCREEN,
     facts,
@@ -22,12 +23,12 @@ from temporaldp.apps.cli.render import (
     working,
 )
 from temporaldp.base.display import number
-from temporaldp.base.errors import InputDiffersWarning, OutputError
+from temporaldp.base.errors import InputDiffersWarning, OutputError, SpentError
 from temporaldp.base.values import plural, refuse
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 from temporaldp.data.tables import Traces
 from temporaldp.publish.project.inputs import absences
-from temporaldp.publish.project.publishing import PublishingRun, publishing
+from temporaldp.publish.project.publishing import PublishingRun, earlier_counts, publishing
 from temporaldp.publish.project.release import checked_output, setup_of
 from temporaldp.publish.release.histograms import require_reached
 from temporaldp.publish.report import explanation
@@ -71,8 +72,11 @@ def release(
         o.option("--output", "-o", key="release.output", help="Published counts (.parquet or .csv).", metavar="FILE"),
     ] = None,
     horizon: o.HorizonOption = None,
-    dry_run: Annotated[
-        bool, o.option("--dry-run", help="Report what would be spent and leak; draw and write nothing.")
+    check: Annotated[
+        bool,
+        o.option(
+            "--check", help="Tell whether a run would work, what it would spend and leak; draw and write nothing."
+        ),
     ] = False,
     overwrite: o.OverwriteOption = False,
     figure: o.FigureOption = None,
@@ -88,22 +92,27 @@ def release(
     """
     settings = o.given(context).settings
     require_places(figure=figure, reads=settings.inputs)
-    target, ledger = checked_output(settings, dry_run=dry_run), settings.release.ledger
+    target, ledger = checked_output(settings, is_check=check), settings.release.ledger
     refuse(
-        (dry_run and ledger is None, InputError("--dry-run needs a ledger: --ledger LEDGER")),
+        (check and ledger is None, InputError("--check needs a ledger: --ledger LEDGER")),
         (
-            dry_run and begin_anew,
-            InputError("--dry-run writes nothing, and --begin-anew is recorded in the ledger: leave out one of them"),
+            check and begin_anew,
+            InputError("--check writes nothing, and --begin-anew is recorded in the ledger: leave out one of them"),
         ),
     )
-    with logged(None if ledger is None else settings.release.log) as line:
+    log = None if ledger is None else settings.release.log
+    if check and log is not None and log.exists():
+        opened_log(log).close()
+    with logged(None if check else log) as line:
         with working("reading data"):
             setup = setup_of(settings)
-        if dry_run:
+        if check:
             assert ledger is not None
             with trial_place(ledger, settings.release.output) as place, setup.opened(place) as stream:
                 new = [time for time in setup.data.times if not stream.has(time)]
                 require_reached(setup.data, new, settings.release.reached)
+                if settings.release.output is not None:
+                    earlier_counts(target, setup.data, stream, overwrite)
                 _show_forecast(stream, setup.data, as_json)
             return
         with publishing(setup, target, overwrite=overwrite, begin_anew=begin_anew) as opened:
@@ -214,7 +223,9 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
         *([] if run is None else run.rows),
     ]
     facts("Details", rows)
-    if run is None:
+    if run is not None:
+        say("", f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC: {run.line(beside.noise, half_width)}.")
+    else:
         console.print("Keep this file: a second release of the same data spends the budgets again.", style="dim")
 
 
@@ -227,16 +238,23 @@ def _show_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bo
     leakage = found[-1].leakage if found else stream.leakage
     known = [time for time in data.times if stream.has(time)]
     charged = 0 if stream.table is None else sum(stream.published(time) is None for time in known)
-    new = len(found) - charged
+    new, run = len(found) - charged, LedgerRun(stream, data)
+    if not new and (run.steps_left == 0 or run.remaining == 0.0):
+        raise SpentError(
+            f"the ledger has all of these data, and the next step would be refused: {steps(len(stream))} are taken"
+        )
     if as_json:
         say_json(
             {
-                "dry_run": True,
+                "checked": True,
                 "new_steps": new,
                 **({} if stream.table is None else {"table": stream.table, "charged_already": charged}),
                 "ledger_steps": len(stream),
                 "alpha": guard.alpha,
                 "worst_leakage": leakage,
+                "steps_left": run.steps_left,
+                "remaining": run.remaining,
+                "steps_behind": run.steps_behind,
                 "steps": [
                     {"time": f.time, "parameter": f.parameter, "epsilon": f.epsilon, "worst_leakage": f.leakage}
                     for f in found
@@ -255,7 +273,10 @@ def _show_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bo
         ("level", f"{guard.alpha:g} nats{'' if guard.promise == guard.alpha else all_epochs}{of}"),
         ("worst leakage then", "" if leakage is None else nats(leakage) + of),
     ]
-    facts("Dry run", rows)
+    would = f"would publish {plural(new, 'new step')}" if new else "works, and would publish nothing new"
+    after = "" if run.steps_left is None else f" Of the horizon, {steps(run.steps_left - new)} would be left."
+    say(f"A run now {would}: settings, data, ledger and output fit.{after}")
+    facts("Check", rows)
     listing(
         [
             {

@@ -10,13 +10,14 @@ from typing import Any, Self
 import numpy as np
 
 from temporaldp.base.errors import BudgetError, PlanError
+from temporaldp.base.names import listed
 from temporaldp.base.values import FloatArray, positive, whole_number
 from temporaldp.core.accounting import LeakageSeries, temporal_leakage
 from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.paper.supremum import merged_profile
 from temporaldp.core.accounting.periodic import sustainable_epsilon_of
 from temporaldp.core.accounting.protocol import Accounting, Planner, grouped, weakest
-from temporaldp.core.correlation import Adversaries, Adversary, IntervalMatrix, Population
+from temporaldp.core.correlation import Adversaries, Adversary, IntervalMatrix, Population, TransitionMatrix
 from temporaldp.core.correlation.protocol import Correlation
 from temporaldp.core.correlation.provenance import together
 from temporaldp.core.kernels import Witness
@@ -144,6 +145,12 @@ class Request:
                 f"no positive budget was proved to be sustainable at alpha = {self.alpha:g} within {method.effort:g} s: allow "
                 f"more effort, or none at all. {otherwise}"
             )
+        if method.is_exact and (kept := _never_left(adversary)):
+            return PlanError(
+                f"no positive budget is sustainable at alpha = {self.alpha:g}: by the correlation{who} {listed(kept)} is never "
+                "left, so that leakage about it adds up with every step. If people in it have gone, let them be absent after "
+                f"some time (traces.fill_limit, traces.absent), or leave their rows out. {otherwise}"
+            )
         if method.is_exact:
             return PlanError(
                 f"no positive budget is sustainable at alpha = {self.alpha:g}: the correlation{who} has states that never lead "
@@ -165,6 +172,14 @@ class Request:
 def common_planner(methods: Sequence[Accounting[Any, Any]]) -> Planner:
     """How all of these methods find budgets of least noise; "by scaling" where they differ."""
     return methods[0].plans if len({one.plans for one in methods}) == 1 else "by scaling"
+
+
+def _never_left(adversary: Adversary) -> list[str]:
+    """States that a person keeps with certainty, by a matrix that is known exactly."""
+    found: dict[str, None] = {}
+    for matrix in (one for one in adversary.matrices if isinstance(one, TransitionMatrix)):
+        found |= dict.fromkeys(np.array(matrix.states)[matrix.probabilities.diagonal() == 1.0].tolist())
+    return list(found)
 
 
 def _certain(correlation: Correlation) -> Witness | None:

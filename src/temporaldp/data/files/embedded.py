@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,10 @@ LEAST_CELLS = 2_000_000
 """Cells of a part of Parquet files: with fewer, more queries would cost more than they save memory."""
 
 
+LARGEST_KEPT = 1 << 30
+"""Bytes of text files whose columns are kept as a table: larger ones would need as much room for temporary files."""
+
+
 class Embedded:
     """One connection to an in-memory DuckDB with a folder to spill to.
 
@@ -49,7 +53,7 @@ class Embedded:
         if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
             raise InputError(f"expected memory such as '4GiB', got {memory!r}")
         folder, self._has_condition = temporary_folder(), False
-        self._folder = Path(folder)
+        self._folder, self._n_kept = Path(folder), count()
         self._connection = duckdb.connect()
         weakref.finalize(self, _close, self._connection, folder)
         settings = {"threads": _threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
@@ -141,7 +145,16 @@ class Embedded:
 
         numbered = f"(SELECT *, row_number() OVER () - 1 AS temporaldp_row FROM {files})"
         chosen = self._chosen(known, "temporaldp_row", numbered, where)
-        return self._table(chosen, names, _place(paths, split))
+        table = self._table(chosen, names, _place(paths, split))
+        if sum(path.stat().st_size for path in paths) > LARGEST_KEPT:
+            return table
+        return replace(table, rows=replace(table.rows, keep=self._keep))
+
+    def _keep(self, relation: Any) -> Any:
+        """A relation as a table, in memory or spilled."""
+        name = f"temporaldp_kept_{next(self._n_kept)}"
+        self.run(lambda: relation.create(name))
+        return self._connection.table(name)
 
     def sequences(self, path: Path, delimiter: str | None) -> SourceTable:
         """Text with one person's sequence of states per line, as a table in memory or spilled.

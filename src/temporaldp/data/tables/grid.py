@@ -90,7 +90,7 @@ class Grid:
 
     @property
     def n_kept(self) -> int | None:
-        """Steps for which a state is kept beyond its own; None for ever."""
+        """Steps for which a state is kept beyond its own; None."""
         if self.limit is None:
             return None
         (length, unit), (limit, of) = spacing(self.every), spacing(self.limit)
@@ -169,7 +169,7 @@ def on_grid(traces: Rows, grid: Grid, *, sort: bool, known: tuple[bool, bool] | 
     if grid.fill == "last" and grid.away is not None:
         kept = _with_absence(kept, grid.away, n_kept, len(found.labels))
     links = np.ones(len(found.labels) - 1, dtype=bool)
-    return kept, lambda raw: Times(found.labels, raw.astype(np.intp), links, found.length)
+    return kept.kept(), lambda raw: Times(found.labels, raw.astype(np.intp), links, found.length)
 
 
 def _longest(numbered: Rows, end: str, length: float, n_steps: int, *, carried: bool) -> Rows:
@@ -275,6 +275,8 @@ def _spelled(traces: Rows, beside: str) -> tuple[Rows, bool, bool]:
 
     Every different time is read once.
     """
+    if (plain := traces.spelled_moments()) is not None:
+        return traces.then(f"SELECT *, {plain[0]} AS moment FROM rows"), plain[1], True
     most = 5_000_000  # times in text are read one by one
     found = traces.asked(
         f"SELECT time, min(row) AS row FROM rows WHERE time IS NOT NULL GROUP BY time LIMIT {most + 1}"

@@ -139,7 +139,7 @@ def long_traces(
     require_columns(table, {"user": user, "time": time, "state": state} | ({} if group is None else {"group": group}))
     columns = [*_whose(table, user, group), f"{spelling.sql(table, time)} AS time"]
     rows = table.rows.then(f"SELECT {', '.join(columns)}, {name_sql(table, state)} AS state FROM rows")
-    return replace(rows, user=user, time=time, state=state, group=group, cuts=table.cuts(user, 1))
+    return replace(rows, user=user, time=time, state=state, group=group, cuts=table.cuts(user, 1)).kept()
 
 
 def sequence_traces(table: SourceTable, user: str, state: str, group: str | None = None) -> Rows:
@@ -151,7 +151,7 @@ def sequence_traces(table: SourceTable, user: str, state: str, group: str | None
     refuse_two_rows(rows, "where each person has one sequence: choose rows (--set traces.where=...)")
     words = f"SELECT {rows.identity}, {rows.words('state')} AS words FROM rows"
     numbered = f"SELECT {rows.identity}, generate_subscripts(words, 1) AS time, unnest(words) AS state FROM rows"
-    return replace(rows.then(words).then(numbered), time="position", state=state)
+    return replace(rows.then(words).then(numbered), time="position", state=state).kept()
 
 
 def interval_traces(
@@ -190,7 +190,7 @@ def interval_traces(
     columns = [*_whose(table, user, group), f"{spelling.sql(table, names['time'])} AS time"]
     columns += [f"{spelling.sql(table, end)} AS ends", f"{state} AS state", f"{after} AS after"]
     rows = table.rows.then(f"SELECT {', '.join(columns)} FROM rows")
-    rows = replace(rows, user=user, time=names["time"], state=names["state"], group=group, cuts=table.cuts(user, 1))
+    rows = replace(rows, user=user, time=names["time"], state=names["state"], group=group).kept()
     refuse_missing(rows, "user")
     refuse_missing(rows, "time")
     begun, has_zone, is_date = moments(rows)
@@ -202,7 +202,7 @@ def interval_traces(
     if kinds != [has_zone, is_date] and closed.asked("SELECT count(time) AS n FROM rows").to_pylist()[0]["n"]:
         raise TraceError(f"times in columns {names['time']!r} and {end!r} are of different types: write them alike")
     order = "begins, row" if rows.has_order else "begins, state NULLS LAST"
-    paired = closed.then(
+    paired = closed.kept().then(
         f"SELECT *, CAST(user AS STRING) AS name, lead(begins) OVER (PARTITION BY user ORDER BY {order}) AS following FROM rows"
     )
     said = f"user {{name!r}} in {{place}}: the interval in columns {names['time']!r} and {end!r} "
@@ -217,7 +217,7 @@ def interval_traces(
         f"WHERE CASE part WHEN 0 THEN moment IS NULL OR moment > begins ELSE {ends} END"
     )
     shown = f"SELECT {rows.identity}, {rows.stamp('moment') if is_date else 'moment'} AS time, state, moment FROM rows"
-    return replace(twice.then(shown), time=names["time"]), has_zone, is_date
+    return replace(twice.then(shown), time=names["time"]).kept(), has_zone, is_date
 
 
 def _refuse_first(rows: Rows, wrong: str, said: str) -> None:

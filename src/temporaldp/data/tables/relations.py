@@ -57,6 +57,10 @@ CONTENTS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
 UNIX = {"unix": 1_000_000, "unix_ms": 1_000}
 """Names of formats of times that are numbers since 1970 in UTC: in seconds, in milliseconds; microseconds in one."""
 
+PLAIN = r"^(19|20)\d\d-\d\d-\d\d([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.]\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?$"
+OFFSET = r":\d\d([.]\d+)?(Z|[+-]\d\d:\d\d)$"
+"""ISO dates and timestamps that DuckDB reads as Python does, and those of them with an offset from UTC."""
+
 READING = "reading traces"
 """Name of the operation in progress reports."""
 
@@ -86,6 +90,8 @@ class Rows:
         Names of the columns, for messages.
     missing_words : tuple of str
         Spellings of a missing value, in lower case.
+    keep : function, optional
+        Stores a relation, and returns the stored one; None where queries are better asked again.
     """
 
     origin: Any
@@ -101,6 +107,7 @@ class Rows:
     state: str = "state"
     group: str | None = None
     missing_words: tuple[str, ...] = MISSING_WORDS
+    keep: Callable[[Any], Any] | None = None
 
     def then(self, query: str, **beside: Arrow) -> Self:
         """The rows of a query about these."""
@@ -110,6 +117,23 @@ class Rows:
     def asked(self, query: str) -> Arrow:
         """The result of a query about these rows, as an Arrow table in memory."""
         return self.run(self.then(query).relation().to_arrow_table)
+
+    def kept(self) -> Self:
+        """The same rows, of which later queries read no file and repeat no earlier query."""
+        if self.keep is None:
+            return self
+        return replace(self, origin=self.keep(self.relation()), text="SELECT * FROM {origin}", beside={})
+
+    def spelled_moments(self) -> tuple[str, bool] | None:
+        """SQL of the moments of a text column of times, and whether they are in UTC, where all are plain ISO; else None."""
+        plain, ahead = (f"regexp_matches(time, {literal(pattern)})" for pattern in (PLAIN, OFFSET))
+        (found,) = self.asked(
+            f"SELECT count(*) AS n, count(*) FILTER (WHERE {plain}) AS plain, count(*) FILTER (WHERE {ahead}) AS ahead, "
+            "count(TRY_CAST(time AS TIMESTAMPTZ)) AS known FROM rows WHERE time IS NOT NULL"
+        ).to_pylist()
+        if not found["n"] == found["plain"] == found["known"] or found["ahead"] not in {0, found["n"]}:
+            return None
+        return f"epoch_us(CAST(time AS TIMESTAMP{'TZ' if found['ahead'] else ''}))", bool(found["ahead"])
 
     def relation(self) -> Any:
         """Lazy relation of DuckDB for the query."""
@@ -163,8 +187,15 @@ class Rows:
 
     def is_missing(self, text: str) -> str:
         """SQL: whether a text is null or a word for it."""
-        words = ", ".join(map(literal, self.missing_words))
-        return f"({text} IS NULL OR lower({stripped(text)}) IN ({words}))"
+        # A list (IN) would become a join, for which every text is stripped
+        words = literal("\x1f".join(["", *self.missing_words, ""]))
+        # Most texts are longer than every such word, and have no blanks to strip, which would take ten times as long
+        ends = (f"{side}({text}, 1) {than}" for side in ("left", "right") for than in ("<= ' '", "> '~'"))
+        may_be = " OR ".join([f"length({text}) <= {max(map(len, self.missing_words))}", *ends])
+        return (
+            f"({text} IS NULL OR CASE WHEN {may_be} THEN "
+            f"instr({words}, '\x1f' || lower({stripped(text)}) || '\x1f') > 0 ELSE false END)"
+        )
 
     def instant(self, text: str, time_format: str) -> str:
         """SQL: the time that a text means by a format, null where it means none."""
@@ -223,6 +254,10 @@ class SparkRows(Rows):
         raise InputError(
             "time_format is for files and frames in memory: in Spark, convert the times with to_timestamp first"
         )
+
+    def spelled_moments(self) -> tuple[str, bool] | None:
+        """None: text is read spelling by spelling."""
+        return None
 
     def words(self, text: str) -> str:
         """Refuse: sequences are numbered in other ways there."""

@@ -96,7 +96,7 @@ def provenance_of(settings: Settings, shared: SharedPeople | None) -> Provenance
     assert learnt_from is not None
     if history is not None and (shared is None or not shared.n_observed):
         return estimated_from(f"other traces ({learnt_from.name})", known)
-    states = "" if traces.states is not None else " So does the list of states, unless traces.states gives it."
+    states = "" if traces.has_domain else " So does the list of states, unless traces.states gives it."
     people = "" if shared is None else f" Of the history, {shared.sentence}."
     warning = (
         "The correlation was estimated from the protected traces themselves. The budgets, and everything published about them, "

@@ -373,8 +373,8 @@ def public_correlation(
     return public_part(gather(settings, states, begun_at), same_start=settings.release.same_start)
 
 
-def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
-    """Return where the counts are written, after a check of all outputs; a dry run writes none.
+def checked_output(settings: Settings, *, is_check: bool = False) -> Path:
+    """Return where the counts are written, after a check of all outputs; a check writes none.
 
     Raises
     ------
@@ -391,7 +391,7 @@ def checked_output(settings: Settings, *, dry_run: bool = False) -> Path:
             ),
         ),
     )
-    output = Path(os.devnull) if release.output is None and dry_run else release.output
+    output = Path(os.devnull) if release.output is None and is_check else release.output
     if output is None:
         raise InputError("expected --output FILE (.parquet or .csv), where the counts are written")
     if release.output is not None:

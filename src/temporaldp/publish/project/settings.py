@@ -143,6 +143,11 @@ class TableSettings(Section):
     )
     memory: str = Field("1GiB", description="Memory for reading; more is spilled to temporary files.")
 
+    @property
+    def has_domain(self) -> bool:
+        """Whether the states are public: listed, or those of a mapping."""
+        return self.states is not None or self.states_from is not None
+
 
 class TracesSettings(TableSettings):
     """The protected traces, or counts in place of them."""
@@ -170,7 +175,8 @@ class TracesSettings(TableSettings):
     @property
     def own_names(self) -> dict[str, str]:
         """Names of the columns of time and state in what is published."""
-        return {"time": self.time, "state": self.state}
+        columns = "" if self.states_from is None else str(self.states_from).rpartition(":")[2]
+        return {"time": self.time, "state": columns.partition(",")[2].strip() or self.state}
 
     @property
     def is_counted(self) -> bool:

@@ -1,0 +1,585 @@
+"""What a table looks like: its shape, the columns of its roles, and how its times are written, by contents before names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from temporaldp.base.errors import InputError, TraceError
+from temporaldp.base.names import listed
+from temporaldp.base.values import plural
+from temporaldp.data.files.traces import any_table, entries_of, named, source_name
+from temporaldp.data.tables.encoding import refuse_missing
+from temporaldp.data.tables.grid import moments
+from temporaldp.data.tables.layouts import Spelling, long_traces, require_columns
+from temporaldp.data.tables.moments import WORD, moment
+from temporaldp.data.tables.relations import UNIX
+from temporaldp.data.tables.trace_table import TraceTable
+from temporaldp.publish.project.inputs import read
+from temporaldp.publish.project.settings import TableSettings
+
+if TYPE_CHECKING:
+    from temporaldp.data.files.traces import Layout
+    from temporaldp.data.tables.relations import Rows, SourceTable
+
+ROLES = {
+    "user": (
+        *("user", "person", "patient", "member", "customer", "client", "rider", "visitor", "respondent", "subject"),
+        *("device", "card", "meter", "bike", "vehicle", "household", "case", "record", "account", "id", "idpers"),
+    ),
+    "time": ("time", "date", "timestamp", "when", "moment", "hour", "day", "week", "month", "year", "step", "ts", "t"),
+    "state": (
+        *("state", "zone", "status", "stage", "place", "location", "region", "station", "terminal", "stop", "ward"),
+        *("unit", "department", "room", "activity", "event", "category", "page", "class", "cell", "concept", "label"),
+    ),
+}
+"""Words in the names that columns of a long table usually have, the likeliest first."""
+
+BEGINS = (
+    "start",
+    "begin",
+    "began",
+    "from",
+    "departure",
+    "depart",
+    "pickup",
+    "admission",
+    "admitted",
+    "in",
+    "login",
+    "opened",
+)
+ENDS = ("end", "finish", "ended", "to", "until", "arrival", "arrive", "dropoff", "discharge", "out", "logout", "closed")
+"""Words in the names of columns about the beginning and the end of an interval."""
+
+GRIDS = {
+    "1min": 60,
+    "5min": 300,
+    "15min": 900,
+    "30min": 1800,
+    "1h": 3600,
+    "6h": 21_600,
+    "1d": 86_400,
+    "1w": 604_800,
+}
+"""Usual lengths of a step, in seconds."""
+
+DATES = (
+    *(
+        "%d.%m.%Y",
+        "%d/%m/%Y",
+        "%m/%d/%Y",
+        "%d-%m-%Y",
+        "%m-%d-%Y",
+        "%Y/%m/%d",
+        "%Y.%m.%d",
+        "%d.%m.%y",
+        "%d/%m/%y",
+        "%m/%d/%y",
+    ),
+    *("%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
+)
+CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S")
+FORMATS = (
+    *(f"{date}{clock}" for date in DATES for clock in CLOCKS),
+    *(
+        "%a %b %d %H:%M:%S %z %Y",
+        "%a %b %d %H:%M:%S %Y",
+        "%a, %d %b %Y %H:%M:%S %z",
+        "%d/%b/%Y:%H:%M:%S %z",
+        "%Y%m%dT%H%M%S",
+    ),
+)
+"""Formats of times that are no ISO."""
+
+MAX_STATES = 200
+"""A column with more distinct entries is not proposed as states."""
+
+
+@dataclass(slots=True)
+class Looked:
+    """Properties of an inspected table.
+
+    Parameters
+    ----------
+    settings : dict
+        Keys of the section of the table.
+    left_out : dict, optional
+        Keys that its owner must complete or confirm: they stand in comments.
+    facts : list of str
+        Comments for the file.
+    questions : list of str
+        What only the owner of the table can decide.
+    traces : Traces, optional
+        The table as the other commands read it by these settings; None where they refuse it.
+    """
+
+    settings: dict[str, Any]
+    left_out: dict[str, Any] = field(default_factory=dict)
+    facts: list[str] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
+    traces: TraceTable | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: name, cells of some rows as text ("" for none), how many are different, and in how many rows.
+
+    `formats` are those that all of the entries have, of times: "" for ISO; none of other columns.
+    """
+
+    name: str
+    cells: tuple[str, ...]
+    n_different: int
+    n_rows: int
+    formats: tuple[str, ...]
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """The cells that are not empty."""
+        return tuple(filter(None, self.cells))
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the name, in lower case."""
+        return words_of(self.name)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether entries occur more than once, as those of people do in a table with a row per time."""
+        return self.n_different < self.n_rows
+
+
+def _says(column: Column, words: Sequence[str]) -> bool:
+    """Whether the name of a column has one of some words, also with another ending, such as discharged for discharge."""
+    return any(one == word or (len(word) > 3 and one.startswith(word)) for one in column.words for word in words)
+
+
+def _moments(column: Column) -> list[float | None]:
+    """The cells of a column of times as seconds or numbers, to compare them."""
+    found: list[float | None] = []
+    for cell in column.cells:
+        if not cell:
+            found.append(None)
+        elif column.formats[0] in {"", *UNIX}:
+            found.append(float(moment(cell).value))
+        else:
+            found.append(datetime.strptime(cell, column.formats[0]).replace(tzinfo=UTC).timestamp())
+    return found
+
+
+def words_of(name: str) -> tuple[str, ...]:
+    """The words of a name such as start_date, startDate or case:concept:name, in lower case."""
+    return tuple(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
+
+
+def look(path: Path, given: dict[str, Any] | None = None, every: str | None = None) -> Looked:
+    """Look at one table: its layout and columns; and read it by them.
+
+    Parameters
+    ----------
+    path : Path
+    given : dict, optional
+        Keys that are known already.
+    every : str, optional
+        Grid of other traces, on which events are put.
+    """
+    given, facts = dict(given or {}), list[str]()
+    with named(source_name(path, None)):
+        table, layout = _opened(path, given, facts)
+        require_columns(table, {})
+    if layout == "sequences" and table.header == ("user", "time", "state"):
+        about = Looked({"layout": layout, **given}, facts=[*facts, "Text with one user's sequence of states a line."])
+        return _tried(path, about)
+    columns = list(_columns(table))
+    _name_mapping(columns, given, facts)
+    for shape in (_sequences, _intervals, _long):
+        if (looked := shape(table, columns, given)) is not None:
+            looked.settings |= given
+            looked.facts[:0] = facts
+            if looked.settings["layout"] == "sequences":
+                return _tried(path, looked)
+            return _looked_long(path, table, looked, every)
+    user = given.get("user") or next((one.name for one in columns if _rank("user", one) < 99), table.header[0])
+    looked = _looked_wide(path, table, user, [one for one in columns if one.name != user], given)
+    looked.facts[:0] = facts
+    return looked
+
+
+def _opened(path: Path, given: dict[str, Any], facts: list[str]) -> tuple[SourceTable, Layout]:
+    """The table and its layout, as far as it is known; text that is no sequences may be a table whatever its name is."""
+    terms = {key: given[key] for key in ("delimiter", "where", "encoding") if key in given}
+    try:
+        return any_table(path, given.get("layout", "auto"), **terms)
+    except TraceError as error:
+        if "not encoded in UTF-8" in str(error) and "encoding" not in given:
+            with path.open("rb") as file:
+                given["encoding"] = "utf-16" if file.read(2) in {b"\xff\xfe", b"\xfe\xff"} else "cp1252"
+            facts.append(f"The file is not in UTF-8; {given['encoding']} fits it.")
+            return _opened(path, given, facts)
+        return any_table(path, "long", **terms)[0], "auto"
+
+
+def _columns(table: SourceTable) -> Iterator[Column]:
+    """Every column, by some rows at equal distances."""
+    rows = table.rows
+    (size,) = rows.asked("SELECT count(*) AS n FROM rows").to_pylist()
+    names = {f"c{k}": name for k, name in enumerate(table.header) if name not in table.unreadable}
+    counted = ", ".join(f"count(DISTINCT {column}) AS {column}" for column in names)
+    (different,) = rows.asked(f"SELECT {counted} FROM rows").to_pylist()
+    cells = ", ".join(f"CAST({column} AS STRING) AS {column}" for column in names)
+    chosen = rows.then("SELECT *, row_number() OVER (ORDER BY row) AS k FROM rows")
+    some = chosen.asked(
+        f"SELECT {cells} FROM rows WHERE k % {max(size['n'] // 500, 1)} = 0 OR k <= 20 ORDER BY k"
+    ).to_pylist()
+    for column, name in names.items():
+        entries = tuple("" if row[column] is None else str(row[column]).strip() for row in some)
+        yield Column(name, entries, different[column], size["n"], _formats(name, list(filter(None, entries))))
+
+
+def _name_mapping(columns: Sequence[Column], given: dict[str, Any], facts: list[str]) -> None:
+    """The columns of a mapping that has several: the one with the entries of the table, and the one with the fewest states."""
+    source = given.get("states_from")
+    if source is None or not Path(source).exists():  # with columns after a colon
+        return
+    table, _ = any_table(Path(source), "long")
+    parts = list(_columns(table))
+    keys = [one for one in parts if any(each.entries and {*each.entries} <= {*one.entries} for each in columns)]
+    groups = sorted(parts, key=lambda one: one.n_different)
+    for key, group in ((key, group) for key in keys for group in groups if 2 <= group.n_different < key.n_different):
+        with suppress(TraceError):  # an entry with several states
+            entries_of(named_so := f"{source}:{key.name},{group.name}")
+            given["states_from"] = named_so
+            facts.append(f"States are the {group.n_different} entries of column {group.name} of {Path(source).name}.")
+            return
+
+
+def _formats(name: str, entries: Sequence[str]) -> tuple[str, ...]:
+    """The formats of times that all entries have; "" for ISO."""
+    few = list(dict.fromkeys(entries))
+    if not few:
+        return ()
+    if all(moment(one).clock is not None for one in few):
+        return ("",)
+    is_time = any(word in ROLES["time"] + BEGINS + ENDS for word in words_of(name))
+    if is_time and all(re.fullmatch(r"\d{10}(\.\d+)?|\d{13}", one) for one in few):
+        return ("unix",) if len(few[0].partition(".")[0]) == 10 else ("unix_ms",)
+    return tuple(one for one in FORMATS if all(_fits(word, one) for word in few))
+
+
+def _fits(word: str, time_format: str) -> bool:
+    try:
+        datetime.strptime(word, time_format)
+    except ValueError:
+        return False
+    return True
+
+
+def _rank(role: str, column: Column) -> int:
+    """How likely a column has a role by its name: 0 for the likeliest word, 99 for none."""
+    return min((k for k, word in enumerate(ROLES[role]) if word in column.words), default=99)
+
+
+def _user(columns: Sequence[Column], taken: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The column of people: its entries repeat; of several, by the name, then the one with most people; and the others."""
+    free = [one for one in columns if one.name not in taken and one.repeats]
+    by_name = [one for one in free if _rank("user", one) < 99]
+    # A cohort of two or three values, each with very many rows, is no user
+    usual = [one for one in by_name if one.n_different > 3 or one.n_rows < 50] or by_name
+    found = sorted(usual, key=lambda one: (_rank("user", one), -one.n_different))
+    return (found[0].name if found else None), [one.name for one in found[1:]]
+
+
+def _state(columns: Sequence[Column], taken: Sequence[str], given: dict[str, Any]) -> tuple[str | None, list[str]]:
+    """The column of states: by the mapping that is given, by its name, or the only one with few entries; and the others."""
+    free = [one for one in columns if one.name not in taken and one.n_different >= 1 and not one.formats]
+    if "states_from" in given:
+        known = entries_of(given["states_from"])
+        fits = [one for one in free if one.entries and {*one.entries} <= {*known}]
+        if fits:
+            return fits[0].name, []
+    found = sorted((one for one in free if _rank("state", one) < 99), key=lambda one: _rank("state", one))
+    if found:
+        return found[0].name, [one.name for one in found[1:]]
+    few = [one for one in free if 2 <= one.n_different <= MAX_STATES and one.n_different * 4 <= one.n_rows]
+    return (few[0].name, []) if len(few) == 1 else (None, [])
+
+
+def _written(column: Column, looked: Looked, given: dict[str, Any]) -> None:
+    """How times are written, where they are no ISO; what fits in two ways is asked."""
+    if "time_format" in given or not column.formats or column.formats[0] == "":
+        return
+    looked.settings["time_format"] = column.formats[0]
+    looked.facts.append(f"Times such as {column.entries[0]} are written as time_format says.")
+    if len(column.formats) > 1:
+        looked.questions.append(
+            f"times such as {column.entries[0]!r} fit {listed(column.formats)}: day or month first? Check traces.time_format"
+        )
+
+
+def _sequences(table: SourceTable, columns: Sequence[Column], given: dict[str, Any]) -> Looked | None:
+    """A table with a sequence of states in the cells of a column."""
+    if given.get("layout", "sequences") != "sequences":
+        return None
+    for column in columns:
+        cells = [re.split(r"[\s,;|]+", entry) for entry in column.entries[:50]]
+        words = Counter(word for cell in cells for word in cell)
+        if not cells or column.formats or min(map(len, cells)) < 5 or len(words) * 4 > words.total():
+            continue
+        if max(map(len, words)) > 30:
+            continue
+        others = [one for one in columns if one.name != column.name]
+        ranked = sorted(others, key=lambda one: (-one.n_different, _rank("user", one)))
+        looked = Looked(
+            {"layout": "sequences", "user": ranked[0].name if ranked else column.name, "state": column.name}
+        )
+        looked.facts.append(f"Sequences of states in the cells of column {column.name}.")
+        if odd := sorted(word for word in words if re.fullmatch(r"-\d+|\?+|-+|\*+|[xX]{2,}", word)):
+            looked.questions.append(
+                f"is {listed(odd)} a state? If it means that somebody was not observed, set traces.missing "
+                f"({','.join(odd)}) and traces.gaps"
+            )
+        return looked
+    return None
+
+
+def _intervals(table: SourceTable, columns: Sequence[Column], given: dict[str, Any]) -> Looked | None:
+    """A table of intervals: two columns of times, of which one is named after a beginning and one after an end."""
+    if given.get("layout", "long") != "long":
+        return None
+    found = _ends_of_intervals([one for one in columns if one.formats], given)
+    if found is None:
+        return None
+    begins, ends = found
+    taken = [begins.name, ends.name]
+    pairs = [
+        (one.name, other.name)
+        for one in columns
+        for other in columns
+        if one.name not in taken and other.name not in taken and not one.formats and one is not other
+        and _says(one, BEGINS) and _says(other, ENDS)
+        and set(one.words) - set(BEGINS) == set(other.words) - set(ENDS)
+    ]  # fmt: skip
+    pair = pairs[0] if pairs else None
+    if pair is None:
+        state, rivals = _state(columns, taken, given)
+    else:
+        state, rivals = given.get("state", pair[0]), []
+    user, others = _user(columns, [*taken, *(pair or ()), state or ""])
+    user = given.get("user", user)
+    if state is None or user is None:
+        return None
+    looked = Looked({"layout": "long", "user": user, "time": begins.name, "end": ends.name, "state": state})
+    _written(begins, looked, given)
+    looked.facts.append("Rows are intervals.")
+    if pair is not None and "absent" not in given:
+        looked.settings["end_state"] = pair[1]
+        looked.questions.append(
+            f"where is a user between two intervals? As proposed, at the last one's {pair[1]!r}; if nowhere, leave out "
+            "traces.end_state: the user is then absent from the end of an interval on"
+        )
+    elif pair is None:
+        looked.questions.append(
+            "is a user absent from the end of an interval until the next one begins? That is assumed; otherwise set "
+            "traces.end_state to a column with the state from then on"
+        )
+    looked.questions += _asked("user", user, others) + _asked("state", state, rivals)
+    return looked
+
+
+def _ends_of_intervals(dated: Sequence[Column], given: dict[str, Any]) -> tuple[Column, Column] | None:
+    """Columns of the beginning and the end of intervals: given, named so, or the only two, of which one is never earlier."""
+    begins = [one for one in dated if given.get("time") == one.name] or [one for one in dated if _says(one, BEGINS)]
+    ends = [one for one in dated if given.get("end") == one.name] or [one for one in dated if _says(one, ENDS)]
+    pair = next(((one, other) for one in begins for other in ends if one is not other), None)
+    if pair is not None or len(dated) != 2 or "time" in given:
+        return pair
+    one, other = (_moments(column) for column in dated)
+    differences = [b - a for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    if len(differences) < 10 or min(differences) < 0.0 or np.median(differences) <= 0.0:
+        return None
+    return dated[0], dated[1]
+
+
+def _long(table: SourceTable, columns: Sequence[Column], given: dict[str, Any]) -> Looked | None:
+    """A table with a row per person and time, or per event."""
+    if given.get("layout", "long") != "long":
+        return None
+    dated = sorted((one for one in columns if one.formats), key=lambda one: _rank("time", one))
+    counted = sorted(
+        (one for one in columns if _rank("time", one) < 99 and not one.formats), key=lambda one: _rank("time", one)
+    )
+    times = [one for one in columns if one.name == given.get("time")] or [*dated, *counted]
+    if _are_numbered([one.name for one in columns[1:]]) and "layout" not in given:
+        return None
+    user, users = _user(columns, [one.name for one in times[:1]])
+    user = given.get("user", user)
+    state, states = _state(columns, [user or "", *(one.name for one in times[:1])], given)
+    state = given.get("state", state)
+    if not times or state is None:
+        return None
+    roles = {} if user is None else {"user": user}
+    looked = Looked({"layout": "long", **roles, "time": times[0].name, "state": state})
+    _written(times[0], looked, given)
+    if times[0].entries and not times[0].formats and all(re.fullmatch(r"-?\d+,\d+", one) for one in times[0].entries):
+        looked.settings["decimal"] = ","
+    rivals = [one.name for one in times[1:] if one.name not in {user, state}]
+    for role, name, others in (("user", user, users), ("time", times[0].name, rivals), ("state", state, states)):
+        if role not in given and name is not None:
+            looked.questions += _asked(role, name, [one for one in others if one not in roles.values()])
+    return looked
+
+
+def _asked(role: str, name: str, others: Sequence[str]) -> list[str]:
+    """The question whether another column has a role."""
+    if not others:
+        return []
+    return [f"the {role} is read from column {name!r}, but may also be in {listed(others)}: check traces.{role}"]
+
+
+def _are_numbered(steps: Sequence[str]) -> bool:
+    """Whether most of several names are dates, numbers, or one word with numbers, as those of the steps of a wide table."""
+    kinds = Counter(moment(step).kind for step in steps).most_common(1)
+    return any(kind != WORD and n >= 2 and 2 * n > len(steps) for kind, n in kinds)
+
+
+def _tried(path: Path, looked: Looked) -> Looked:
+    """With the table as it is read by these settings; where it is refused, that is asked about."""
+    try:
+        looked.traces = read(TableSettings.model_validate({"path": path, **looked.settings}))
+    except InputError as error:
+        looked.questions.append(f"as the file stands it is refused: {str(error).removeprefix(f'{path}: ')}")
+        return looked
+    if looked.traces.n_states > MAX_STATES:
+        looked.questions.append(
+            f"it has {looked.traces.n_states} different states; check traces.state, or group them (traces.states_from)"
+        )
+    return looked
+
+
+def _looked_wide(path: Path, table: SourceTable, user: str, columns: Sequence[Column], given: dict[str, Any]) -> Looked:
+    """A table with a row per person and a column per step."""
+    steps = [one.name for one in columns]
+    with suppress(InputError):  # a number of people that cannot be counted
+        (size,) = table.rows.asked(
+            f"SELECT count(*) AS n, count(DISTINCT c{table.header.index(user)}) AS people FROM rows"
+        ).to_pylist()
+        if size["n"] > size["people"] and not _are_numbered(steps) and "layout" not in given:
+            question = (
+                f"which of its columns are time and state ({listed(steps)})? Complete traces.time and traces.state"
+            )
+            return Looked({"layout": "long", "user": user, **given}, {"time": "", "state": ""}, questions=[question])
+    looked = Looked({"layout": "wide", "user": user})
+    shared = set.intersection(*({one for one in FORMATS if _fits(step, one)} for step in steps)) if steps else set()
+    if shared and "time_format" not in given and any(moment(step).clock is None for step in steps):
+        looked.settings["time_format"] = min(shared, key=FORMATS.index)
+    looked.settings |= given
+    looked = _tried(path, looked)
+    looked.facts.append(
+        f"Wide: one row per user, {len(steps)} steps{f' ({steps[0]} to {steps[-1]})' if steps else ''}."
+    )
+    if not _are_numbered(steps) and "time_format" not in looked.settings:
+        looked.questions.append(
+            f"is every column but {user!r} a step ({listed(steps)})? If a row is a user at a time, set traces.layout to long, "
+            "and traces.time and traces.state to their columns"
+        )
+    return looked
+
+
+def _looked_long(path: Path, table: SourceTable, looked: Looked, every: str | None) -> Looked:
+    """A table with a row per person and time, per event, or per interval."""
+    settings, roles = looked.settings, {role: looked.settings[role] for role in ROLES if role in looked.settings}
+    spelling = Spelling(settings.get("time_format"), settings.get("decimal", "."))
+    if "user" in roles:
+        with suppress(InputError):  # what cannot be read is asked about below
+            _ask_about_events(looked, long_traces(table, **roles, spelling=spelling))
+    if every is not None and "every" in settings:
+        settings["every"] = every
+    traces = _tried(path, looked).traces
+    if traces is None:
+        return looked
+    n, observed, everyone = (
+        table.rows.asked("SELECT count(*) AS n FROM rows").to_pylist()[0]["n"],
+        int(traces.histogram().sum()),
+        traces.n_users * traces.n_times,
+    )
+    looked.facts.insert(
+        0, f"Long: {plural(n, 'row')}, {plural(traces.n_users, 'user')}, {plural(traces.n_times, 'different time')}."
+    )
+    if "every" in settings:
+        return looked
+    names = {f"{seconds} seconds": name for name, seconds in GRIDS.items()}
+    looked.facts.append(f"One state per user and step of {names.get(str(traces.step), traces.step)}.")
+    if observed < everyone:
+        looked.questions.append(
+            f"users have a row at {100.0 * observed / everyone:.0f} % of {traces.n_times} steps. If rows are changes of state, "
+            "set traces.every and traces.fill; if a missing row means absence that is to be protected, set traces.absent"
+        )
+    return looked
+
+
+def _ask_about_events(looked: Looked, traces: Rows) -> None:
+    """Rows at odd times, or several at one time, are put on the nearest usual grid, with the last state."""
+    refuse_missing(traces, "time")
+    rows, has_zone, has_clock = moments(traces)
+    (found,) = rows.asked(
+        "SELECT min(moment) AS first, "
+        "(SELECT count(*) FROM (SELECT user FROM rows GROUP BY user, moment HAVING count(DISTINCT state) > 1)) AS twice "
+        "FROM rows"
+    ).to_pylist()
+    (first, twice), settings = found.values(), looked.settings
+    step = _usual_distance(rows)
+    if not step:
+        return
+    distance = f"CAST(moment - ({first}) AS DOUBLE) / ({step})"
+    begins_month = "date_trunc('month', make_timestamp(moment)) = make_timestamp(moment)" if has_clock else "false"
+    (regular,) = rows.asked(
+        f"SELECT bool_and(abs({distance} - round({distance})) < 1e-6) OR bool_and({begins_month}) AS all FROM rows"
+    ).to_pylist()
+    is_interval = "end" in settings
+    if regular["all"] and not twice and not is_interval and "every" not in settings:
+        return
+    every = (
+        min(GRIDS, key=lambda one: abs(GRIDS[one] - step / 1e6))
+        if has_clock
+        else np.format_float_positional(step, trim="-")
+    )
+    asked = "every" not in settings
+    settings.setdefault("every", every)
+    every = settings["every"]
+    if not is_interval:
+        settings.setdefault("fill", "last")
+        looked.facts.append("Rows are events: a step has the last state until then.")
+    if twice and not is_interval and "ties" not in settings:
+        settings["ties"] = "last"
+        pairs = "1 pair of user and time has" if twice == 1 else f"{twice} pairs of user and time have"
+        looked.questions.append(
+            f"{pairs} several states: the last row counts, which may be wrong; check traces.ties (last, first or longest)"
+        )
+    if asked:
+        looked.questions.append(
+            f"rows are {'intervals' if is_interval else 'at odd times'}, so they are put on a grid of {every}: check "
+            "traces.every, and traces.fill (last: the state stays until the next event; absent: it does not)"
+        )
+    if has_zone and every[-1] in "dw" and "timezone" not in settings:
+        settings["timezone"] = "UTC"
+        looked.questions.append("days are those of UTC: check traces.timezone, such as Europe/Amsterdam")
+
+
+def _usual_distance(rows: Rows) -> Any:
+    """The most frequent distance of a person's moments, the smallest of several; the median if each occurs once; or None."""
+    distances = rows.then("SELECT moment - lag(moment) OVER (PARTITION BY user ORDER BY moment) AS d FROM rows")
+    counted = distances.then("SELECT d, count(*) AS n FROM rows WHERE d > 0 GROUP BY d")
+    usual = "CASE WHEN max(most) = 1 THEN quantile_disc(d, 0.5) ELSE min(d) FILTER (WHERE n = most) END AS step"
+    (found,) = (
+        counted.then("SELECT d, max(n) OVER () AS most, n FROM rows").asked(f"SELECT {usual} FROM rows").to_pylist()
+    )
+    return found["step"]
