@@ -201,7 +201,7 @@ def interval_traces(
     closed, *kinds = moments(replace(ended, time=end), "ends")
     if kinds != [has_zone, is_date] and closed.asked("SELECT count(time) AS n FROM rows").to_pylist()[0]["n"]:
         raise TraceError(f"times in columns {names['time']!r} and {end!r} are of different types: write them alike")
-    order = "begins, row" if rows.has_order else "begins, state NULLS LAST"
+    order = f"begins, moment NULLS LAST, {'row' if rows.has_order else 'state NULLS LAST'}"
     paired = closed.kept().then(
         f"SELECT *, CAST(user AS STRING) AS name, lead(begins) OVER (PARTITION BY user ORDER BY {order}) AS following FROM rows"
     )
