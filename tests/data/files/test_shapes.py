@@ -185,9 +185,7 @@ def test_times_of_any_format_are_those_of_iso(tmp_path, fmt):
         assert [one.removesuffix("Z") for one in found.times] == list(expected.times)
     other.loc[3, "time"] = "soon" if not fmt.startswith("unix") else None
     if not fmt.startswith("unix"):
-        with pytest.raises(
-            TraceError, match="time 'soon' in data row 4 of column 'time' is not written as time_format"
-        ):
+        with pytest.raises(TraceError, match="time 'soon' in data row 4 of column 'time' does not have the format"):
             read_traces(other, every="1h", fill="last", time_format=fmt)
 
 

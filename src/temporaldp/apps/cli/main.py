@@ -53,7 +53,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 PANELS = {
-    "Set up": {"init": "Inspect a table and write a commented project file with its columns, steps, states and level."},
+    "Set up": {
+        "init": "Inspect a table and write a commented project file with its shape, columns, steps, states and level."
+    },
     "Account and plan": {
         "audit": "Compute the leakage of a release that spends epsilon at every step.",
         "plan": "Compare what each guarantee costs, and plan the one in use, so that no step leaks more than alpha.",

@@ -75,7 +75,7 @@ def release(
     check: Annotated[
         bool,
         o.option(
-            "--check", help="Tell whether a run would work, what it would spend and leak; draw and write nothing."
+            "--check", help="Show whether a run would work, what it would spend and leak; draw and write nothing."
         ),
     ] = False,
     overwrite: o.OverwriteOption = False,

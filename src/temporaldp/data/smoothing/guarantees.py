@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +38,9 @@ BETTER = 0.75
 
 HALF = 0.5
 """A delta is advised where it reduces the noise or the error to this share."""
+
+MANY_STEPS = 200
+"""Steps above which the temporal level with delta = 0 has one budget: the ends, which could spend more, are then few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,6 +345,12 @@ class _Setting:
         if delta:
             method = ApproximateDP(delta)
             return plan_noise(self.adversary, alpha, self.horizon, accounting=method, noise=self.noise, equal=True)
+        is_long = self.horizon is not None and self.horizon > MANY_STEPS
+        if is_long:
+            with suppress(PlanError):  # where no budget lasts, a plan still is
+                return plan_budget(
+                    self.adversary, alpha, self.horizon, method="upper_bound", accounting=self.accounting
+                )
         return plan_budget(self.adversary, alpha, self.horizon, accounting=self.accounting)
 
     def error(self, scales: Any, noise: Noise) -> float | None:

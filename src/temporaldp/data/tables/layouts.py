@@ -76,8 +76,8 @@ class Spelling:
         rows = table.rows.then(f"SELECT {text} AS entry, row FROM rows WHERE {wrong}")
         for first in rows.asked("SELECT *, count(*) OVER () AS n FROM rows ORDER BY row LIMIT 1").to_pylist():
             raise TraceError(
-                f"time {first['entry']!r} in {table.rows.place(first['row'])} of column {name!r} is not written as "
-                f"time_format={self.time_format!r} says ({plural(first['n'], 'such cell')}): give the format of "
+                f"time {first['entry']!r} in {table.rows.place(first['row'])} of column {name!r} does not have the "
+                f"format {self.time_format!r} of time_format ({plural(first['n'], 'such cell')}): give the format of "
                 "all entries (--set traces.time_format=...), or mend the entries"
             )
         return instant

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,44 +20,25 @@ from temporaldp.data.tables.encoding import refuse_missing
 from temporaldp.data.tables.grid import moments
 from temporaldp.data.tables.layouts import Spelling, long_traces, require_columns
 from temporaldp.data.tables.moments import WORD, moment
-from temporaldp.data.tables.relations import UNIX
 from temporaldp.data.tables.trace_table import TraceTable
+from temporaldp.publish.project.columns import (
+    BEGIN_WORDS,
+    END_WORDS,
+    FORMATS,
+    ROLES,
+    Column,
+    columns_of,
+    fits_format,
+    is_named,
+    moments_of,
+    rank_of,
+)
 from temporaldp.publish.project.inputs import read
 from temporaldp.publish.project.settings import TableSettings
 
 if TYPE_CHECKING:
     from temporaldp.data.files.traces import Layout
     from temporaldp.data.tables.relations import Rows, SourceTable
-
-ROLES = {
-    "user": (
-        *("user", "person", "patient", "member", "customer", "client", "rider", "visitor", "respondent", "subject"),
-        *("device", "card", "meter", "bike", "vehicle", "household", "case", "record", "account", "id", "idpers"),
-    ),
-    "time": ("time", "date", "timestamp", "when", "moment", "hour", "day", "week", "month", "year", "step", "ts", "t"),
-    "state": (
-        *("state", "zone", "status", "stage", "place", "location", "region", "station", "terminal", "stop", "ward"),
-        *("unit", "department", "room", "activity", "event", "category", "page", "class", "cell", "concept", "label"),
-    ),
-}
-"""Words in the names that columns of a long table usually have, the likeliest first."""
-
-BEGINS = (
-    "start",
-    "begin",
-    "began",
-    "from",
-    "departure",
-    "depart",
-    "pickup",
-    "admission",
-    "admitted",
-    "in",
-    "login",
-    "opened",
-)
-ENDS = ("end", "finish", "ended", "to", "until", "arrival", "arrive", "dropoff", "discharge", "out", "logout", "closed")
-"""Words in the names of columns about the beginning and the end of an interval."""
 
 GRIDS = {
     "1min": 60,
@@ -71,34 +51,6 @@ GRIDS = {
     "1w": 604_800,
 }
 """Usual lengths of a step, in seconds."""
-
-DATES = (
-    *(
-        "%d.%m.%Y",
-        "%d/%m/%Y",
-        "%m/%d/%Y",
-        "%d-%m-%Y",
-        "%m-%d-%Y",
-        "%Y/%m/%d",
-        "%Y.%m.%d",
-        "%d.%m.%y",
-        "%d/%m/%y",
-        "%m/%d/%y",
-    ),
-    *("%d-%b-%Y", "%d-%b-%y", "%d %b %Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y"),
-)
-CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", ", %H:%M", ", %H:%M:%S")
-FORMATS = (
-    *(f"{date}{clock}" for date in DATES for clock in CLOCKS),
-    *(
-        "%a %b %d %H:%M:%S %z %Y",
-        "%a %b %d %H:%M:%S %Y",
-        "%a, %d %b %Y %H:%M:%S %z",
-        "%d/%b/%Y:%H:%M:%S %z",
-        "%Y%m%dT%H%M%S",
-    ),
-)
-"""Formats of times that are no ISO."""
 
 MAX_STATES = 200
 """A column with more distinct entries is not proposed as states."""
@@ -129,58 +81,6 @@ class Looked:
     traces: TraceTable | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """A column of a table: name, cells of some rows as text ("" for none), how many are different, and in how many rows.
-
-    `formats` are those that all of the entries have, of times: "" for ISO; none of other columns.
-    """
-
-    name: str
-    cells: tuple[str, ...]
-    n_different: int
-    n_rows: int
-    formats: tuple[str, ...]
-
-    @property
-    def entries(self) -> tuple[str, ...]:
-        """The cells that are not empty."""
-        return tuple(filter(None, self.cells))
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The words of the name, in lower case."""
-        return words_of(self.name)
-
-    @property
-    def repeats(self) -> bool:
-        """Whether entries occur more than once, as those of people do in a table with a row per time."""
-        return self.n_different < self.n_rows
-
-
-def _says(column: Column, words: Sequence[str]) -> bool:
-    """Whether the name of a column has one of some words, also with another ending, such as discharged for discharge."""
-    return any(one == word or (len(word) > 3 and one.startswith(word)) for one in column.words for word in words)
-
-
-def _moments(column: Column) -> list[float | None]:
-    """The cells of a column of times as seconds or numbers, to compare them."""
-    found: list[float | None] = []
-    for cell in column.cells:
-        if not cell:
-            found.append(None)
-        elif column.formats[0] in {"", *UNIX}:
-            found.append(float(moment(cell).value))
-        else:
-            found.append(datetime.strptime(cell, column.formats[0]).replace(tzinfo=UTC).timestamp())
-    return found
-
-
-def words_of(name: str) -> tuple[str, ...]:
-    """The words of a name such as start_date, startDate or case:concept:name, in lower case."""
-    return tuple(word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+", name))
-
-
 def look(path: Path, given: dict[str, Any] | None = None, every: str | None = None) -> Looked:
     """Look at one table: its layout and columns; and read it by them.
 
@@ -199,7 +99,7 @@ def look(path: Path, given: dict[str, Any] | None = None, every: str | None = No
     if layout == "sequences" and table.header == ("user", "time", "state"):
         about = Looked({"layout": layout, **given}, facts=[*facts, "Text with one user's sequence of states a line."])
         return _tried(path, about)
-    columns = list(_columns(table))
+    columns = list(columns_of(table))
     _name_mapping(columns, given, facts)
     for shape in (_sequences, _intervals, _long):
         if (looked := shape(table, columns, given)) is not None:
@@ -208,7 +108,7 @@ def look(path: Path, given: dict[str, Any] | None = None, every: str | None = No
             if looked.settings["layout"] == "sequences":
                 return _tried(path, looked)
             return _looked_long(path, table, looked, every)
-    user = given.get("user") or next((one.name for one in columns if _rank("user", one) < 99), table.header[0])
+    user = given.get("user") or next((one.name for one in columns if rank_of("user", one) < 99), table.header[0])
     looked = _looked_wide(path, table, user, [one for one in columns if one.name != user], given)
     looked.facts[:0] = facts
     return looked
@@ -228,30 +128,13 @@ def _opened(path: Path, given: dict[str, Any], facts: list[str]) -> tuple[Source
         return any_table(path, "long", **terms)[0], "auto"
 
 
-def _columns(table: SourceTable) -> Iterator[Column]:
-    """Every column, by some rows at equal distances."""
-    rows = table.rows
-    (size,) = rows.asked("SELECT count(*) AS n FROM rows").to_pylist()
-    names = {f"c{k}": name for k, name in enumerate(table.header) if name not in table.unreadable}
-    counted = ", ".join(f"count(DISTINCT {column}) AS {column}" for column in names)
-    (different,) = rows.asked(f"SELECT {counted} FROM rows").to_pylist()
-    cells = ", ".join(f"CAST({column} AS STRING) AS {column}" for column in names)
-    chosen = rows.then("SELECT *, row_number() OVER (ORDER BY row) AS k FROM rows")
-    some = chosen.asked(
-        f"SELECT {cells} FROM rows WHERE k % {max(size['n'] // 500, 1)} = 0 OR k <= 20 ORDER BY k"
-    ).to_pylist()
-    for column, name in names.items():
-        entries = tuple("" if row[column] is None else str(row[column]).strip() for row in some)
-        yield Column(name, entries, different[column], size["n"], _formats(name, list(filter(None, entries))))
-
-
 def _name_mapping(columns: Sequence[Column], given: dict[str, Any], facts: list[str]) -> None:
     """The columns of a mapping that has several: the one with the entries of the table, and the one with the fewest states."""
     source = given.get("states_from")
     if source is None or not Path(source).exists():  # with columns after a colon
         return
     table, _ = any_table(Path(source), "long")
-    parts = list(_columns(table))
+    parts = list(columns_of(table))
     keys = [one for one in parts if any(each.entries and {*each.entries} <= {*one.entries} for each in columns)]
     groups = sorted(parts, key=lambda one: one.n_different)
     for key, group in ((key, group) for key in keys for group in groups if 2 <= group.n_different < key.n_different):
@@ -262,39 +145,13 @@ def _name_mapping(columns: Sequence[Column], given: dict[str, Any], facts: list[
             return
 
 
-def _formats(name: str, entries: Sequence[str]) -> tuple[str, ...]:
-    """The formats of times that all entries have; "" for ISO."""
-    few = list(dict.fromkeys(entries))
-    if not few:
-        return ()
-    if all(moment(one).clock is not None for one in few):
-        return ("",)
-    is_time = any(word in ROLES["time"] + BEGINS + ENDS for word in words_of(name))
-    if is_time and all(re.fullmatch(r"\d{10}(\.\d+)?|\d{13}", one) for one in few):
-        return ("unix",) if len(few[0].partition(".")[0]) == 10 else ("unix_ms",)
-    return tuple(one for one in FORMATS if all(_fits(word, one) for word in few))
-
-
-def _fits(word: str, time_format: str) -> bool:
-    try:
-        datetime.strptime(word, time_format)
-    except ValueError:
-        return False
-    return True
-
-
-def _rank(role: str, column: Column) -> int:
-    """How likely a column has a role by its name: 0 for the likeliest word, 99 for none."""
-    return min((k for k, word in enumerate(ROLES[role]) if word in column.words), default=99)
-
-
 def _user(columns: Sequence[Column], taken: Sequence[str]) -> tuple[str | None, list[str]]:
     """The column of people: its entries repeat; of several, by the name, then the one with most people; and the others."""
     free = [one for one in columns if one.name not in taken and one.repeats]
-    by_name = [one for one in free if _rank("user", one) < 99]
+    by_name = [one for one in free if rank_of("user", one) < 99]
     # A cohort of two or three values, each with very many rows, is no user
     usual = [one for one in by_name if one.n_different > 3 or one.n_rows < 50] or by_name
-    found = sorted(usual, key=lambda one: (_rank("user", one), -one.n_different))
+    found = sorted(usual, key=lambda one: (rank_of("user", one), -one.n_different))
     return (found[0].name if found else None), [one.name for one in found[1:]]
 
 
@@ -306,7 +163,7 @@ def _state(columns: Sequence[Column], taken: Sequence[str], given: dict[str, Any
         fits = [one for one in free if one.entries and {*one.entries} <= {*known}]
         if fits:
             return fits[0].name, []
-    found = sorted((one for one in free if _rank("state", one) < 99), key=lambda one: _rank("state", one))
+    found = sorted((one for one in free if rank_of("state", one) < 99), key=lambda one: rank_of("state", one))
     if found:
         return found[0].name, [one.name for one in found[1:]]
     few = [one for one in free if 2 <= one.n_different <= MAX_STATES and one.n_different * 4 <= one.n_rows]
@@ -318,7 +175,7 @@ def _written(column: Column, looked: Looked, given: dict[str, Any]) -> None:
     if "time_format" in given or not column.formats or column.formats[0] == "":
         return
     looked.settings["time_format"] = column.formats[0]
-    looked.facts.append(f"Times such as {column.entries[0]} are written as time_format says.")
+    looked.facts.append(f"Times such as {column.entries[0]} have the format of time_format.")
     if len(column.formats) > 1:
         looked.questions.append(
             f"times such as {column.entries[0]!r} fit {listed(column.formats)}: day or month first? Check traces.time_format"
@@ -337,7 +194,7 @@ def _sequences(table: SourceTable, columns: Sequence[Column], given: dict[str, A
         if max(map(len, words)) > 30:
             continue
         others = [one for one in columns if one.name != column.name]
-        ranked = sorted(others, key=lambda one: (-one.n_different, _rank("user", one)))
+        ranked = sorted(others, key=lambda one: (-one.n_different, rank_of("user", one)))
         looked = Looked(
             {"layout": "sequences", "user": ranked[0].name if ranked else column.name, "state": column.name}
         )
@@ -365,8 +222,8 @@ def _intervals(table: SourceTable, columns: Sequence[Column], given: dict[str, A
         for one in columns
         for other in columns
         if one.name not in taken and other.name not in taken and not one.formats and one is not other
-        and _says(one, BEGINS) and _says(other, ENDS)
-        and set(one.words) - set(BEGINS) == set(other.words) - set(ENDS)
+        and is_named(one, BEGIN_WORDS) and is_named(other, END_WORDS)
+        and set(one.words) - set(BEGIN_WORDS) == set(other.words) - set(END_WORDS)
     ]  # fmt: skip
     pair = pairs[0] if pairs else None
     if pair is None:
@@ -397,12 +254,14 @@ def _intervals(table: SourceTable, columns: Sequence[Column], given: dict[str, A
 
 def _ends_of_intervals(dated: Sequence[Column], given: dict[str, Any]) -> tuple[Column, Column] | None:
     """Columns of the beginning and the end of intervals: given, named so, or the only two, of which one is never earlier."""
-    begins = [one for one in dated if given.get("time") == one.name] or [one for one in dated if _says(one, BEGINS)]
-    ends = [one for one in dated if given.get("end") == one.name] or [one for one in dated if _says(one, ENDS)]
+    begins = [one for one in dated if given.get("time") == one.name] or [
+        one for one in dated if is_named(one, BEGIN_WORDS)
+    ]
+    ends = [one for one in dated if given.get("end") == one.name] or [one for one in dated if is_named(one, END_WORDS)]
     pair = next(((one, other) for one in begins for other in ends if one is not other), None)
     if pair is not None or len(dated) != 2 or "time" in given:
         return pair
-    one, other = (_moments(column) for column in dated)
+    one, other = (moments_of(column) for column in dated)
     differences = [b - a for a, b in zip(one, other, strict=True) if a is not None and b is not None]
     if len(differences) < 10 or min(differences) < 0.0 or np.median(differences) <= 0.0:
         return None
@@ -413,9 +272,9 @@ def _long(table: SourceTable, columns: Sequence[Column], given: dict[str, Any]) 
     """A table with a row per person and time, or per event."""
     if given.get("layout", "long") != "long":
         return None
-    dated = sorted((one for one in columns if one.formats), key=lambda one: _rank("time", one))
+    dated = sorted((one for one in columns if one.formats), key=lambda one: rank_of("time", one))
     counted = sorted(
-        (one for one in columns if _rank("time", one) < 99 and not one.formats), key=lambda one: _rank("time", one)
+        (one for one in columns if rank_of("time", one) < 99 and not one.formats), key=lambda one: rank_of("time", one)
     )
     times = [one for one in columns if one.name == given.get("time")] or [*dated, *counted]
     if _are_numbered([one.name for one in columns[1:]]) and "layout" not in given:
@@ -478,7 +337,9 @@ def _looked_wide(path: Path, table: SourceTable, user: str, columns: Sequence[Co
             )
             return Looked({"layout": "long", "user": user, **given}, {"time": "", "state": ""}, questions=[question])
     looked = Looked({"layout": "wide", "user": user})
-    shared = set.intersection(*({one for one in FORMATS if _fits(step, one)} for step in steps)) if steps else set()
+    shared = (
+        set.intersection(*({one for one in FORMATS if fits_format(step, one)} for step in steps)) if steps else set()
+    )
     if shared and "time_format" not in given and any(moment(step).clock is None for step in steps):
         looked.settings["time_format"] = min(shared, key=FORMATS.index)
     looked.settings |= given
