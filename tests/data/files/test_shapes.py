@@ -288,3 +288,99 @@ def test_files_of_other_programs_are_refused_by_name(tmp_path):
         (tmp_path / name).write_text("x")
         with pytest.raises(TraceError, match=advice):
             read_traces(tmp_path / name)
+
+
+def frame_of(*rows):
+    return pd.DataFrame(rows, columns=["user", "time", "state", "end", "then"][: len(rows[0])])
+
+
+def states_of(user, source, **how):
+    found = read_traces(source, **how)
+    row = found.codes[found.users.index(user)]
+    return "".join("." if code < 0 else found.states[code][0] for code in row)
+
+
+def test_a_mapping_that_exchanges_names_holds_also_where_the_states_are_known():
+    frame, swap = frame_of(("a", 0, "1"), ("a", 1, "1"), ("b", 0, "1"), ("b", 1, "2")), {"1": "2", "2": "1"}
+    for states in (None, ("2", "1"), ("1", "2")):
+        found = read_traces(frame, states_from=swap, states=states)
+        assert cells_of(found) == {("a", "0"): "2", ("a", "1"): "2", ("b", "0"): "2", ("b", "1"): "1"}
+
+
+def test_rows_without_a_state_extend_no_limit():
+    rows = [("a", 0, "x"), ("a", 2, ""), ("b", 0, "y"), ("b", 9, "y")]
+    how = {"every": "1", "fill": "last", "fill_limit": "3"}
+    assert states_of("a", frame_of(*rows), **how) == "xxxxaaaaaa"
+    first = [("a", 0, "NA"), ("a", 5, "x"), ("b", 0, "y"), ("b", 9, "y")]
+    assert states_of("a", frame_of(*first), **how | {"fill_limit": None, "absent": "gone"}) == "gggggxxxxx"
+
+
+def test_a_sequence_that_is_missing_is_no_person_less(tmp_path):
+    frame = pd.DataFrame({"user": ["a", "b", "c"], "state": ["x y", None, "y x"]})
+    for table in places_of(frame, tmp_path):
+        with pytest.raises(TraceError, match="has no value"):
+            read_traces(table, layout="sequences")
+        assert read_traces(table, layout="sequences", gaps=True).n_users == 3
+
+
+def test_after_the_first_state_of_a_step_the_last_one_is_kept():
+    rows = [("a", 0, "x"), ("a", 0.3, "x"), ("a", 0.6, "y"), ("a", 5, "x"), ("b", 0, "x"), ("b", 5, "y")]
+    assert states_of("a", frame_of(*rows), every="1", fill="last", ties="first") == "xxyyyx"
+    limited = {"every": "1", "fill": "last", "ties": "first", "fill_limit": "2"}
+    assert states_of("a", frame_of(*rows), **limited) == "xxyyax"  # y of step 1 is kept for two steps
+    with pytest.raises(TraceError, match="no value in data row 2"):
+        read_traces(frame_of(("a", 0, "x"), ("a", None, "y"), ("b", 0, "y")), ties="first")
+
+
+def test_the_longest_state_is_measured_in_elapsed_time_and_of_equal_ones_the_last_counts():
+    rows = [("a", "2024-10-26T22:00Z", "y"), ("a", "2024-10-27T00:30Z", "x"), ("a", "2024-10-27T13:10Z", "y")]
+    frame = frame_of(*rows, ("b", "2024-10-26T22:00Z", "x"), ("b", "2024-10-28T23:00Z", "y"))
+    how = {"every": "1d", "fill": "last", "ties": "longest"}
+    assert states_of("a", frame, timezone="Europe/Amsterdam", **how)[1] == "x"  # 12:40 h of 25
+    apia = [("a", "2011-12-31T10:00Z", "x"), ("a", "2011-12-31T11:00Z", "y"), ("a", "2012-01-01T06:00Z", "x")]
+    apia += [("b", "2011-12-28T11:00Z", "x"), ("b", "2012-01-02T11:00Z", "y")]
+    assert "y" in states_of("a", frame_of(*apia), timezone="Pacific/Apia", **how)
+    for one, other in ("za", "az"):
+        equal = frame_of(("u", 0, one), ("u", 0.5, other), ("v", 0, "a"), ("v", 1, "z"))
+        assert states_of("u", equal, every="1", fill="last", ties="longest")[1] == other
+    with pytest.raises(InputError, match="about states that are kept"):
+        read_traces(frame, every="1d", fill="absent", ties="longest")
+
+
+def test_limits_leave_known_intervals_whole_and_ends_need_their_state():
+    rows = [("a", 10, "x", 18, "y"), ("b", 10, "y", None, "x"), ("b", 24, "x", 25, "y")]
+    how = {"end": "end", "every": "1", "end_state": "then"}
+    assert states_of("a", frame_of(*rows), **how, fill_limit="3") == "xxxxxxxxyyyyaaaa"
+    assert states_of("b", frame_of(*rows), **how, fill_limit="3") == "yyyyaaaaaaaaaaxy"
+    lacking = frame_of(("a", 10, "x", 12, ""), ("b", 10, "y", 12, "x"))
+    with pytest.raises(TraceError, match="no state in column 'then'"):
+        read_traces(lacking, **how, gaps=True)
+    for first, second in ((12, 11), (11, 12)):
+        twice = frame_of(("a", 10, "x", first, "z"), ("a", 10, "y", second, "z"), ("b", 10, "x", 14, "z"))
+        assert states_of("a", twice, **how, ties="last")[0] == "y"  # the last row begins last
+
+
+def test_blanks_around_names_make_no_other_person():
+    rows = [(" a", 0, "x"), ("a", 2, "y"), ("b", 0, "x"), ("b", 3, "y")]
+    assert states_of("a", frame_of(*rows), every="1", fill="last", absent="gone") == "xxyy"
+
+
+def test_entries_and_states_of_a_mapping_are_checked(tmp_path):
+    frame = frame_of(("a", 0, "NA"), ("a", 1, "2"), ("b", 0, "2"), ("b", 1, "NA"))
+    assert read_traces(frame, states_from={"NA": "v", "2": "w"}).codes.tolist() == [[0, 1], [1, 0]]
+    for wrong in ({"NA": "", "2": "w"}, {"NA": "u", "2": "u\x1b[31m"}):
+        with pytest.raises((StateError, InputError)):
+            read_traces(frame, states_from=wrong)
+    pd.DataFrame({"code": [1.0, 2.0], "zone": ["p", "q"]}).to_parquet(tmp_path / "m.parquet")
+    numbers = frame_of(("a", 0, 1), ("a", 1, 2), ("b", 0, 2), ("b", 1, 1))
+    assert read_traces(numbers, states_from=tmp_path / "m.parquet").states == ("p", "q")
+    (tmp_path / "m.csv").write_text("code,zone\n1,café\n2,q\n")
+    (tmp_path / "t.csv").write_bytes("user,time,state,note\na,0,1,é\na,1,2,é\n".encode("latin-1"))
+    assert read_traces(tmp_path / "t.csv", states_from=tmp_path / "m.csv", encoding="latin-1").states == ("café", "q")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "a\0b"])
+def test_damaged_archives_and_encodings_are_refused(tmp_path, encoding):
+    (tmp_path / "t.csv.gz").write_bytes(b"\x1f\x8b\x08\x00broken")
+    with pytest.raises(InputError):
+        read_traces(tmp_path / "t.csv.gz", encoding=encoding)

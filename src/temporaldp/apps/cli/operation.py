@@ -119,11 +119,11 @@ class LedgerRun:
     def line(self, noise: float, half_width: float | None) -> str:
         """The run in one line of text: steps, what is spent and left, the error of a count, and how far behind the clock."""
         found, stream = self.facts, self.stream
-        new, left = found["new_steps"], self.steps_left
+        new, left, remaining = found["new_steps"], found["steps_left"], found["remaining"]
         parts = [
             f"{plural(new, 'new step')}, {len(stream)} in all{'' if left is None else f', {left} left'}",
             None if found["spent"] is None else f"spent {number(found['spent'], up=True)} nats in all",
-            None if self.remaining is None else f"the next step may spend {number(self.remaining, down=True)}",
+            None if remaining is None else f"the next step may spend {number(remaining, down=True)}",
             f"noise {number(noise)} people on a count"
             + ("" if half_width is None else f", half of the intervals within {number(half_width)}"),
             None if found["steps_behind"] is None else f"{found['steps_behind']:g} steps behind the clock",

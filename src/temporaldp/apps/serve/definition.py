@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.names import printable
+from temporaldp.base.names import listed, printable
 from temporaldp.base.values import SMALLEST
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.methods import accounting_from
@@ -22,6 +22,9 @@ LARGEST_MATRIX = 64
 
 LARGEST_SET = 4
 """States of a matrix that is known up to bounds. Doubled, checking a budget takes minutes."""
+
+MOST_MODELS = 8
+"""Models of one release. Each is searched for the sustainable budget when the release is created."""
 
 ShortText = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(lambda text: printable(text, "text"))]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
@@ -71,7 +74,7 @@ class Definition(Strict):
     states: Annotated[list[ShortText], Field(max_length=LARGEST_MATRIX)] | None = Field(
         None, description="Names of the states."
     )
-    models: dict[ShortText, dict[str, Any]] | None = Field(
+    models: Annotated[dict[ShortText, dict[str, Any]], Field(min_length=1, max_length=MOST_MODELS)] | None = Field(
         None,
         description="Models of the correlation in place of matrices, by name, any of which an adversary may know: documents "
         "of `Adversary.document()`, also of chains with a longer memory.",
@@ -133,7 +136,13 @@ class Definition(Strict):
         if has_matrices == bool(self.models):
             raise InputError("expected a correlation: a matrix backward or forward, or both; or models")
         if self.models:
-            return {name: _model(name, one) for name, one in self.models.items()}
+            models = {name: _model(name, one) for name, one in self.models.items()}
+            found = {one.shown.states for one in models.values()} | ({tuple(self.states)} if self.states else set())
+            if len(found) > 1:
+                raise InputError(
+                    f"expected models of the same states, got {' and '.join(listed(one or ()) for one in found)}"
+                )
+            return models
         return Adversary(_matrix(self.backward, self.states), _matrix(self.forward, self.states))
 
 
@@ -147,7 +156,7 @@ def _model(name: str, document: dict[str, Any]) -> Adversary:
     """The adversary of a document, who has at most as many states as matrices may have, shown or hidden."""
     try:
         found = adversary_from(document)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, AttributeError) as error:
         raise InputError(f"expected the model {name!r} to be what `Adversary.document()` returns: {error}") from None
     sizes = [len(matrix.states) for matrix in found.matrices]
     if not sizes or max(sizes) > LARGEST_MATRIX or (found.is_uncertain and max(sizes) > LARGEST_SET):

@@ -32,6 +32,8 @@ def correlation_from(document: Any) -> Correlation | None:
             return Periodic([_matrix(one) for one in each], phase=phase)
         case {"each": list(each), "order": order}:
             known = [_matrix(one) for one in each]
+            if any(not isinstance(k, int) or not 0 <= k < len(known) for k in order):
+                raise MatrixError(f"expected the order of {len(known)} matrices, numbers from 0, got {order[:8]}")
             return PerStep(tuple(known[k] for k in order))
     return _matrix(document)
 

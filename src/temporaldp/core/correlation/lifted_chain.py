@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from temporaldp.base.errors import EstimationError, InputError, MatrixError
-from temporaldp.base.names import listed, names_of
+from temporaldp.base.names import listed, names_of, printable, state_names
 from temporaldp.base.values import FloatArray, IntArray, assign, compared_by_value, locked, whole_number
 from temporaldp.core.correlation.adversary import Adversary
 from temporaldp.core.correlation.transition import TransitionMatrix
@@ -54,6 +54,7 @@ class LiftedChain:
     memory: str
 
     def __post_init__(self) -> None:
+        assign(self, states=state_names(self.states), memory=printable(str(self.memory), "memory of a chain"))
         shape = len(self.states), len(self.forward.states)
         fits = self.labels.shape == shape[1:] and self.shares.shape == shape
         fits = fits and self.labels.dtype.kind == "i" and bool(np.isin(self.labels, np.arange(shape[0])).all())

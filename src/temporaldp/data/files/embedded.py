@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import weakref
+import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -53,7 +54,7 @@ class Embedded:
         if not re.fullmatch(r"\s*\d+(\.\d+)?\s*[KMGT]i?B\s*", memory, re.IGNORECASE):
             raise InputError(f"expected memory such as '4GiB', got {memory!r}")
         folder, self._has_condition = temporary_folder(), False
-        self._folder, self._n_kept = Path(folder), count()
+        self._folder, self._n_kept = Path(folder), count(1)
         self._connection = duckdb.connect()
         weakref.finalize(self, _close, self._connection, folder)
         settings = {"threads": _threads(), "temp_directory": str(folder), "memory_limit": memory, "TimeZone": "UTC"}
@@ -83,13 +84,15 @@ class Embedded:
             try:
                 with (
                     opener(path, "rt", encoding=encoding, newline="") as text,
-                    copy.open("w", encoding="utf-8") as made,
+                    copy.open("w", encoding="utf-8", newline="") as made,
                 ):
                     shutil.copyfileobj(text, made, 1 << 20)
-            except LookupError:
-                raise InputError(f"expected an encoding such as latin-1, cp1252 or utf-16, got {encoding!r}") from None
             except UnicodeError:
                 raise TraceError(f"{path.name} is not encoded in {encoding} (--set traces.encoding=...)") from None
+            except (LookupError, ValueError):
+                raise InputError(f"expected an encoding such as latin-1, cp1252 or utf-16, got {encoding!r}") from None
+            except (OSError, EOFError, zlib.error) as error:
+                raise TraceError(f"{path.name} cannot be read or copied: {brief(error)}") from None
             found.append(copy)
         return tuple(found)
 
@@ -146,15 +149,18 @@ class Embedded:
         numbered = f"(SELECT *, row_number() OVER () - 1 AS temporaldp_row FROM {files})"
         chosen = self._chosen(known, "temporaldp_row", numbered, where)
         table = self._table(chosen, names, _place(paths, split))
-        if sum(path.stat().st_size for path in paths) > LARGEST_KEPT:
+        # Text is about eight times as large as it is compressed
+        sizes = (path.stat().st_size * (8 if path.suffix.lower() == ".gz" else 1) for path in paths)
+        if sum(sizes) > LARGEST_KEPT:
             return table
         return replace(table, rows=replace(table.rows, keep=self._keep))
 
     def _keep(self, relation: Any) -> Any:
-        """A relation as a table, in memory or spilled."""
-        name = f"temporaldp_kept_{next(self._n_kept)}"
-        self.run(lambda: relation.create(name))
-        return self._connection.table(name)
+        """A relation as a table, in memory or spilled; the one that it was made from is dropped."""
+        k = next(self._n_kept)
+        self.run(lambda: relation.create(f"temporaldp_kept_{k}"))
+        self._connection.execute(f"DROP TABLE IF EXISTS temporaldp_kept_{k - 1}")
+        return self._connection.table(f"temporaldp_kept_{k}")
 
     def sequences(self, path: Path, delimiter: str | None) -> SourceTable:
         """Text with one person's sequence of states per line, as a table in memory or spilled.

@@ -68,6 +68,15 @@ def trace_files(path: str | os.PathLike[str]) -> tuple[Path, ...]:
     return files
 
 
+def mapping_place(source: str | os.PathLike[str]) -> tuple[Path, tuple[str, ...]]:
+    """The file of a mapping of states, and its two columns where they are named: ``FILE:entry,state``."""
+    path, _, columns = os.fspath(source).rpartition(":")
+    names = tuple(name.strip() for name in columns.split(","))
+    if not path or len(names) != 2 or os.sep in columns:
+        return Path(source), ()
+    return Path(path), names
+
+
 def kind_of(path: Path) -> str | None:
     """Return the suffix that determines the kind of a table, compressed or not; None if there is no such suffix."""
     return next((suffix for suffix in TABLES if suffix in [one.lower() for one in path.suffixes[-2:]]), None)

@@ -20,6 +20,7 @@ from temporaldp.data.files.places import (
     csv_header,
     is_parquet,
     kind_of,
+    mapping_place,
     mixed_columns,
     parquet_columns,
     same_header,
@@ -157,7 +158,7 @@ def read_traces(
     StateError
         A state outside `states`.
     """
-    from temporaldp.data.tables.encoding import Meaning
+    from temporaldp.data.tables.encoding import Meaning, entries_named
     from temporaldp.data.tables.grid import Grid
     from temporaldp.data.tables.layouts import Spelling
     from temporaldp.data.tables.trace_table import TraceTable
@@ -192,8 +193,8 @@ def read_traces(
             ),
         ),
         (
-            fill_limit is not None and (fill == "absent" or ties == "longest"),
-            InputError("fill_limit is how long the last state is kept: take fill='last', and ties='last' or 'first'"),
+            fill == "absent" and (fill_limit is not None or ties == "longest"),
+            InputError("fill_limit and ties='longest' are about states that are kept: take fill='last'"),
         ),
         (
             other is not None and states is None and states_from is None,
@@ -201,12 +202,12 @@ def read_traces(
         ),
     )
     fill = "last" if end is not None else fill
-    goes = fill == "absent" or fill_limit is not None or (end is not None and end_state is None)
-    away = "absent" if absent is None and goes else absent
+    away = absence_of(absent, fill, fill_limit, end, end_state)
     meaning = None
     if states_from is not None or other is not None:
         found = None if states_from is None else entries_of(states_from, encoding)
-        kept = tuple(name for name in (away if fill == "last" else None, *(domain or ())) if name is not None)
+        listed_states = (domain or ()) if found is None else ()  # a mapping may give an entry the name of another state
+        kept = tuple(name for name in (away if fill == "last" else None, *listed_states) if name is not None)
         meaning = Meaning(found, other, kept)
         domain = domain if domain is None or other in {None, *domain} else (*domain, str(other))
     if domain is not None and fill == "last" and away is not None and away not in domain:
@@ -219,6 +220,8 @@ def read_traces(
             words = ("", *(str(word).strip().lower() for word in missing))
             table = replace(table, rows=replace(table.rows, missing_words=words))
         columns = {role: name for role, name in names.items() if name is not None}
+        if grid is not None:
+            grid = replace(grid, skips=gaps or away is not None, named=entries_named(domain, meaning))
         rows, terms = _laid_out(
             table, layout, columns, grid, Spelling(time_format, decimal), gaps=gaps, sort=sort, ties=ties, absent=away
         )
@@ -226,6 +229,14 @@ def read_traces(
         if step is not None and made.step != step:
             raise TraceError(f"expected steps of {step}, but the times are {made.step or 'without a unit'} apart")
     return made
+
+
+def absence_of(
+    absent: str | None, fill: Fill | None, fill_limit: str | None, end: str | None, end_state: str | None
+) -> str | None:
+    """Name of the state of absence that traces have by these parameters of `read_traces`; None where they have none."""
+    goes = fill == "absent" or fill_limit is not None or (end is not None and end_state is None)
+    return "absent" if absent is None and goes else absent
 
 
 def source_name(source: Any, where: str | None) -> str:
@@ -306,16 +317,19 @@ def entries_of(source: Mapping[str, str] | str | os.PathLike[str], encoding: str
         No such file or columns, or an entry with several states.
     """
     if isinstance(source, Mapping):
-        return {str(entry).strip(): str(state).strip() for entry, state in source.items()}
-    path, _, columns = os.fspath(source).rpartition(":")
-    if not path or os.sep in columns:
-        path, columns = os.fspath(source), ""
-    with named(path):
-        table, _ = any_table(Path(path), "long", encoding=encoding)
-        names = [name.strip() for name in columns.split(",")] if columns else list(table.header[:2])
+        given = {str(entry).strip(): str(state).strip() for entry, state in source.items()}
+        state_names(dict.fromkeys(given.values()))
+        return given
+    from temporaldp.data.tables.layouts import name_sql
+    from temporaldp.data.tables.relations import stripped
+
+    path, columns = mapping_place(source)
+    with named(str(path)):
+        table, _ = mapping_table(path, encoding)
+        names = list(columns or table.header[:2])
         if len(names) != 2 or not set(names) <= set(table.header):
             raise TraceError(f"expected two columns, entry and state, of {listed(table.header)}, got {listed(names)}")
-        cells = [f"trim(CAST(c{table.header.index(name)} AS STRING))" for name in names]
+        cells = [stripped(name_sql(table, name, as_text=True)) for name in names]
         pairs = table.rows.asked(f"SELECT {cells[0]} AS entry, {cells[1]} AS state FROM rows ORDER BY row").to_pylist()
         found: dict[str, str] = {}
         for pair in pairs:
@@ -323,7 +337,18 @@ def entries_of(source: Mapping[str, str] | str | os.PathLike[str], encoding: str
                 raise TraceError(
                     f"{pair['entry']!r} in column {names[0]!r} has two states in column {names[1]!r}: keep one row for it"
                 )
+        state_names(dict.fromkeys(found.values()))  # refuses names that are empty or look alike
         return found
+
+
+def mapping_table(path: Path, encoding: str) -> tuple[SourceTable, Layout]:
+    """The table of a mapping of states: text in UTF-8 or, if it is not, in the encoding of the traces."""
+    try:
+        return any_table(path, "long")
+    except TraceError:
+        if encoding == "utf-8":
+            raise
+        return any_table(path, "long", encoding=encoding)
 
 
 def any_table(

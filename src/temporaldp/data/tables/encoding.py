@@ -71,7 +71,7 @@ class Meaning:
     other : str, optional
         The state of all other entries.
     known : tuple of str
-        States that stand for themselves, such as that of absence.
+        States that stand for themselves: that of absence and, without a mapping, those that are listed.
     """
 
     of_entries: Mapping[str, str] | None = None
@@ -90,6 +90,12 @@ class Meaning:
         if self.of_entries is None:
             return word if self.other is None or word in self.known else self.other
         return word if word in self.known else self.of_entries.get(word, self.other or word)
+
+
+def entries_named(states: tuple[str, ...] | None, meaning: Meaning | None) -> tuple[str, ...]:
+    """Entries that are listed, so that they are none of the words for a missing value."""
+    of_entries = None if meaning is None else meaning.of_entries
+    return (*(states or ()), *(of_entries or ()))
 
 
 class _Cells:
@@ -163,7 +169,7 @@ def encoded(
     raw = values(cells.times)
     cells.refuse("time", missing(raw)[cells.time_of], "drop the row or fill it in")
     raw_states = values(cells.states)
-    empty = missing(raw_states, states or (), traces.missing_words)
+    empty = missing(raw_states, entries_named(states, meaning), traces.missing_words)
     known = (
         ordered_times(raw, traces.time, lambda entry: cells.place((raw == entry)[cells.time_of]))
         if times is None

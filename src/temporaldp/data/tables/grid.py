@@ -14,6 +14,7 @@ from datetime import UTC, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.values import refuse
@@ -28,6 +29,7 @@ from temporaldp.data.tables.relations import (
     integers,
     literal,
     meanings,
+    table_of_steps,
     values,
 )
 from temporaldp.data.tables.trace_table import disorder, two_states
@@ -79,6 +81,10 @@ class Grid:
         Which of several states in one step counts, by default the last one; states at one moment are refused by default.
     away : str, optional
         State before the first event, and after the limit, where the last state is kept.
+    skips : bool
+        Whether events without a state are skipped, as if they were not there.
+    named : tuple of str
+        Entries that are no words for a missing state.
     """
 
     every: str
@@ -87,6 +93,8 @@ class Grid:
     limit: str | None = None
     ties: Ties | None = None
     away: str | None = None
+    skips: bool = False
+    named: tuple[str, ...] = ()
 
     @property
     def n_kept(self) -> int | None:
@@ -100,10 +108,10 @@ class Grid:
 
 
 class GridSteps(NamedTuple):
-    """Steps of a grid: SQL of the number of each event's step and of its end by the clock; labels, and the length in words."""
+    """Steps of a grid: SQL of the number of each event's step; their ends, as moments; labels, and the length in words."""
 
     number: str
-    end: str
+    ends: NDArray[Any]
     labels: tuple[str, ...]
     length: str
 
@@ -118,7 +126,7 @@ def on_grid(traces: Rows, grid: Grid, *, sort: bool, known: tuple[bool, bool] | 
     sort : bool
         Whether a person's events may be in any order of time.
     known : tuple of two bool, optional
-        The rows have a column `moment`: whether it is in UTC, and whether it is a date.
+        The rows have columns `moment`, and `limited`, whether the limit counts: whether moments are in UTC, and are dates.
 
     Raises
     ------
@@ -131,6 +139,12 @@ def on_grid(traces: Rows, grid: Grid, *, sort: bool, known: tuple[bool, bool] | 
         time_zone(zone)  # raises
     refuse_missing(traces, "user")
     refuse_missing(traces, "time")
+    if known is None:
+        traces = traces.then("SELECT *, true AS limited FROM rows")
+    if grid.skips:
+        text = "CAST(state AS STRING)"
+        is_named = " OR ".join(["false", *(f"{text} = {literal(name)}" for name in grid.named)])
+        traces = traces.then(f"SELECT * FROM rows WHERE {is_named} OR NOT {traces.is_missing(text)}")
     events, has_zone = _instants(traces, length, unit, zone, known)
     if traces.has_order and not sort and known is None:
         _refuse_disorder(events)
@@ -154,62 +168,94 @@ def on_grid(traces: Rows, grid: Grid, *, sort: bool, known: tuple[bool, bool] | 
             clock, midnight, first_clock, last_clock = "moment", midnight - (first_clock - first), first, last
         suffix = "Z" if has_zone and not is_calendar else ""
         days_of = zone if has_zone and is_calendar and length == DAY else None
-        found = _dates(clock, int(length), first_clock, last_clock, midnight, suffix, days_of)
+        clock_of = zone if has_zone and is_calendar else None
+        found = _dates(clock, int(length), first_clock, last_clock, midnight, suffix, days_of, clock_of)
     numbered = events.then(
-        f"SELECT {traces.identity}, state, moment, {clock} AS shown, CAST({found.number} AS INT) AS time FROM rows"
+        f"SELECT {traces.identity}, state, moment, limited, CAST({found.number} AS INT) AS time FROM rows"
     )
-    if grid.ties == "longest":
-        kept = _longest(numbered, found.end, length, len(found.labels), carried=grid.fill == "last")
-    else:
-        beside = "lag" if grid.ties == "first" else "lead"
-        kept = numbered.then(
-            f"SELECT {traces.identity}, state, time, "
-            f"{beside}(time) OVER (PARTITION BY user ORDER BY {traces.order('moment', 'state')}) AS beside FROM rows"
-        ).then(f"SELECT {traces.identity}, time, state FROM rows WHERE beside IS NULL OR beside <> time")
+    kept = (_longest if grid.ties == "longest" else _one_event)(numbered, grid, found.ends)
     if grid.fill == "last" and grid.away is not None:
         kept = _with_absence(kept, grid.away, n_kept, len(found.labels))
+    kept = kept.then(f"SELECT {traces.identity}, time, state FROM rows")
     links = np.ones(len(found.labels) - 1, dtype=bool)
     return kept.kept(), lambda raw: Times(found.labels, raw.astype(np.intp), links, found.length)
 
 
-def _longest(numbered: Rows, end: str, length: float, n_steps: int, *, carried: bool) -> Rows:
+def _one_event(numbered: Rows, grid: Grid, ends: NDArray[Any]) -> Rows:
+    """The last event of each person in a step, or the first; `since` is its step, or null where no limit counts.
+
+    After a step with the first event, the last one is that of the next step, where states are kept.
+    """
+    whose, window = numbered.identity, f"(PARTITION BY user ORDER BY {numbered.order('moment', 'state')})"
+    since = "CASE WHEN limited THEN time END AS since"
+    if grid.ties != "first":
+        return numbered.then(f"SELECT *, lead(time) OVER {window} AS following FROM rows").then(
+            f"SELECT {whose}, time, state, {since} FROM rows WHERE following IS NULL OR following <> time"
+        )
+    around = f"lag(time) OVER {window} AS before, lead(time) OVER {window} AS following"
+    later = f"{grid.fill == 'last'} AND time + 1 < {len(ends)} AND (following IS NULL OR following > time + 1)"
+    return numbered.then(f"SELECT *, {around} FROM rows").then(
+        f"SELECT {whose}, time + part AS time, state, {since} FROM rows CROSS JOIN (VALUES (0), (1)) AS parts(part) "
+        f"WHERE CASE part WHEN 0 THEN before IS NULL OR before <> time ELSE {later} END"
+    )
+
+
+def _longest(numbered: Rows, grid: Grid, ends: NDArray[Any]) -> Rows:
     """The state that a person has for the longest part of a step; of equal ones, that of the last event.
 
-    Where states are `carried` on, a step begins with the last state before it, and the step after the last event has its state.
+    A step begins with the last state before it, and the step after the last event has its state.
     """
+    length = float(np.diff(ends).max()) if len(ends) > 1 else 0.0
+    columns = {
+        "time": np.arange(len(ends), dtype=np.int32),
+        "until": ends,
+        "since": np.append(ends[0] - length, ends[:-1]),
+    }
+    window = f"WINDOW w AS (PARTITION BY user ORDER BY {numbered.order('moment', 'state')})"
     around = ", ".join(
         f"{how}({what}) OVER w AS {name}"
         for how, what, name in (
             ("lag", "state", "earlier"),
             ("lag", "time", "before"),
-            ("lead", "shown", "next_shown"),
+            ("lag", "limited", "was_limited"),
+            ("lead", "moment", "next_moment"),
             ("lead", "time", "following"),
         )
     )
-    window = f"WINDOW w AS (PARTITION BY user ORDER BY {numbered.order('moment', 'state')})"
     whose = numbered.identity
-    pieces = numbered.then(f"SELECT *, {end} AS until, {around} FROM rows {window}").then(
-        f"SELECT {whose}, part, moment, CASE part WHEN 2 THEN time + 1 ELSE time END AS time, "
-        "CASE part WHEN 1 THEN earlier ELSE state END AS state, "
-        "CASE part WHEN 0 THEN least(coalesce(next_shown, until), until) - shown "
-        f"WHEN 1 THEN shown - (until - ({length!r})) ELSE 0 END AS held FROM rows "
-        "CROSS JOIN (VALUES (0), (1), (2)) AS parts(part) WHERE part = 0 "
-        f"OR ({carried} AND part = 1 AND before < time) "
-        f"OR ({carried} AND part = 2 AND time + 1 < {n_steps} AND (following IS NULL OR following > time + 1))"
+    pieces = (
+        numbered.then(f"SELECT *, {around} FROM rows {window}")
+        .then(
+            "SELECT rows.*, until, steps.since AS began FROM rows JOIN {steps} AS steps ON rows.time = steps.time",
+            steps=table_of_steps(columns),
+        )
+        .then(
+            f"SELECT {whose}, CASE part WHEN 1 THEN began ELSE moment END AS moment, "
+            "CASE part WHEN 2 THEN time + 1 ELSE time END AS time, CASE part WHEN 1 THEN earlier ELSE state END AS state, "
+            "CASE WHEN CASE part WHEN 1 THEN was_limited ELSE limited END "
+            "THEN CASE part WHEN 1 THEN before ELSE time END END AS since, "
+            "CASE part WHEN 0 THEN least(coalesce(next_moment, until), until) - moment WHEN 1 THEN moment - began ELSE 0 END "
+            "AS held FROM rows CROSS JOIN (VALUES (0), (1), (2)) AS parts(part) "
+            "WHERE part = 0 OR (part = 1 AND before < time) "
+            f"OR (part = 2 AND time + 1 < {len(ends)} AND (following IS NULL OR following > time + 1))"
+        )
     )
-    sums = pieces.then(
-        f"SELECT {whose}, time, state, moment, sum(held) OVER (PARTITION BY user, time, state) AS held FROM rows"
+    shared = "OVER (PARTITION BY user, time, state)"
+    sums = f"sum(held) {shared} AS total, max(moment) {shared} AS latest"
+    best = (
+        "row_number() OVER (PARTITION BY user, time ORDER BY total DESC, latest DESC, state DESC, moment DESC) AS rank"
     )
-    best = "row_number() OVER (PARTITION BY user, time ORDER BY held DESC, moment DESC, row DESC, state DESC) AS rank"
-    return sums.then(f"SELECT {whose}, time, state, {best} FROM rows").then(
-        f"SELECT {whose}, time, state FROM rows WHERE rank = 1"
+    return (
+        pieces.then(f"SELECT *, {sums} FROM rows")
+        .then(f"SELECT *, {best} FROM rows")
+        .then(f"SELECT {whose}, time, state, since FROM rows WHERE rank = 1")
     )
 
 
 def _with_absence(kept: Rows, away: str, n_kept: int | None, n_steps: int) -> Rows:
     """With rows of absence: at the first step of people whose first event is later, and where a state was kept to its limit."""
     state, gone = "CAST(state AS STRING)", literal(away)
-    limit = f"time + {n_kept + 1}" if n_kept is not None else f"{n_steps}"
+    limit = f"(since + {n_kept + 1})" if n_kept is not None else f"{n_steps}"
     around = "lag(time) OVER w AS before, lead(time) OVER w AS following"
     ends = f"{limit} < {n_steps} AND (following IS NULL OR following > {limit}) AND {state} <> {gone}"
     return kept.then(f"SELECT *, {around} FROM rows WINDOW w AS (PARTITION BY user ORDER BY time)").then(
@@ -229,6 +275,7 @@ def one_state(traces: Rows, ties: Ties) -> Rows:
     """
     if ties == "longest":
         raise InputError("ties='longest' is about the steps of a grid: give every, such as every='1h', or another rule")
+    refuse_missing(traces, "time")
     rows, *_ = moments(traces)
     beside = "lag" if ties == "first" else "lead"
     order = traces.order("moment", "state")
@@ -325,7 +372,7 @@ def _to_utc(events: Rows, zone: str) -> Rows:
             f"saving {what} there; write times with their offset (2014-01-31T08:00+01:00)"
         )
     return made.then(
-        f"SELECT {events.identity}, time, state, CASE WHEN is_early THEN early ELSE late END AS moment FROM rows"
+        f"SELECT {events.identity}, time, state, limited, CASE WHEN is_early THEN early ELSE late END AS moment FROM rows"
     )
 
 
@@ -334,20 +381,27 @@ def _numbers(length: float, first: Any, last: Any) -> GridSteps:
     if float(length).is_integer() and isinstance(first, int):
         whole = int(length)
         steps = _steps(-(-first // whole), -(-last // whole))
-        end = f"{steps.start * whole} + CAST(time AS BIGINT) * {whole}"
+        ends = np.array(steps, dtype=np.float64) * whole
         return GridSteps(
-            _ceiling("moment", steps.start * whole, whole), end, tuple(str(k * whole) for k in steps), f"{whole}"
+            _ceiling("moment", steps.start * whole, whole), ends, tuple(str(k * whole) for k in steps), f"{whole}"
         )
     steps = _steps(math.ceil(first / length), math.ceil(last / length))
     labels = tuple(f"{k * length:.12g}" for k in steps)
     number = f"ceil(CAST(moment AS DOUBLE) / CAST({length!r} AS DOUBLE)) - {steps.start}"
-    return GridSteps(number, f"({steps.start} + time) * CAST({length!r} AS DOUBLE)", labels, f"{length:g}")
+    return GridSteps(number, np.array(steps, dtype=np.float64) * length, labels, f"{length:g}")
 
 
 def _dates(
-    moment: str, length: int, first: int, last: int, midnight: int, suffix: str, zone: str | None = None
+    moment: str,
+    length: int,
+    first: int,
+    last: int,
+    midnight: int,
+    suffix: str,
+    zone: str | None = None,
+    clock_of: str | None = None,
 ) -> GridSteps:
-    """The steps from a midnight on.
+    """The steps from a midnight on; of days and weeks by the clock of a zone, `clock_of`.
 
     Steps that are the days of a `zone` leave out days that its clock skipped.
     """
@@ -361,8 +415,15 @@ def _dates(
         number = f"{number} - ({later})"
     unit = "D" if length % DAY == 0 else "m" if length % MICROSECONDS["min"] == 0 else "us"
     labels = tuple(stamp + suffix for stamp in np.datetime_as_string(stamps.astype(f"datetime64[{unit}]")).tolist())
-    end = f"{midnight + steps.start * length} + CAST(time AS BIGINT) * {length}"
-    return GridSteps(number, end, labels, f"{length / 10**6:g} seconds")
+    return GridSteps(number, _moments_of(stamps, clock_of), labels, f"{length / 10**6:g} seconds")
+
+
+def _moments_of(stamps: NDArray[Any], zone: str | None) -> NDArray[Any]:
+    """Microseconds since 1970 of stamps, as floats: in UTC, or of what the clock of a zone shows."""
+    if zone is None:
+        return stamps.astype("datetime64[us]").astype(np.float64)
+    shown = (stamp.astype("datetime64[us]").item().replace(tzinfo=time_zone(zone)) for stamp in stamps)
+    return np.array([stamp.timestamp() * 1e6 for stamp in shown])
 
 
 def _is_skipped(day: np.datetime64, zone: str) -> bool:

@@ -24,6 +24,7 @@ from temporaldp.data.tables.relations import (
     WHOLE,
     Rows,
     SourceTable,
+    bare,
     literal,
     stripped,
 )
@@ -201,28 +202,34 @@ def interval_traces(
     closed, *kinds = moments(replace(ended, time=end), "ends")
     if kinds != [has_zone, is_date] and closed.asked("SELECT count(time) AS n FROM rows").to_pylist()[0]["n"]:
         raise TraceError(f"times in columns {names['time']!r} and {end!r} are of different types: write them alike")
-    order = f"begins, moment NULLS LAST, {'row' if rows.has_order else 'state NULLS LAST'}"
+    order = f"begins, moment <= begins DESC NULLS LAST, {'row' if rows.has_order else 'state NULLS LAST'}"
     paired = closed.kept().then(
         f"SELECT *, CAST(user AS STRING) AS name, lead(begins) OVER (PARTITION BY user ORDER BY {order}) AS following FROM rows"
     )
-    said = f"user {{name!r}} in {{place}}: the interval in columns {names['time']!r} and {end!r} "
+    said = f"the interval in columns {names['time']!r} and {end!r} "
     _refuse_first(paired, "moment < begins", said + "ends before it begins; mend it, or leave out the row")
+    if "end_state" in names:
+        lacking = f"moment IS NOT NULL AND {rows.is_missing('CAST(after AS STRING)')}"
+        _refuse_first(
+            paired, lacking, f"an end has no state in column {names['end_state']!r}; fill it in, or leave out the end"
+        )
     if not overlap:
         advice = "; mend it, or let the later one end the earlier one (ties='last', --set traces.ties=last)"
         _refuse_first(paired, "following < moment", said + "ends after the next one of this person has begun" + advice)
     ends = "moment IS NOT NULL AND (following IS NULL OR following > moment)"
     twice = paired.then(
         f"SELECT {rows.identity}, CASE part WHEN 0 THEN begins ELSE moment END AS moment, "
-        "CASE part WHEN 0 THEN state ELSE after END AS state FROM rows CROSS JOIN (VALUES (0), (1)) AS parts(part) "
+        "CASE part WHEN 0 THEN state ELSE after END AS state, part = 1 OR moment IS NULL AS limited FROM rows "
+        "CROSS JOIN (VALUES (0), (1)) AS parts(part) "
         f"WHERE CASE part WHEN 0 THEN moment IS NULL OR moment > begins ELSE {ends} END"
     )
-    shown = f"SELECT {rows.identity}, {rows.stamp('moment') if is_date else 'moment'} AS time, state, moment FROM rows"
+    shown = f"SELECT {rows.identity}, {rows.stamp('moment') if is_date else 'moment'} AS time, state, moment, limited FROM rows"
     return replace(twice.then(shown), time=names["time"]).kept(), has_zone, is_date
 
 
 def _refuse_first(rows: Rows, wrong: str, said: str) -> None:
     for first in rows.asked(f"SELECT name, row FROM rows WHERE {wrong} ORDER BY row, name LIMIT 1").to_pylist():
-        raise TraceError(said.format(name=first["name"].strip(), place=rows.place(first["row"])))
+        raise TraceError(f"user {first['name'].strip()!r} in {rows.place(first['row'])}: {said}")
 
 
 def wide_traces(
@@ -302,7 +309,9 @@ def refuse_two_rows(rows: Rows, advice: str) -> None:
 def _whose(table: SourceTable, user: str, group: str | None) -> list[str]:
     """The columns user, row, and belongs where there are groups."""
     groups = [] if group is None else [f"{name_sql(table, group)} AS belongs"]
-    return [f"{name_sql(table, user)} AS user", "row", *groups]
+    named = name_sql(table, user)
+    is_number = table.kinds[f"c{table.header.index(user)}"] != TEXT
+    return [f"{named if is_number else bare(named)} AS user", "row", *groups]
 
 
 def name_sql(table: SourceTable, name: str, *, as_text: bool = False) -> str:

@@ -1,6 +1,6 @@
 """A table of any kind as rows for SQL queries, by DuckDB or, with the same text, by Spark.
 
-A query calls the rows that it is about ``rows``, and small tables ``{times}``, ``{states}``, ``{moments}`` and ``{ends}``.
+A query calls the rows that it is about ``rows``, and small tables by the names of `SMALL_TABLES`, such as ``{times}``.
 Queries about queries become one text, which the engine plans as a whole.
 """
 
@@ -54,10 +54,13 @@ CONTENTS: tuple[tuple[Callable[[Arrow], bool], str], ...] = (
 )
 """Types of columns of names and times."""
 
+SMALL_TABLES = ("times", "states", "moments", "ends", "steps")
+"""Names of the tables that queries join."""
+
 UNIX = {"unix": 1_000_000, "unix_ms": 1_000}
 """Names of formats of times that are numbers since 1970 in UTC: in seconds, in milliseconds; microseconds in one."""
 
-PLAIN = r"^(19|20)\d\d-\d\d-\d\d([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.]\d{1,6})?)?(Z|[+-]\d\d:\d\d)?)?$"
+PLAIN = r"^(19|20)\d\d-\d\d-\d\d([T ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.]\d{1,6})?)?(Z|[+-]([01]\d|2[0-3]):[0-5]\d)?)?$"
 OFFSET = r":\d\d([.]\d+)?(Z|[+-]\d\d:\d\d)$"
 """ISO dates and timestamps that DuckDB reads as Python does, and those of them with an offset from UTC."""
 
@@ -138,11 +141,9 @@ class Rows:
     def relation(self) -> Any:
         """Lazy relation of DuckDB for the query."""
         # DuckDB finds the small tables by the names of these variables, whichever connection the relation belongs to.
-        times, states, moments, ends = map(self.beside.get, ("times", "states", "moments", "ends"))  # noqa: RUF059
+        times, states, moments, ends, steps = map(self.beside.get, SMALL_TABLES)  # noqa: RUF059
         view = f"temporaldp_{id(self.origin)}"  # another relation's query may be going on
-        return self.origin.query(
-            view, self.text.format(origin=view, times="times", states="states", moments="moments", ends="ends")
-        )
+        return self.origin.query(view, self.text.format(origin=view, **{name: name for name in SMALL_TABLES}))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy in another process has its rows in memory: neither the connection nor the file goes with it."""
@@ -190,8 +191,7 @@ class Rows:
         # A list (IN) would become a join, for which every text is stripped
         words = literal("\x1f".join(["", *self.missing_words, ""]))
         # Most texts are longer than every such word, and have no blanks to strip, which would take ten times as long
-        ends = (f"{side}({text}, 1) {than}" for side in ("left", "right") for than in ("<= ' '", "> '~'"))
-        may_be = " OR ".join([f"length({text}) <= {max(map(len, self.missing_words))}", *ends])
+        may_be = f"length({text}) <= {max(map(len, self.missing_words))} OR {may_have_blanks(text)}"
         return (
             f"({text} IS NULL OR CASE WHEN {may_be} THEN "
             f"instr({words}, '\x1f' || lower({stripped(text)}) || '\x1f') > 0 ELSE false END)"
@@ -201,11 +201,11 @@ class Rows:
         """SQL: the time that a text means by a format, null where it means none."""
         if time_format not in UNIX:
             return f"try_strptime({text}, {literal(time_format)})"
-        return f"make_timestamptz(CAST(round(TRY_CAST({text} AS DOUBLE) * {UNIX[time_format]}) AS BIGINT))"
+        return f"make_timestamptz(TRY_CAST(round(TRY_CAST({text} AS DOUBLE) * {UNIX[time_format]}) AS BIGINT))"
 
     def words(self, text: str) -> str:
         """SQL: the list of the words of a text, which blanks, commas, semicolons or bars separate."""
-        return rf"string_split_regex({stripped(text)}, '[\s,;|]+')"
+        return rf"string_split_regex(coalesce({stripped(text)}, ''), '[\s,;|]+')"
 
     def holds_control(self, text: str) -> str:
         """SQL: whether a text holds control characters."""
@@ -426,6 +426,11 @@ def meanings(name: str, entries: Arrow, columns: Mapping[str, Column]) -> Arrow:
     return pa.table([entries, *made], [name, *columns])
 
 
+def table_of_steps(columns: Mapping[str, Column]) -> Arrow:
+    """Columns of numbers as a small table."""
+    return pa.table({name: pa.array(column) for name, column in columns.items()})
+
+
 def content_of(arrow: Arrow) -> str:
     """Description of an Arrow type; types that are read alike have the same description."""
     entry = arrow.value_type if types.is_dictionary(arrow) else arrow
@@ -435,6 +440,16 @@ def content_of(arrow: Arrow) -> str:
 def stripped(text: str) -> str:
     """SQL: a text without surrounding blanks."""
     return f"trim(BOTH '{BLANKS}' FROM {text})"
+
+
+def may_have_blanks(text: str) -> str:
+    """SQL: whether the first or last character of a text is a blank, or none of ASCII."""
+    return " OR ".join(f"{side}({text}, 1) {than}" for side in ("left", "right") for than in ("<= ' '", "> '~'"))
+
+
+def bare(text: str) -> str:
+    """SQL: a text without surrounding blanks; fast where there are none."""
+    return f"CASE WHEN {may_have_blanks(text)} THEN {stripped(text)} ELSE {text} END"
 
 
 def literal(value: Any) -> str:

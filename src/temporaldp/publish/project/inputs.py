@@ -19,6 +19,7 @@ from temporaldp.core.correlation import Adversary, IntervalMatrix, Provenance, s
 from temporaldp.core.correlation.clock import Clock
 from temporaldp.core.correlation.provenance import together
 from temporaldp.data.files import load_correlation, load_matrix, read_counts, read_traces
+from temporaldp.data.files.traces import absence_of
 from temporaldp.data.tables import CountedTraces, Traces, estimate_models, estimate_periodic
 from temporaldp.data.tables.estimation import drifts
 from temporaldp.data.tables.models import own_correlations
@@ -403,18 +404,13 @@ def _counted(settings: Settings, states: tuple[str, ...] | None) -> Inputs:
 
 def _domain(table: TableSettings, states: Sequence[str] | None) -> Sequence[str] | None:
     """The public list of states: that of the settings, or of a correlation or plan, which must be the same."""
-    away = {away_of(table), table.other}  # are states, listed or not
-    if table.states is not None and states is not None and {*table.states} - away != {*states} - away:
+    away = absence_of(table.absent, table.fill, table.fill_limit, table.end, table.end_state)
+    unlisted = {away, table.other}  # are states, listed or not
+    if table.states is not None and states is not None and {*table.states} - unlisted != {*states} - unlisted:
         raise StateError(
             f"traces.states lists {', '.join(table.states)}, but the correlation or plan has {', '.join(states)}"
         )
     return states or table.states
-
-
-def away_of(table: TableSettings) -> str | None:
-    """Name of the state of absence that a table has by its settings, if any."""
-    goes = table.fill == "absent" or table.fill_limit is not None or (table.end is not None and table.end_state is None)
-    return table.absent or ("absent" if goes else None)
 
 
 def absences(data: Traces | None) -> str | None:

@@ -15,7 +15,8 @@ import numpy as np
 from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.names import listed
 from temporaldp.base.values import plural
-from temporaldp.data.files.traces import any_table, entries_of, named, source_name
+from temporaldp.data.files.places import trace_files
+from temporaldp.data.files.traces import any_table, entries_of, mapping_table, named, source_name
 from temporaldp.data.tables.encoding import refuse_missing
 from temporaldp.data.tables.grid import moments
 from temporaldp.data.tables.layouts import Spelling, long_traces, require_columns
@@ -96,10 +97,10 @@ def look(path: Path, given: dict[str, Any] | None = None, every: str | None = No
     with named(source_name(path, None)):
         table, layout = _opened(path, given, facts)
         require_columns(table, {})
+        columns = [] if table.header == ("user", "time", "state") and layout == "sequences" else list(columns_of(table))
     if layout == "sequences" and table.header == ("user", "time", "state"):
         about = Looked({"layout": layout, **given}, facts=[*facts, "Text with one user's sequence of states a line."])
         return _tried(path, about)
-    columns = list(columns_of(table))
     _name_mapping(columns, given, facts)
     for shape in (_sequences, _intervals, _long):
         if (looked := shape(table, columns, given)) is not None:
@@ -121,7 +122,7 @@ def _opened(path: Path, given: dict[str, Any], facts: list[str]) -> tuple[Source
         return any_table(path, given.get("layout", "auto"), **terms)
     except TraceError as error:
         if "not encoded in UTF-8" in str(error) and "encoding" not in given:
-            with path.open("rb") as file:
+            with trace_files(path)[0].open("rb") as file:
                 given["encoding"] = "utf-16" if file.read(2) in {b"\xff\xfe", b"\xfe\xff"} else "cp1252"
             facts.append(f"The file is not in UTF-8; {given['encoding']} fits it.")
             return _opened(path, given, facts)
@@ -133,13 +134,13 @@ def _name_mapping(columns: Sequence[Column], given: dict[str, Any], facts: list[
     source = given.get("states_from")
     if source is None or not Path(source).exists():  # with columns after a colon
         return
-    table, _ = any_table(Path(source), "long")
+    table, _ = mapping_table(Path(source), given.get("encoding", "utf-8"))
     parts = list(columns_of(table))
     keys = [one for one in parts if any(each.entries and {*each.entries} <= {*one.entries} for each in columns)]
     groups = sorted(parts, key=lambda one: one.n_different)
     for key, group in ((key, group) for key in keys for group in groups if 2 <= group.n_different < key.n_different):
         with suppress(TraceError):  # an entry with several states
-            entries_of(named_so := f"{source}:{key.name},{group.name}")
+            entries_of(named_so := f"{source}:{key.name},{group.name}", given.get("encoding", "utf-8"))
             given["states_from"] = named_so
             facts.append(f"States are the {group.n_different} entries of column {group.name} of {Path(source).name}.")
             return
@@ -159,7 +160,7 @@ def _state(columns: Sequence[Column], taken: Sequence[str], given: dict[str, Any
     """The column of states: by the mapping that is given, by its name, or the only one with few entries; and the others."""
     free = [one for one in columns if one.name not in taken and one.n_different >= 1 and not one.formats]
     if "states_from" in given:
-        known = entries_of(given["states_from"])
+        known = entries_of(given["states_from"], given.get("encoding", "utf-8"))
         fits = [one for one in free if one.entries and {*one.entries} <= {*known}]
         if fits:
             return fits[0].name, []
@@ -199,6 +200,10 @@ def _sequences(table: SourceTable, columns: Sequence[Column], given: dict[str, A
             {"layout": "sequences", "user": ranked[0].name if ranked else column.name, "state": column.name}
         )
         looked.facts.append(f"Sequences of states in the cells of column {column.name}.")
+        if "layout" not in given:
+            looked.questions.append(
+                f"does each cell of column {column.name!r} hold a person's states in order? Otherwise set traces.layout"
+            )
         if odd := sorted(word for word in words if re.fullmatch(r"-\d+|\?+|-+|\*+|[xX]{2,}", word)):
             looked.questions.append(
                 f"is {listed(odd)} a state? If it means that somebody was not observed, set traces.missing "
@@ -428,7 +433,12 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
     if asked:
         looked.questions.append(
             f"rows are {'intervals' if is_interval else 'at odd times'}, so they are put on a grid of {every}: check "
-            "traces.every, and traces.fill (last: the state stays until the next event; absent: it does not)"
+            "traces.every"
+            + (
+                ""
+                if is_interval
+                else ", and traces.fill (last: the state stays until the next event; absent: it does not)"
+            )
         )
     if has_zone and every[-1] in "dw" and "timezone" not in settings:
         settings["timezone"] = "UTC"

@@ -17,6 +17,7 @@ from temporaldp.base.errors import InputError
 from temporaldp.core.accounting.exact.method import Exact
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.accounting.protocol import Accounting
+from temporaldp.data.files.places import mapping_place
 from temporaldp.data.tables.traces import LEAST_REACHED
 
 
@@ -175,8 +176,8 @@ class TracesSettings(TableSettings):
     @property
     def own_names(self) -> dict[str, str]:
         """Names of the columns of time and state in what is published."""
-        columns = "" if self.states_from is None else str(self.states_from).rpartition(":")[2]
-        return {"time": self.time, "state": columns.partition(",")[2].strip() or self.state}
+        columns = () if self.states_from is None else mapping_place(self.states_from)[1]
+        return {"time": self.time, "state": columns[1] if columns else self.state}
 
     @property
     def is_counted(self) -> bool:
@@ -448,7 +449,9 @@ class Settings(Section):
     def inputs(self) -> tuple[Path | None, ...]:
         """Every file that is read to find data and correlation."""
         given = self.correlation
+        mappings = (one.states_from for one in (self.traces, self.history))
         return (
+            *(None if one is None else mapping_place(one)[0] for one in mappings),
             self.traces.path,
             self.traces.transitions,
             self.traces.counts,
