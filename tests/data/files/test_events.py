@@ -172,7 +172,7 @@ def test_events_of_one_moment_have_an_order_in_every_table():
     [
         ({"every": "1h"}, "expected the state at a step without an event"),
         ({"fill": "last"}, "they need its step"),
-        ({"every": "1h", "fill": "absent", "fill_limit": "8h"}, "how long the last state is kept"),
+        ({"every": "1h", "fill": "absent", "fill_limit": "8h"}, "about states that are kept"),
         ({"every": "1h", "fill": "last", "fill_limit": "8"}, "in the unit of every"),
         ({"every": "1h", "fill": "last", "end_state": "x"}, "name the column of ends"),
         ({"end": "until"}, "they need its step"),
