@@ -273,7 +273,7 @@ def test_what_is_missing_may_be_said():
 
 
 def test_sequences_may_be_in_cells(tmp_path):
-    frame = pd.DataFrame({"record": ["b", "a"], "note": ["p", "q"], "stages": ["0 0 1 -1", "1,1,0"]})
+    frame = pd.DataFrame({"record": ["b", "a"], "note": ["p", "q"], "stages": ["0 0 1 -1", "['1', '1', '0']"]})
     for table in places_of(frame, tmp_path):
         how = {"layout": "sequences", "user": "record", "state": "stages", "missing": ["-1"], "gaps": True}
         found = read_traces(table, **how)

@@ -210,6 +210,14 @@ def test_decisions_of_the_owner_are_requested(content, asked, tmp_path):
     assert asked in proposed(tmp_path, "t.csv")[1]
 
 
+def test_a_wrong_year_is_asked_about_before_a_grid_is_made(tmp_path):
+    rows = [f"u{k % 3},2024-01-{k % 28 + 1:02},{'ab'[k % 2]}" for k in range(200)]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows, "u1,1921-01-03,a"]) + "\n")
+    found = look(tmp_path / "t.csv", {"every": "1h"})
+    assert found.traces is None
+    assert "a row has the time 1921-01-03, but 98 % of all are from 2024-01-01 to 2024-01-28" in found.questions[-1]
+
+
 @pytest.mark.parametrize(
     ("content", "asked"),
     [

@@ -23,7 +23,7 @@ from temporaldp.apps.cli.render import (
     working,
 )
 from temporaldp.base.display import number
-from temporaldp.base.errors import InputDiffersWarning, OutputError, SpentError
+from temporaldp.base.errors import InputDiffersWarning, OutputError
 from temporaldp.base.values import plural, refuse
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 from temporaldp.data.tables import Traces
@@ -239,10 +239,7 @@ def _show_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bo
     known = [time for time in data.times if stream.has(time)]
     charged = 0 if stream.table is None else sum(stream.published(time) is None for time in known)
     new, run = len(found) - charged, LedgerRun(stream, data)
-    if not new and (run.steps_left == 0 or run.remaining == 0.0):
-        raise SpentError(
-            f"the ledger has all of these data, and the next step would be refused: {steps(len(stream))} are taken"
-        )
+    is_over = run.steps_left == 0 or run.remaining == 0.0
     if as_json:
         say_json(
             {
@@ -275,6 +272,7 @@ def _show_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bo
     ]
     would = f"would publish {plural(new, 'new step')}" if new else "works, and would publish nothing new"
     after = "" if run.steps_left is None else f" Of the horizon, {steps(run.steps_left - new)} would be left."
+    after = " Later data would be refused: the level or the horizon is used up." if is_over else after
     say(f"A run now {would}: settings, data, ledger and output fit.{after}")
     facts("Check", rows)
     listing(

@@ -204,8 +204,9 @@ class Rows:
         return f"make_timestamptz(TRY_CAST(round(TRY_CAST({text} AS DOUBLE) * {UNIX[time_format]}) AS BIGINT))"
 
     def words(self, text: str) -> str:
-        """SQL: the list of the words of a text, which blanks, commas, semicolons or bars separate."""
-        return rf"string_split_regex(coalesce({stripped(text)}, ''), '[\s,;|]+')"
+        """SQL: the list of the words of a text, between blanks, commas, semicolons, bars, brackets and quotes."""
+        found = rf"regexp_extract_all(coalesce({text}, ''), '[^\s,;|\[\]()''\"]+')"
+        return f"CASE WHEN len({found}) = 0 THEN [''] ELSE {found} END"
 
     def holds_control(self, text: str) -> str:
         """SQL: whether a text holds control characters."""

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import numpy as np
+
+from temporaldp.base.errors import TraceError
 from temporaldp.data.tables.moments import moment
-from temporaldp.data.tables.relations import UNIX, SourceTable
+from temporaldp.data.tables.relations import UNIX, Rows, SourceTable
 
 ROLES = {
     "user": (
@@ -36,6 +39,8 @@ BEGIN_WORDS = (
     "in",
     "login",
     "opened",
+    "pu",
+    "origin",
 )
 """Words in the names of columns about the beginning of an interval."""
 
@@ -163,7 +168,9 @@ def formats_of(name: str, entries: Sequence[str]) -> tuple[str, ...]:
     is_time = any(word in ROLES["time"] + BEGIN_WORDS + END_WORDS for word in words_of(name))
     if is_time and all(re.fullmatch(r"\d{10}(\.\d+)?|\d{13}", one) for one in few):
         return ("unix",) if len(few[0].partition(".")[0]) == 10 else ("unix_ms",)
-    return tuple(one for one in FORMATS if all(fits_format(word, one) for word in few))
+    found = [one for one in FORMATS if all(fits_format(word, one) for word in few)]
+    # Who writes AM and PM writes the month first
+    return tuple(sorted(found, key=lambda one: "%p" in one and one.startswith("%d")))
 
 
 def fits_format(word: str, time_format: str) -> bool:
@@ -178,3 +185,25 @@ def fits_format(word: str, time_format: str) -> bool:
 def rank_of(role: str, column: Column) -> int:
     """How likely a column has a role by its name: 0 for the likeliest word, 99 for none."""
     return min((k for k, word in enumerate(ROLES[role]) if word in column.words), default=99)
+
+
+class FarTimeError(TraceError):
+    """A time that is far from all others, such as one with a wrong year."""
+
+
+def require_no_far_time(rows: Rows, is_date: bool, *, spans: float = 20.0) -> None:
+    """Raise `FarTimeError` where the first or last time is further from 98 % of all than so many of their spans."""
+    query = (
+        "SELECT min(moment) AS first, quantile_disc(moment, 0.01) AS low, quantile_disc(moment, 0.99) AS high, "
+        "max(moment) AS last"
+    )
+    first, low, high, last = rows.asked(f"{query} FROM rows").to_pylist()[0].values()
+    far = last if last - high > spans * (high - low) else first if low - first > spans * (high - low) else None
+    if far is not None and high > low:
+        shown = [
+            str(np.datetime64(int(one), "us").astype("M8[D]")) if is_date else f"{one:g}" for one in (far, low, high)
+        ]
+        raise FarTimeError(
+            f"a row has the time {shown[0]}, but 98 % of all are from {shown[1]} to {shown[2]}: mend it, or leave it out "
+            "(traces.where)"
+        )

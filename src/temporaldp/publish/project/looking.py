@@ -28,11 +28,13 @@ from temporaldp.publish.project.columns import (
     FORMATS,
     ROLES,
     Column,
+    FarTimeError,
     columns_of,
     fits_format,
     is_named,
     moments_of,
     rank_of,
+    require_no_far_time,
 )
 from temporaldp.publish.project.inputs import read
 from temporaldp.publish.project.settings import TableSettings
@@ -101,11 +103,12 @@ def look(path: Path, given: dict[str, Any] | None = None, every: str | None = No
     if layout == "sequences" and table.header == ("user", "time", "state"):
         about = Looked({"layout": layout, **given}, facts=[*facts, "Text with one user's sequence of states a line."])
         return _tried(path, about)
-    _name_mapping(columns, given, facts)
+    question = _name_mapping(columns, given, facts)
     for shape in (_sequences, _intervals, _long):
         if (looked := shape(table, columns, given)) is not None:
             looked.settings |= given
             looked.facts[:0] = facts
+            looked.questions += filter(None, [question])
             if looked.settings["layout"] == "sequences":
                 return _tried(path, looked)
             return _looked_long(path, table, looked, every)
@@ -129,11 +132,11 @@ def _opened(path: Path, given: dict[str, Any], facts: list[str]) -> tuple[Source
         return any_table(path, "long", **terms)[0], "auto"
 
 
-def _name_mapping(columns: Sequence[Column], given: dict[str, Any], facts: list[str]) -> None:
-    """The columns of a mapping that has several: the one with the entries of the table, and the one with the fewest states."""
+def _name_mapping(columns: Sequence[Column], given: dict[str, Any], facts: list[str]) -> str:
+    """The columns of a mapping that has several: that with the entries of the table, and that with the fewest states; asked."""
     source = given.get("states_from")
     if source is None or not Path(source).exists():  # with columns after a colon
-        return
+        return ""
     table, _ = mapping_table(Path(source), given.get("encoding", "utf-8"))
     parts = list(columns_of(table))
     keys = [one for one in parts if any(each.entries and {*each.entries} <= {*one.entries} for each in columns)]
@@ -143,13 +146,23 @@ def _name_mapping(columns: Sequence[Column], given: dict[str, Any], facts: list[
             entries_of(named_so := f"{source}:{key.name},{group.name}", given.get("encoding", "utf-8"))
             given["states_from"] = named_so
             facts.append(f"States are the {group.n_different} entries of column {group.name} of {Path(source).name}.")
-            return
+            others = [one.name for one in groups if one.name not in {key.name, group.name}]
+            return (
+                f"are states the entries of column {group.name!r} of the mapping? It also has {listed(others)}"
+                if others
+                else ""
+            )
+    return ""
 
 
 def _user(columns: Sequence[Column], taken: Sequence[str]) -> tuple[str | None, list[str]]:
     """The column of people: its entries repeat; of several, by the name, then the one with most people; and the others."""
     free = [one for one in columns if one.name not in taken and one.repeats]
-    by_name = [one for one in free if rank_of("user", one) < 99]
+    last = ROLES["user"].index("id")  # in the name of a column of states, such as zone_id, it is no person
+    by_name = [one for one in free if rank_of("user", one) < (last if rank_of("state", one) < 99 else 99)]
+    if not by_name:  # by contents: the most different names
+        others = [one for one in free if not one.formats and one.n_different > 3 and rank_of("state", one) == 99]
+        by_name = sorted(others, key=lambda one: -one.n_different)[:1]
     # A cohort of two or three values, each with very many rows, is no user
     usual = [one for one in by_name if one.n_different > 3 or one.n_rows < 50] or by_name
     found = sorted(usual, key=lambda one: (rank_of("user", one), -one.n_different))
@@ -161,9 +174,10 @@ def _state(columns: Sequence[Column], taken: Sequence[str], given: dict[str, Any
     free = [one for one in columns if one.name not in taken and one.n_different >= 1 and not one.formats]
     if "states_from" in given:
         known = entries_of(given["states_from"], given.get("encoding", "utf-8"))
-        fits = [one for one in free if one.entries and {*one.entries} <= {*known}]
+        fits = [one for one in free if one.entries and {*one.entries} <= {*known} and one.n_different > 1]
         if fits:
-            return fits[0].name, []
+            first, *others = sorted(fits, key=lambda one: (rank_of("state", one), -one.n_different))
+            return first.name, [one.name for one in others]
     found = sorted((one for one in free if rank_of("state", one) < 99), key=lambda one: rank_of("state", one))
     if found:
         return found[0].name, [one.name for one in found[1:]]
@@ -188,7 +202,7 @@ def _sequences(table: SourceTable, columns: Sequence[Column], given: dict[str, A
     if given.get("layout", "sequences") != "sequences":
         return None
     for column in columns:
-        cells = [re.split(r"[\s,;|]+", entry) for entry in column.entries[:50]]
+        cells = [re.findall(r"[^\s,;|\[\]()'\"]+", entry) for entry in column.entries[:50]]
         words = Counter(word for cell in cells for word in cell)
         if not cells or column.formats or min(map(len, cells)) < 5 or len(words) * 4 > words.total():
             continue
@@ -230,6 +244,8 @@ def _intervals(table: SourceTable, columns: Sequence[Column], given: dict[str, A
         and is_named(one, BEGIN_WORDS) and is_named(other, END_WORDS)
         and set(one.words) - set(BEGIN_WORDS) == set(other.words) - set(END_WORDS)
     ]  # fmt: skip
+    asked = {key: given[key] for key in ("state", "end_state") if key in given}
+    pairs = [one for one in pairs if asked.items() <= {"state": one[0], "end_state": one[1]}.items()]
     pair = pairs[0] if pairs else None
     if pair is None:
         state, rivals = _state(columns, taken, given)
@@ -242,6 +258,10 @@ def _intervals(table: SourceTable, columns: Sequence[Column], given: dict[str, A
     looked = Looked({"layout": "long", "user": user, "time": begins.name, "end": ends.name, "state": state})
     _written(begins, looked, given)
     looked.facts.append("Rows are intervals.")
+    if "" in ends.cells:
+        looked.questions.append(
+            f"some rows have no entry in column {ends.name!r}: that the interval goes on is assumed; otherwise leave them out"
+        )
     if pair is not None and "absent" not in given:
         looked.settings["end_state"] = pair[1]
         looked.questions.append(
@@ -365,8 +385,13 @@ def _looked_long(path: Path, table: SourceTable, looked: Looked, every: str | No
     settings, roles = looked.settings, {role: looked.settings[role] for role in ROLES if role in looked.settings}
     spelling = Spelling(settings.get("time_format"), settings.get("decimal", "."))
     if "user" in roles:
-        with suppress(InputError):  # what cannot be read is asked about below
+        try:
             _ask_about_events(looked, long_traces(table, **roles, spelling=spelling))
+        except FarTimeError as error:  # a grid up to there would have very many steps
+            looked.questions.append(f"as the file stands it is refused: {error}")
+            return looked
+        except InputError:  # what cannot be read is asked about below
+            pass
     if every is not None and "every" in settings:
         settings["every"] = every
     traces = _tried(path, looked).traces
@@ -402,6 +427,7 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
         "FROM rows"
     ).to_pylist()
     (first, twice), settings = found.values(), looked.settings
+    require_no_far_time(rows, has_clock)
     step = _usual_distance(rows)
     if not step:
         return

@@ -28,7 +28,8 @@ def _number(value: Any) -> Any:
 
 
 def _list(value: Any) -> Any:
-    """Words separated by commas, as a command line gives them; none in an empty text."""
+    """Words separated by commas, as a command line gives them; none in an empty text or list."""
+    value = "" if value == "[]" else value
     return [word.strip() for word in value.split(",") if value.strip()] if isinstance(value, str) else value
 
 
