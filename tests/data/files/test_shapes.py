@@ -19,6 +19,7 @@ from temporaldp.base.errors import StateError, TraceError
 
 START = datetime(2024, 3, 4)
 GONE = "absent"
+SEEDS = [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 8))]
 
 
 def places_of(frame, folder):
@@ -78,7 +79,7 @@ def cells_of(found):
     }
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("to_end_state", [True, False])
 def test_a_row_of_a_stay_or_trip_is_what_somebody_did_minute_by_minute(seed, to_end_state):
     rows = stays_of(seed)
@@ -99,7 +100,7 @@ def test_a_row_of_a_stay_or_trip_is_what_somebody_did_minute_by_minute(seed, to_
     assert found.states == (("x", "y", "z") if to_end_state else (GONE, "x", "y", "z"))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("limit", [None, "1h", "90min", "5h"])
 def test_a_state_is_kept_up_to_its_limit_and_people_are_absent_before_their_first_event(seed, limit):
     rows = [(who, at, state) for who, at, _, state, _ in stays_of(seed)]
@@ -122,7 +123,7 @@ def test_a_state_is_kept_up_to_its_limit_and_people_are_absent_before_their_firs
     assert "away" in found.states
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_the_longest_state_of_a_step_is_that_of_most_minutes(seed):
     rows = [(who, at, state) for who, at, _, state, _ in stays_of(seed, hours=100)]
     frame = pd.DataFrame(
@@ -163,6 +164,7 @@ def test_faulty_intervals_are_refused_and_overlaps_end_where_that_is_asked():
         read_traces(overlapping.rename(columns={"ended": "until"}), **how)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "fmt",
     ["%d.%m.%Y %H:%M", "%m/%d/%Y %I:%M %p", "%a %b %d %H:%M:%S %Y", "%d-%b-%y %H:%M", "%Y%m%d%H%M", "unix", "unix_ms"],
