@@ -210,6 +210,22 @@ def test_decisions_of_the_owner_are_requested(content, asked, tmp_path):
     assert asked in proposed(tmp_path, "t.csv")[1]
 
 
+def test_columns_of_both_ends_of_trips_are_a_pair_and_answers_keep_the_others(tmp_path):
+    rows = [
+        f"m{k % 4},1,2024-01-{k // 4 + 1:02} 0{k % 4}:00,2024-01-{k // 4 + 1:02} 0{k % 4}:30,{k % 3 + 1},{(k + 1) % 3 + 1}"
+        for k in range(80)
+    ]
+    header = "medallion,VendorID,tpep_pickup_datetime,tpep_dropoff_datetime,PULocationID,DOLocationID"
+    (tmp_path / "t.csv").write_text("\n".join([header, *rows]) + "\n")
+    (tmp_path / "zones.csv").write_text("LocationID,Zone\n1,North\n2,South\n3,South\n")
+    for given in ({}, {"states_from": str(tmp_path / "zones.csv")}, {"end_state": "DOLocationID", "every": "1d"}):
+        found = look(tmp_path / "t.csv", given)
+        names = ("user", "time", "end", "state", "end_state")
+        expected = ("medallion", "tpep_pickup_datetime", "tpep_dropoff_datetime", "PULocationID", "DOLocationID")
+        assert tuple(found.settings[name] for name in names) == expected
+        assert found.traces is not None
+
+
 def test_a_wrong_year_is_asked_about_before_a_grid_is_made(tmp_path):
     rows = [f"u{k % 3},2024-01-{k % 28 + 1:02},{'ab'[k % 2]}" for k in range(200)]
     (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows, "u1,1921-01-03,a"]) + "\n")

@@ -57,6 +57,9 @@ END_WORDS = (
     "out",
     "logout",
     "closed",
+    "do",
+    "destination",
+    "dest",
 )
 """Words in the names of columns about the end of an interval."""
 

@@ -160,6 +160,7 @@ def _user(columns: Sequence[Column], taken: Sequence[str]) -> tuple[str | None, 
     free = [one for one in columns if one.name not in taken and one.repeats]
     last = ROLES["user"].index("id")  # in the name of a column of states, such as zone_id, it is no person
     by_name = [one for one in free if rank_of("user", one) < (last if rank_of("state", one) < 99 else 99)]
+    by_name = [one for one in by_name if one.n_different > 1 or one.n_rows < 10 or rank_of("user", one) < last]
     if not by_name:  # by contents: the most different names
         others = [one for one in free if not one.formats and one.n_different > 3 and rank_of("state", one) == 99]
         by_name = sorted(others, key=lambda one: -one.n_different)[:1]
@@ -268,7 +269,7 @@ def _intervals(table: SourceTable, columns: Sequence[Column], given: dict[str, A
             f"where is a user between two intervals? As proposed, at the last one's {pair[1]!r}; if nowhere, leave out "
             "traces.end_state: the user is then absent from the end of an interval on"
         )
-    elif pair is None:
+    elif pair is None and "end_state" not in given:
         looked.questions.append(
             "is a user absent from the end of an interval until the next one begins? That is assumed; otherwise set "
             "traces.end_state to a column with the state from then on"
