@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 8_680, "base + data": 3_500, "lab": 1_040, "publish": 4_710, "apps": 2_135, "in all": 20_065}
+LIMITS = {"core": 8_680, "base + data": 3_510, "lab": 1_040, "publish": 4_710, "apps": 2_135, "in all": 20_065}
 """The most statements of each wing."""
 
 

@@ -33,7 +33,9 @@ def correlation_from(document: Any) -> Correlation | None:
         case {"each": list(each), "order": order}:
             known = [_matrix(one) for one in each]
             if any(not isinstance(k, int) or not 0 <= k < len(known) for k in order):
-                raise MatrixError(f"expected the order of {len(known)} matrices, numbers from 0, got {order[:8]}")
+                raise MatrixError(
+                    f"expected a correlation with the order of {len(known)} matrices, from 0, got {order[:8]}"
+                )
             return PerStep(tuple(known[k] for k in order))
     return _matrix(document)
 

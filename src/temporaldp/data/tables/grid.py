@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -24,10 +24,13 @@ from temporaldp.data.tables.relations import (
     CLOCK_TIMES,
     FRACTIONS,
     INSTANTS,
+    TEXT,
     WHOLE,
     Rows,
+    bare,
     integers,
     literal,
+    may_have_blanks,
     meanings,
     table_of_steps,
     values,
@@ -140,7 +143,7 @@ def on_grid(traces: Rows, grid: Grid, *, sort: bool, known: tuple[bool, bool] | 
     refuse_missing(traces, "user")
     refuse_missing(traces, "time")
     if known is None:
-        traces = traces.then("SELECT *, true AS limited FROM rows")
+        traces = without_blanks(traces).then("SELECT *, true AS limited FROM rows")
     if grid.skips:
         text = "CAST(state AS STRING)"
         is_named = " OR ".join(["false", *(f"{text} = {literal(name)}" for name in grid.named)])
@@ -265,6 +268,17 @@ def _with_absence(kept: Rows, away: str, n_kept: int | None, n_steps: int) -> Ro
     )
 
 
+def without_blanks(traces: Rows) -> Rows:
+    """The rows with names of people without blanks around them, which make no other person."""
+    if traces.kinds["user"] != TEXT:
+        return traces
+    (found,) = traces.asked(f"SELECT count(*) AS n FROM rows WHERE {may_have_blanks('user')}").to_pylist()
+    if not found["n"]:
+        return traces
+    others = ", ".join(name for name in traces.kinds if name != "user")
+    return replace(traces.then(f"SELECT {bare('user')} AS user, {others} FROM rows"), cuts=())
+
+
 def one_state(traces: Rows, ties: Ties) -> Rows:
     """At most one row per person and time: the last or the first one of several.
 
@@ -276,6 +290,7 @@ def one_state(traces: Rows, ties: Ties) -> Rows:
     if ties == "longest":
         raise InputError("ties='longest' is about the steps of a grid: give every, such as every='1h', or another rule")
     refuse_missing(traces, "time")
+    traces = without_blanks(traces)
     rows, *_ = moments(traces)
     beside = "lag" if ties == "first" else "lead"
     order = traces.order("moment", "state")

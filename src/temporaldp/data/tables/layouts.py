@@ -14,7 +14,7 @@ from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.names import listed, printable
 from temporaldp.base.values import plural
 from temporaldp.data.tables.encoding import refuse_missing
-from temporaldp.data.tables.grid import moments
+from temporaldp.data.tables.grid import moments, without_blanks
 from temporaldp.data.tables.moments import Times, TimesOf, ordered_labels, unlike_the_others
 from temporaldp.data.tables.relations import (
     CONTENTS,
@@ -24,7 +24,6 @@ from temporaldp.data.tables.relations import (
     WHOLE,
     Rows,
     SourceTable,
-    bare,
     literal,
     stripped,
 )
@@ -191,7 +190,7 @@ def interval_traces(
     columns = [*_whose(table, user, group), f"{spelling.sql(table, names['time'])} AS time"]
     columns += [f"{spelling.sql(table, end)} AS ends", f"{state} AS state", f"{after} AS after"]
     rows = table.rows.then(f"SELECT {', '.join(columns)} FROM rows")
-    rows = replace(rows, user=user, time=names["time"], state=names["state"], group=group).kept()
+    rows = without_blanks(replace(rows, user=user, time=names["time"], state=names["state"], group=group).kept())
     refuse_missing(rows, "user")
     refuse_missing(rows, "time")
     begun, has_zone, is_date = moments(rows)
@@ -309,9 +308,7 @@ def refuse_two_rows(rows: Rows, advice: str) -> None:
 def _whose(table: SourceTable, user: str, group: str | None) -> list[str]:
     """The columns user, row, and belongs where there are groups."""
     groups = [] if group is None else [f"{name_sql(table, group)} AS belongs"]
-    named = name_sql(table, user)
-    is_number = table.kinds[f"c{table.header.index(user)}"] != TEXT
-    return [f"{named if is_number else bare(named)} AS user", "row", *groups]
+    return [f"{name_sql(table, user)} AS user", "row", *groups]
 
 
 def name_sql(table: SourceTable, name: str, *, as_text: bool = False) -> str:

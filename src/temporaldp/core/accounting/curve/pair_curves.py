@@ -213,6 +213,7 @@ def affordable(
     *,
     steps: int,
     settling: int = SETTLING,
+    most: float = 4e9,
 ) -> bool:
     """Whether pairwise curves take minutes at most (about 5 to 8 states), so that they are the default.
 
@@ -231,8 +232,8 @@ def affordable(
         looked_at = min(steps, settling) if constant else steps
         work += sum(bool(known) for known in user.directions) * n_states**4 * points * looked_at
     # States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
-    # two minutes on one core. Doubled, a call may take twice as long.
-    return work <= 1e9 and any(goes_by_pairs(user) and not _are_exchangeable(user, releases) for user in users)
+    # eight minutes on one core. Doubled, a call may take twice as long.
+    return work <= most and any(goes_by_pairs(user) and not _are_exchangeable(user, releases) for user in users)
 
 
 def _are_exchangeable(user: Adversary, releases: Sequence[Mechanisms]) -> bool:
