@@ -148,8 +148,9 @@ class Request:
         if method.is_exact and (kept := _never_left(adversary)):
             return PlanError(
                 f"no positive budget is sustainable at alpha = {self.alpha:g}: the correlation{who} has several closed classes "
-                f"of states, as {listed(kept)} is never left: leakage about it adds up with every step. If people in it have "
-                f"gone, let them be absent after some time (traces.fill_limit, traces.absent), or leave their rows out. {otherwise}"
+                f"of states, as {listed(kept)} is never left: leakage about it adds up with every step. If people in it "
+                "have gone, let them be absent after some time (traces.fill_limit, traces.absent), or leave their rows out. "
+                f"{otherwise}"
             )
         if method.is_exact:
             return PlanError(
