@@ -311,8 +311,11 @@ def test_a_mapping_that_exchanges_names_holds_also_where_the_states_are_known():
 
 def test_rows_without_a_state_extend_no_limit():
     rows = [("a", 0, "x"), ("a", 2, ""), ("b", 0, "y"), ("b", 9, "y")]
-    how = {"every": "1", "fill": "last", "fill_limit": "3"}
+    how = {"every": "1", "fill": "last", "fill_limit": "3", "gaps": True}
     assert states_of("a", frame_of(*rows), **how) == "xxxxaaaaaa"
+    for refused in (how | {"gaps": False}, {"absent": "gone"}):  # an empty cell is no absence unless that is said
+        with pytest.raises(TraceError, match="has no value in data row 2"):
+            read_traces(frame_of(*rows), **refused)
     first = [("a", 0, "NA"), ("a", 5, "x"), ("b", 0, "y"), ("b", 9, "y")]
     assert states_of("a", frame_of(*first), **how | {"fill_limit": None, "absent": "gone"}) == "gggggxxxxx"
 

@@ -82,7 +82,7 @@ def read_traces(
         "long": one row per user and time, each user's rows in order of time. "wide": one row per user, one column per step,
         in order.
         "sequences": one person per line of text, or per row of a table with columns `user` and `state`; states separated by
-        blanks. "auto": by suffix, then by column names.
+        blanks, in a table also by commas, semicolons, bars, brackets or quotes. "auto": by suffix, then by column names.
     user, time, state : str
         Column names of the long layout; `user` also of the wide one.
     end, end_state : str, optional
@@ -113,8 +113,8 @@ def read_traces(
     encoding : str
         Encoding of text files, such as "latin-1", "cp1252" or "utf-16".
     gaps : bool
-        Whether a user may be missing at a time: an empty cell in the wide layout. (A missing row in the long layout, or a
-        shorter line of a sequence, always means that the user was not observed.) Gaps are not bridged.
+        Whether a cell without a state means that the user was not observed then; in the wide layout also where there is a
+        state of absence. (A missing row in the long layout, or a shorter sequence, always means it.) Gaps are not bridged.
     sort : bool
         Whether to sort rows (long) or columns (wide) by time. Without it, times out of order are an error, as they often mean
         that the column is not the time. Rows of a DuckDB relation or a Spark DataFrame have no order, and are
@@ -122,7 +122,8 @@ def read_traces(
     ties : {"last", "first", "longest"}, optional
         Which of several states of a person at one time counts, by the order of rows (or of names, where rows have none); with
         `every`, of all in one step ("longest": the state kept for most of it; the default for different times is the last
-        one). Without it, two states at one time are an error.
+        one). Without it, two states at one time are an error. With it, an interval that begins before the last one of the same
+        person has ended ends that one.
     absent : str, optional
         Name of a state of people without a row at a time: the number of present people is then protected like any other count,
         and only the number of all people is public.
@@ -221,7 +222,7 @@ def read_traces(
             table = replace(table, rows=replace(table.rows, missing_words=words))
         columns = {role: name for role, name in names.items() if name is not None}
         if grid is not None:
-            grid = replace(grid, skips=gaps or away is not None, named=entries_named(domain, meaning))
+            grid = replace(grid, skips=gaps, named=entries_named(domain, meaning))
         rows, terms = _laid_out(
             table, layout, columns, grid, Spelling(time_format, decimal), gaps=gaps, sort=sort, ties=ties, absent=away
         )
@@ -279,7 +280,7 @@ def _laid_out(
     )
 
     columns = names["user"], names["time"], names["state"], names.get("group")
-    terms: dict[str, Any] = {"absent": absent, "gaps": gaps or absent is not None, "sort": True}
+    terms: dict[str, Any] = {"absent": absent, "gaps": gaps, "sort": True}
     if layout != "sequences":
         require_columns(table, {})
     if "end" in names and grid is not None:
@@ -305,7 +306,7 @@ def _laid_out(
             return long_traces(table, "user", "time", "state"), terms
         return sequence_traces(table, names["user"], names["state"], names.get("group")), terms
     rows, times = wide_traces(table, names["user"], sort=sort, group=names.get("group"), spelling=spelling)
-    return rows, terms | {"times": times, "wide": True}
+    return rows, terms | {"times": times, "wide": True, "gaps": gaps or absent is not None}
 
 
 def entries_of(source: Mapping[str, str] | str | os.PathLike[str], encoding: str = "utf-8") -> dict[str, str]:

@@ -122,7 +122,7 @@ class Rows:
         return self.run(self.then(query).relation().to_arrow_table)
 
     def kept(self) -> Self:
-        """The same rows, of which later queries read no file and repeat no earlier query."""
+        """The rows as a stored table: later queries neither read a file nor compute this query again."""
         if self.keep is None:
             return self
         return replace(self, origin=self.keep(self.relation()), text="SELECT * FROM {origin}", beside={})

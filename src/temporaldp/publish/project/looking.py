@@ -191,7 +191,7 @@ def _written(column: Column, looked: Looked, given: dict[str, Any]) -> None:
     if "time_format" in given or not column.formats or column.formats[0] == "":
         return
     looked.settings["time_format"] = column.formats[0]
-    looked.facts.append(f"Times such as {column.entries[0]} have the format of time_format.")
+    looked.facts.append("Times have the format of time_format.")
     if len(column.formats) > 1:
         looked.questions.append(
             f"times such as {column.entries[0]!r} fit {listed(column.formats)}: day or month first? Check traces.time_format"
