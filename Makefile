@@ -6,6 +6,7 @@ READY := $(VENV)/.ready
 DEMO := demo
 PAPER := paper
 TUMULT := .venv-tumult
+PEERS := .venv-peers
 
 .PHONY: demo docs test test-long test-slow lint format bench numbers reference size clean
 
@@ -58,7 +59,7 @@ size: $(READY)  ## statements, files, constants and public names of each folder;
 	$(BIN)/python tools/paths.py
 
 clean:
-	rm -rf $(VENV) $(TUMULT) $(DEMO) $(PAPER) docs/_build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(TUMULT) $(PEERS) $(DEMO) $(PAPER) docs/_build docs/api .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # Tests for make test-slow NAME=...
 
@@ -85,8 +86,11 @@ slow.spark: $(READY)  ## traces on a real Spark with two workers; needs Java 17 
 	$(PYSPARK)
 	$(BIN)/python -m pytest -m spark tests/lab/cluster
 
-slow.tumult: $(READY) $(TUMULT)/.ready  ## sessions of Tumult Analytics on Spark under a temporal accountant; needs Java
+slow.tumult: $(READY) $(TUMULT)/.ready  ## sessions and budgets of Tumult Analytics on Spark; needs Java
 	$(BIN)/python -m pytest -m spark tests/lab/adapters
+
+slow.peers: $(READY) $(PEERS)/.ready  ## budgets typed into PipelineDP, SmartNoise and OpenDP on Polars (two minutes)
+	$(BIN)/python -m pytest -m slow tests/lab/adapters/test_budget_programs.py
 
 # Chromium is Debian's, or the one that TEMPORALDP_CHROMIUM names; playwright only speaks to it.
 CHROMIUM_NEEDED = @command -v "$${TEMPORALDP_CHROMIUM:-chromium}" > /dev/null || { echo "this needs Chromium: apt-get install chromium, or its path in TEMPORALDP_CHROMIUM" >&2; exit 1; }
@@ -105,7 +109,13 @@ slow.wheel: $(READY)  ## the package as others install it: alone, with each extr
 $(TUMULT)/.ready:
 	@command -v java > /dev/null || { echo "Tumult Analytics needs Java: apt-get install default-jre-headless" >&2; exit 1; }
 	$(PYTHON) -m venv $(TUMULT)
-	$(TUMULT)/bin/python -m pip install --quiet --disable-pip-version-check tmlt-analytics==0.21.0
+	$(TUMULT)/bin/python -m pip install --quiet --disable-pip-version-check tmlt-analytics==0.21.0 lazy-loader pydantic
+	touch $@
+
+# SmartNoise, and OpenDP on Polars, need an environment of their own: older releases of OpenDP and pandas than we do.
+$(PEERS)/.ready:
+	$(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check pipeline-dp==0.3.1 smartnoise-sql==1.0.10 "opendp[polars]" lazy-loader pydantic scipy
 	touch $@
 
 # Tables, pictures and pages for make bench NAME=...
@@ -135,6 +145,10 @@ bench.exact: $(READY)  ## benchmarks/recorded/exact.md: the exact leakage beside
 
 bench.quilt: $(READY)  ## benchmarks/recorded/one-statistic.md: noise on one statistic of a chain, against the Markov Quilt Mechanism (ten seconds)
 	$(BIN)/python benchmarks/quilt.py benchmarks/recorded/one-statistic.md
+
+# LFS is sample_50K_FR_LFS.csv.zip of github.com/opendp/dp-test-datasets
+bench.labour: $(READY)  ## the table of docs/how-to/epsilon.md: OpenDP's tutorial data at three levels (half a minute; needs LFS=FILE)
+	$(BIN)/python benchmarks/labour_force.py "$(LFS)"
 
 bench.uncertainty: $(READY)  ## benchmarks/recorded/uncertainty.md: estimate, posterior and guarantee on all data sets, order 1 against 2 (ten minutes)
 	$(BIN)/python benchmarks/uncertainty.py benchmarks/recorded/uncertainty.md
@@ -171,9 +185,11 @@ bench.plans: $(READY)  ## benchmarks/recorded/plans.md: the optimal plan against
 bench.pages: $(READY)  ## docs/measured: counts.md, speed.md and tightness.md from the tables in benchmarks/recorded (a second)
 	$(BIN)/python benchmarks/pages.py docs/measured
 
+bench.peers: bench.quilt bench.compare bench.pages  ## what other tools and bounds say, on docs/measured/tightness.md (three minutes; TPL=FOLDER)
+
 bench.speed: bench.performance bench.online bench.exact bench.delta bench.serve bench.pages  ## docs/measured/speed.md, measured again (an hour, on a quiet machine)
 
-bench.tightness: bench.exact bench.quilt bench.compare bench.uncertainty bench.delta bench.plans bench.pages  ## docs/measured/tightness.md, measured again (an hour)
+bench.tightness: bench.exact bench.uncertainty bench.delta bench.plans bench.peers  ## docs/measured/tightness.md, measured again (an hour)
 
 # TPL is a folder with the program of the paper's authors (github.com/yangcao888/TPL); GNU Octave runs it (Debian: octave).
 bench.compare: $(READY)  ## benchmarks/recorded/comparison.md: what each tool reports about one release (two minutes; TPL=FOLDER runs the authors' program, too)

@@ -17,6 +17,7 @@ from shutil import which
 
 import numpy as np
 from measure import record, table
+from quilt import quilt_leakage, ratio_leakage
 
 import temporaldp as tdp
 from temporaldp.base.display import number
@@ -67,6 +68,7 @@ def ours(adversary: tdp.Adversary) -> list[Answer]:
             brief=BOUND,
         ),
         authors(adversary),
+        *bounds(adversary),
     ]  # fmt: skip
 
 
@@ -104,6 +106,22 @@ def authors(adversary: tdp.Adversary) -> Answer:
     if not done.stdout.strip():
         raise SystemExit(f"the authors' program gave no number: {done.stderr}")
     return Answer(tool, asked, number(float(done.stdout), up=True), about, unseen, brief=BOUND)
+
+
+def bounds(adversary: tdp.Adversary) -> list[Answer]:
+    """Bounds of correlated data that this repository computes, by their papers."""
+    quilts, ratio = quilt_leakage(adversary, STEPS, EPSILON), ratio_leakage(adversary, EPSILON)
+    assumed = "an adversary who knows more than this correlation; the shape of what leaks"
+    return [
+        Answer(
+            "Markov quilts", "MQMExact (Song, Wang and Chaudhuri, SIGMOD 2017)", number(quilts, up=True),
+            "an upper bound of temporal leakage, by the releases nearby and the influence of the rest", assumed, brief=BOUND,
+        ),
+        Answer(
+            "Bayesian differential privacy", "epsilon + 4 log(max P / min P)", "none" if np.isinf(ratio) else number(ratio, up=True),
+            "an upper bound of temporal leakage, by the largest ratio of two entries of the matrix", assumed, brief=BOUND,
+        ),
+    ]  # fmt: skip
 
 
 STEP, WHOLE = "one step by itself: event level", "all states of a person together: user level"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -56,24 +57,36 @@ def influences(matrix: np.ndarray, n_steps: int) -> list[np.ndarray]:
     return found
 
 
-def _score(sides: list[list[np.ndarray]], before: int, after: int) -> float:
-    """The smallest score of a node with so many nodes before and after it."""
+def _quilts(sides: list[list[np.ndarray]], before: int, after: int) -> Iterator[tuple[int, float]]:
+    """Nodes nearby, and max-influence, of each quilt of a node with so many nodes before and after it."""
     past = [(a, sides[0][a - 1]) for a in range(1, before + 1)] + [(before + 1, np.zeros_like(sides[0][0]))]
     future = [(b, sides[1][b - 1]) for b in range(1, after + 1)] + [(after + 1, np.zeros_like(sides[0][0]))]
-    best = math.inf
     for a, one in past:
         for b, other in future:
-            influence = (one + other).max()
-            if influence < ALPHA:
-                best = min(best, (a + b - 1) / (ALPHA - influence))
-    return best
+            yield a + b - 1, float((one + other).max())
+
+
+def _score(sides: list[list[np.ndarray]], before: int, after: int) -> float:
+    """The smallest score of a node."""
+    return min(near / (ALPHA - influence) for near, influence in _quilts(sides, before, after) if influence < ALPHA)
+
+
+def quilt_leakage(adversary: tdp.Adversary, n_steps: int, epsilon: float) -> float:
+    """Leakage of T releases of an epsilon each by quilts: what those nearby promise, and the max-influence of the rest."""
+    sides = [influences(getattr(adversary, name).at(0).dense(), n_steps) for name in ("backward", "forward")]
+    each = (_quilts(sides, before, n_steps - 1 - before) for before in range(n_steps))
+    return max(min(near * epsilon + influence for near, influence in quilts) for quilts in each)
+
+
+def ratio_leakage(adversary: tdp.Adversary, epsilon: float) -> float:
+    """The bound epsilon + 4 log(max P / min P) of Bayesian differential privacy; inf for impossible transitions."""
+    rows = adversary.forward.at(0).dense()
+    return epsilon + 4.0 * math.log(rows.max() / rows.min()) if rows.min() > 0.0 else math.inf
 
 
 def ratio_scale(adversary: tdp.Adversary) -> float:
-    """The scale by the bound epsilon + 4 log(max P / min P) of the leakage; inf where the second term exceeds alpha."""
-    rows = adversary.forward.at(0).dense()
-    with np.errstate(divide="ignore"):
-        left = ALPHA - 4.0 * math.log(rows.max() / rows.min()) if rows.min() > 0.0 else -math.inf
+    """The scale by that bound; inf where its second term exceeds alpha."""
+    left = ALPHA - ratio_leakage(adversary, 0.0)
     return 1.0 / left if left > 0.0 else math.inf
 
 

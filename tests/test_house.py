@@ -248,7 +248,7 @@ def test_extras_named_by_errors_exist():
     assert pickle.loads(pickle.dumps(told.value)).extra == "tables"
 
 
-LONG_FILES = {"accountant.py": 760, "protocol.py": 560, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
+LONG_FILES = {"accountant.py": 780, "protocol.py": 560, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
 """The first two are mostly documentation; the others are one algorithm, one file or one set of settings each."""
 
 
@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 8_680, "base + data": 3_510, "lab": 1_040, "publish": 4_710, "apps": 2_135, "in all": 20_065}
+LIMITS = {"core": 8_915, "base + data": 3_515, "lab": 1_030, "publish": 4_765, "apps": 2_180, "in all": 20_405}
 """The most statements of each wing."""
 
 
@@ -283,7 +283,7 @@ def test_classes_and_constants_have_names_of_their_own():
         names = [part.id for target in targets for part in getattr(target, "elts", [target]) if hasattr(part, "id")]
         constants.update(name for name in names if name.lstrip("_").isupper())
     assert {name for name, times in (classes + constants).items() if times > 1} == set()
-    assert constants.total() <= 330
+    assert constants.total() <= 334
 
 
 def test_no_code_asks_of_which_class_a_method_is():

@@ -10,10 +10,10 @@ Begin with an adversary, who knows how people move, and ask what releases leak t
 
 What is known       Adversary, TransitionMatrix, IntervalMatrix, sticky, Periodic; estimate_adversary and others
 What leaks          temporal_leakage, leakage_supremum, event_epsilons; by Exact, PaperBound, ApproximateDP or MetricPrivacy
-What may be spent   compare_guarantees, level_for_error, plan_budget, plan_noise, plan_guarantee, compare_plans, replan,
-                    sustainable_budget; step by step TemporalAccountant
+What may be spent   sustainable_budget, refresh_interval, compare_guarantees, level_for_error, plan_budget, plan_noise,
+                    plan_guarantee, compare_plans, replan; step by step TemporalAccountant
 Releases            release_histograms, ContinualRelease, Ledger, learn_correlation, Project; smooth
-Mechanisms          LaplaceNoise, GaussianNoise, RandomizedResponse and others; PrivacyGuarantee for one of your own
+Mechanisms          LaplaceNoise, GaussianNoise, RandomizedResponse and others; Mechanism.from_... for one of your own
 Files               load_sample, sample_commuters, read_traces, read_counts; load_ and save_ of matrices, plans and others
 More                studies, deployment (published systems), adapters (other libraries), errors; and the rest of accounting,
                     correlated_noise, correlation, counts, kernels, mechanisms, planning, release, smoothing and tables

@@ -36,6 +36,7 @@ from .core.mechanisms import (
     GaussianNoise as GaussianNoise,
     LaplaceNoise as LaplaceNoise,
     LikelihoodBox as LikelihoodBox,
+    Mechanism as Mechanism,
     OutputTable as OutputTable,
     PrivacyGuarantee as PrivacyGuarantee,
     RandomizedResponse as RandomizedResponse,
@@ -47,6 +48,7 @@ from .core.planning import (
     plan_budget as plan_budget,
     plan_guarantee as plan_guarantee,
     plan_noise as plan_noise,
+    refresh_interval as refresh_interval,
     replan as replan,
     sustainable_budget as sustainable_budget,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 import re
 import sys
@@ -242,3 +243,27 @@ def test_a_level_that_is_not_a_short_decimal_is_promised_rounded_up():
     plan = tdp.plan_budget(adversary, alpha=1 / 3, horizon=3)
     shown = [repr(tdp.TemporalAccountant(adversary, alpha=1 / 3)), plan.level, repr(plan)]
     assert all("alpha = 0.333334" in one for one in shown)
+
+
+def test_accountants_and_guarantees_show_their_numbers():
+    walk = tdp.Adversary(tdp.TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
+    accountant = tdp.TemporalAccountant(walk, alpha=1.0, horizon=4).spend([0.1, 0.3])
+    shown = accountant._repr_html_()
+    for text in ("2 of 4", "0.1 to 0.3", "level"):
+        assert text in shown
+    assert "spent" not in tdp.TemporalAccountant(walk)._repr_html_()
+    guarantees = tdp.compare_guarantees(walk, alphas=[1.0], horizon=4, n_people=100, n_states=2)
+    assert guarantees.advice in html.unescape(guarantees._repr_html_())
+
+
+def test_suprema_accountants_and_guarantees_are_drawn():
+    walk = tdp.Adversary(tdp.TransitionMatrix([[0.8, 0.2], [0.2, 0.8]]))
+    bars = tdp.leakage_supremum(walk, 0.1).plot().axes[0]
+    assert bars.texts[0].get_text() == "0.1"
+    unbounded = tdp.leakage_supremum(tdp.Adversary(tdp.TransitionMatrix([[1.0, 0.0], [0.0, 1.0]])), 0.1).plot().axes[0]
+    assert "no bound" in unbounded.get_xlabel()
+    accountant = tdp.TemporalAccountant(walk, alpha=1.0, horizon=4).spend([0.1, 0.3])
+    assert accountant.plot().axes[0].lines
+    guarantees = tdp.compare_guarantees(walk, alphas=[1.0], horizon=4, n_people=100, n_states=2)
+    axes = guarantees.plot().axes[0]
+    assert len(axes.get_yticklabels()) == sum(row.plan is not None for row in guarantees.rows)

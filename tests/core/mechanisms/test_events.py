@@ -13,10 +13,10 @@ from temporaldp import (
     Adversary,
     InputError,
     LeakageBudgetError,
+    Mechanism,
     TemporalAccountant,
     TransitionMatrix,
 )
-from temporaldp.lab.adapters import loss_distribution
 
 MATRIX = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
 
@@ -75,7 +75,7 @@ def test_events_without_pure_privacy_are_refused(event):
 def test_loss_distribution_covers_the_deltas_of_dp_accounting(delta):
     """An (epsilon, delta) guarantee has an infinite loss with probability delta, which is the limit of its curve."""
     distribution = pld.from_privacy_parameters(common.DifferentialPrivacyParameters(0.7, delta))
-    made = loss_distribution(distribution, neighboring_relation="replace_one")
+    made = Mechanism.from_loss_distribution(distribution, neighboring_relation="replace_one")
     assert delta <= made.limit <= delta + 1e-11
     epsilons = np.array([2.0, 0.0, 0.5, 600.0, 0.1])
     low, up = made.bounds(epsilons)

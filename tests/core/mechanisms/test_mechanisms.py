@@ -17,13 +17,13 @@ from temporaldp import (
     GaussianNoise,
     InputError,
     LaplaceNoise,
+    Mechanism,
     OutputTable,
     PrivacyGuarantee,
     RandomizedResponse,
 )
 from temporaldp.core.mechanisms.events import release_of
 from temporaldp.core.mechanisms.protocol import epsilon_of_one
-from temporaldp.lab.adapters import loss_distribution
 
 EPSILONS = np.array([0.0, 1e-9, 1e-3, 0.05, 0.3, 1.0, 3.0, 20.0])
 
@@ -190,7 +190,7 @@ def test_events_under_replacement():
     assert len(release_of(dp_event.SelfComposedDpEvent(dp_event.GaussianDpEvent(4.0), 3))) == 3
     both = dp_event.ComposedDpEvent([dp_event.GaussianDpEvent(4.0), dp_event.RandomizedResponseDpEvent(0.5, 3)])
     assert [type(one) for one in release_of(both)] == [GaussianNoise, RandomizedResponse]
-    given = loss_distribution(reference, neighboring_relation=pld.NeighborRel.REPLACE_ONE)
+    given = Mechanism.from_loss_distribution(reference, neighboring_relation=pld.NeighborRel.REPLACE_ONE)
     low, up = given.bounds(EPSILONS)
     exact = noise.bounds(EPSILONS)[1]
     assert (up >= exact).all() and (up <= exact * 1.001 + 1e-11).all() and (low <= up).all()
@@ -213,7 +213,7 @@ def test_events_under_replacement():
         lambda: OutputTable([[0.5, 0.6], [0.5, 0.5]]),
         lambda: OutputTable("table"),
         lambda: release_of("gaussian"),
-        lambda: loss_distribution(
+        lambda: Mechanism.from_loss_distribution(
             pld.from_gaussian_mechanism(1.0, pessimistic_estimate=False), neighboring_relation="replace_one"
         ),
         lambda: release_of(dp_event.PoissonSampledDpEvent(0.1, dp_event.GaussianDpEvent(1.0))),

@@ -50,7 +50,7 @@ def test_unsupported_events_are_reported_as_the_library_does():
     gaussian = library.GaussianDpEvent(10.0)
     assert not events.supports(gaussian)
     assert events.supports(library.LaplaceDpEvent(1.0))
-    with pytest.raises(library.UnsupportedEventError, match="pure differential privacy"):
+    with pytest.raises(library.UnsupportedEventError, match="expected a release with a pure epsilon"):
         events.compose(gaussian)
     with pytest.raises(TypeError):
         events.compose("gaussian")

@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from copy import copy
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from temporaldp.base.display import bound
+from temporaldp.base.display import bound, number, spread, summary
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import (
     LARGEST,
@@ -49,7 +49,10 @@ from temporaldp.core.accounting.protocol import (
 from temporaldp.core.accounting.series import LeakageSeries, series_of, temporal_leakage
 from temporaldp.core.correlation import Adversaries, Population
 from temporaldp.core.mechanisms.distances import require_no_nearer
-from temporaldp.core.mechanisms.events import epsilon_of, release_from
+from temporaldp.core.mechanisms.events import epsilon_of, is_mechanism, release_from
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ReadBudgets: TypeAlias = Callable[[], Sequence[float]]
 """Returns what the steps before a saved state spent."""
@@ -219,6 +222,22 @@ class TemporalAccountant:
             total, time, user = self._worst()
         where = f", worst {bound(total)} nats at step {time}" + (f" for {user!r}" if user is not None else "")
         return f"TemporalAccountant({kind}, {steps}{where if len(self) else ''})"
+
+    def plot(self, *, times: Sequence[object] | None = None, ax: Axes | None = None) -> Any:
+        """Draw the leakage so far, and the level (needs Matplotlib); arguments and result as of `LeakageSeries.plot`."""
+        return self.leakage().plot(times=times, alpha=self.alpha, ax=ax)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        shown: dict[str, object] = {"steps": f"{len(self)} of {self.horizon}" if self.horizon else len(self)}
+        if len(self):
+            shown["spent at each step"] = spread(self.leakage().epsilons, up=True)
+            shown["largest leakage so far"] = bound(self.total())
+        if self.alpha is not None:
+            shown["level"] = f"{self.alpha:g}"
+            shown["kept for each later step"] = number(self.reserve, down=True)
+        note = f"accounted: {self.accounting.label}" + (f"; at delta {self._delta:g}" if self._delta else "")
+        return summary("Temporal privacy accountant, in nats", shown, note)
 
     @property
     def accounting(self) -> Accounting[Any, Any]:
@@ -727,14 +746,13 @@ def _nothing() -> Sequence[float]:
 
 
 def _checked_budget(epsilon: Any, accounting: Accounting[Any, Any]) -> float:
-    """A budget in nats, 0 or more, also of an event of dp-accounting; `BudgetError` for anything else."""
-    if type(epsilon).__module__.startswith("dp_accounting."):
+    """A budget in nats, 0 or more, also of a pure mechanism or event; `BudgetError` for anything else."""
+    if is_mechanism(epsilon):
         spent = epsilon_of(epsilon)
         if spent > 0.0:
             require_no_nearer(accounting.distances, repr(epsilon))
         return spent
-    advice = "; mechanisms are counted with accounting=ApproximateDP(delta)"
-    return real_number(epsilon, "epsilon", ge=0.0, le=LARGEST, error=BudgetError, advice=advice)
+    return real_number(epsilon, "epsilon", ge=0.0, le=LARGEST, error=BudgetError)
 
 
 def _checked_reserve(reserve: float | None, alpha: float | None) -> float | None:

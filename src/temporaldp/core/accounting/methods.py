@@ -7,6 +7,7 @@ from typing import Any
 from temporaldp.base.errors import InputError
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.exact.method import Exact
+from temporaldp.core.accounting.exact.outputs import FiniteOutputs
 from temporaldp.core.accounting.interval.method import IntervalBound
 from temporaldp.core.accounting.memory.method import LongerMemory
 from temporaldp.core.accounting.metric.method import BoxMetric, IntervalMetric, MetricPrivacy
@@ -17,6 +18,7 @@ METHODS: dict[str, type[Accounting[Any, Any]]] = {
     method.name: method
     for method in (
         Exact,
+        FiniteOutputs,
         PaperBound,
         MetricPrivacy,
         BoxMetric,

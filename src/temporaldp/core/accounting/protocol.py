@@ -17,6 +17,7 @@ method             a release                                   incoming leakage
 `Exact`            the likelihoods that an output can have     rollouts: the observation that distinguishes two states best
 `PaperBound`       its epsilon                                 one number
 `MetricPrivacy`    its epsilon times distances of states       one number for each pair of states
+`FiniteOutputs`    the likelihoods of its outputs             the vectors of likelihoods that are extreme
 `ApproximateDP`    its mechanisms                              one privacy curve, or one for each pair of states
 `IntervalBound`    its epsilon                                 one number for each pair of states, for all matrices of a set
 =================  ==========================================  =========================================================
@@ -41,6 +42,7 @@ from temporaldp.core.accounting.monotone_search import largest_sustainable
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import Matrix
 from temporaldp.core.correlation.protocol import Correlation
+from temporaldp.core.mechanisms.events import epsilon_of, is_mechanism
 
 R = TypeVar("R", bound=Sized)
 A = TypeVar("A")
@@ -507,9 +509,11 @@ def listed(releases: Any, n_steps: int | None) -> Sequence[Any]:
 
 
 def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
-    """`releases` as a checked, non-empty vector of finite numbers >= 0; None for a step without a release counts as 0."""
+    """`releases` as a checked, non-empty vector of finite numbers >= 0: pure epsilons of mechanisms, and 0 for None."""
     if isinstance(releases, Sequence):
-        releases = [0.0 if one is None else one for one in releases]
+        where = " at step {} (from 0)"
+        known = ((one, where.format(step)) for step, one in enumerate(releases))
+        releases = [0.0 if one is None else epsilon_of(one, at) if is_mechanism(one) else one for one, at in known]
     named = isinstance(releases, Sequence) and any(isinstance(one, bool | str) for one in releases)
     if named or getattr(releases, "dtype", np.dtype(np.float64)).kind in "bSU":
         raise BudgetError(f"expected numbers (epsilons in nats), one per step, got {releases!r:.60}")
@@ -518,8 +522,8 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
     except (TypeError, ValueError):
         other = next((one for one in releases if not isinstance(one, int | float | np.number)), releases)  # type: ignore[union-attr]
         raise BudgetError(
-            f"expected numbers (epsilons in nats), one per step, got {type(other).__name__}: a mechanism is accounted for by "
-            "ApproximateDP(delta), a LikelihoodBox by Exact() or PaperBound()"
+            f"expected numbers (epsilons in nats) or mechanisms, one per step, got {type(other).__name__}: a LikelihoodBox is "
+            "accounted for by Exact() or PaperBound()"
         ) from None
     if spent.ndim != 1 or spent.size == 0:
         raise BudgetError(f"expected epsilons of shape (T,), one per step and at least one, got shape {spent.shape}")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from temporaldp.base.display import bound, interval, summary
+from temporaldp.base.display import bound, draw, interval, summary
 from temporaldp.base.values import compared_by_value, positive
 from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.periodic import limits_of
@@ -20,6 +20,9 @@ from temporaldp.core.accounting.protocol import (
     weakest,
 )
 from temporaldp.core.correlation import Adversaries, Population
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @compared_by_value
@@ -73,6 +76,10 @@ class LeakageSupremum:
             shown["at delta"] = f"{self.delta:g}"
         note = f"accounted: {self.label}; inf: it grows without bound"
         return summary("Leakage over an infinite horizon, in nats", shown, note)
+
+    def plot(self, *, ax: Axes | None = None) -> Any:
+        """Draw the suprema as bars (needs Matplotlib); `ax` and the result as of `LeakageSeries.plot`."""
+        return draw(self, ax=ax)
 
     @property
     def label(self) -> str:

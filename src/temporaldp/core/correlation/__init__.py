@@ -1,7 +1,12 @@
 """Temporal correlations: transition matrices, generators of them, and the adversaries who know them."""
 
 from temporaldp.core.correlation.adversary import Adversary
-from temporaldp.core.correlation.generators import random_correlation, smoothed_correlation, strongest_correlation
+from temporaldp.core.correlation.generators import (
+    lazy_walk,
+    random_correlation,
+    smoothed_correlation,
+    strongest_correlation,
+)
 from temporaldp.core.correlation.interval_matrix import IntervalMatrix, sticky
 from temporaldp.core.correlation.joint import independent_adversary
 from temporaldp.core.correlation.lifted_chain import LiftedChain
@@ -26,6 +31,7 @@ __all__ = [
     "Provenance",
     "TransitionMatrix",
     "independent_adversary",
+    "lazy_walk",
     "pair_adversary",
     "random_correlation",
     "smoothed_correlation",

@@ -1,4 +1,6 @@
-"""The correlations of the paper's experiments (Section VI): strongest, smoothed, random."""
+"""Correlations without data: those of the paper's experiments (Section VI), and one for a probability of staying."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -58,3 +60,28 @@ def random_correlation(n_states: int, *, rng: np.random.Generator | int) -> Tran
     whole_number(n_states, "the number of states", least=2, error=MatrixError)
     entries = np.random.default_rng(rng).random((n_states, n_states))
     return TransitionMatrix(entries / entries.sum(axis=1, keepdims=True))
+
+
+def lazy_walk(stays: float, states: Sequence[object] | int = 2) -> TransitionMatrix:
+    """Matrix of people who stay in their state with one probability, and else move to any other state alike.
+
+    Symmetric, and so the matrix of both directions of its stationary chain.
+
+    Parameters
+    ----------
+    stays : float, 0 <= stays <= 1
+    states : sequence of names, or their number
+        At least 2.
+
+    Examples
+    --------
+    >>> lazy_walk(0.8, 3).dense()
+    array([[0.8, 0.1, 0.1],
+           [0.1, 0.8, 0.1],
+           [0.1, 0.1, 0.8]])
+    """
+    real_number(stays, "the probability of staying", ge=0.0, le=1.0, error=MatrixError)
+    names = range(states) if isinstance(states, int) else states
+    n_states = whole_number(len(names), "the number of states", least=2, error=MatrixError)
+    own = np.eye(n_states, dtype=bool)
+    return TransitionMatrix(np.where(own, stays, (1.0 - stays) / (n_states - 1)), names, normalize=True)

@@ -3,76 +3,44 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from temporaldp.base.errors import InputError
+from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.extras import needing
-from temporaldp.base.values import FloatArray
+from temporaldp.base.values import FloatArray, checked_relation
 from temporaldp.core.mechanisms.guarantee import PrivacyGuarantee
 from temporaldp.core.mechanisms.noise import GaussianNoise
 from temporaldp.core.mechanisms.output_table import RandomizedResponse
-from temporaldp.core.mechanisms.protocol import Mechanism, Mechanisms, checked_mechanism
+from temporaldp.core.mechanisms.protocol import ROUNDED_UP, Mechanism, Mechanisms, checked_mechanism
 
 
-def epsilon_of(event: Any) -> float:
-    """Epsilon of one step with this event under replacement of one person's state, in nats; rounded up.
+def is_mechanism(release: Any) -> bool:
+    """Whether a release is a mechanism, an event of dp-accounting, or several of them at one step, not a number or a box."""
+    is_event = type(release).__module__.startswith("dp_accounting.")
+    return is_event or hasattr(release, "bounds") or isinstance(release, tuple)
 
-    The noise of an event is relative to the largest *contribution* of one person (the convention of dp-accounting, whose
-    accountants refuse Laplace noise under replacement). Replacing a state removes one contribution and adds another, and so
-    moves a result twice as far: Laplace 2 / noise_multiplier, discrete Laplace 2 x noise_parameter x sensitivity. A histogram
-    of one state per person has contribution 1. Randomised response is defined by replacement: log(1 + k (1 - p) / p). Composed
-    events are queries at the same step: their sum.
+
+def epsilon_of(release: Any, where: str = "") -> float:
+    """Epsilon of the mechanisms of one step, or of an event, under replacement of one person's state, in nats; rounded up.
+
+    Of several mechanisms, which are released at one step, the sum.
 
     Raises
     ------
-    InputError
-        The argument is not an event of dp-accounting, not epsilon-DP with delta = 0, or has invalid parameters.
+    BudgetError
+        One of them has no pure epsilon.
     """
-    if not type(event).__module__.startswith("dp_accounting."):
-        raise InputError(f"expected an event of dp_accounting, such as LaplaceDpEvent(2.0), got {type(event).__name__}")
-    with needing("dp-accounting"):
-        from dp_accounting import dp_event as known
-
-    match event:
-        case known.NoOpDpEvent():
-            return 0.0
-        case known.LaplaceDpEvent(noise_multiplier=multiplier):
-            epsilon = TWO_CONTRIBUTIONS / _positive(multiplier, event)
-        case known.DiscreteLaplaceDpEvent(noise_parameter=parameter, sensitivity=sensitivity):
-            epsilon = TWO_CONTRIBUTIONS * _positive(parameter, event) * _positive(sensitivity, event)
-        case known.RandomizedResponseDpEvent(noise_parameter=share, num_buckets=buckets):
-            if not (0.0 < share <= 1.0 and buckets >= 2):
-                raise _meaningless(event)
-            epsilon = math.log1p(buckets * (1.0 - share) / share)
-        case known.ComposedDpEvent(events=events):
-            epsilon = math.fsum(map(epsilon_of, events))
-        case known.SelfComposedDpEvent(event=inner, count=count):
-            if not (isinstance(count, int) and count >= 0):
-                raise _meaningless(event)
-            epsilon = count * epsilon_of(inner) if count else 0.0
-        case _:
-            raise InputError(
-                f"expected an event with pure differential privacy (Laplace, discrete Laplace, randomised response, none, or a "
-                f"composition of them), got {type(event).__name__}; use ApproximateDP(delta) for any other mechanism"
-            )
-    # More than a few rounded operations can lose
-    return float(epsilon) * (1.0 + 8.0 * sys.float_info.epsilon)
-
-
-def releases_of(mechanisms: Sequence[Any]) -> tuple[Mechanisms, ...]:
-    """Return the releases of each step as mechanisms of this package."""
-    if isinstance(mechanisms, str | bytes) or not isinstance(mechanisms, Sequence) or not len(mechanisms):
-        got = "none" if isinstance(mechanisms, Sequence) and not len(mechanisms) else type(mechanisms).__name__
-        raise InputError(
-            f"expected a sequence of mechanisms, one per step and at least one, got {got}; for T equal steps write "
-            "[mechanism] * T"
+    found = math.fsum(one.pure_epsilon for one in release_of(release))
+    if math.isinf(found):
+        raise BudgetError(
+            f"expected a release with a pure epsilon{where} (Laplace, randomised response, ...), got {release!r:.60}: account "
+            "for it by ApproximateDP(1e-6)"
         )
-    return tuple(release_of(mechanism) for mechanism in mechanisms)
+    return found * ROUNDED_UP
 
 
 def release_from(given: Any) -> Mechanisms:
@@ -106,37 +74,97 @@ def release_of(mechanism: Any) -> Mechanisms:
         raise InputError(
             "a privacy loss distribution does not state its neighbouring relation, and one for adding or removing a "
             "contribution is too small here: make it for replacement (NeighborRel.REPLACE_ONE, or twice the sensitivity), and "
-            "give temporaldp.adapters.loss_distribution(distribution, neighboring_relation='replace_one')"
+            "give Mechanism.from_loss_distribution(distribution, neighboring_relation='replace_one')"
         )
     return _of_event(mechanism)
 
 
-def _of_event(mechanism: Any) -> Mechanisms:
+def _of_event(event: Any) -> Mechanisms:
+    """The mechanisms of an event.
+
+    The noise of an event is relative to the largest *contribution* of one person (the convention of dp-accounting, whose
+    accountants refuse Laplace noise under replacement). Replacing a state removes one contribution and adds another, and so
+    moves a result twice as far: Laplace 2 / noise_multiplier, discrete Laplace 2 x noise_parameter x sensitivity. A histogram
+    of one state per person has contribution 1. Randomised response is defined by replacement: log(1 + k (1 - p) / p). Composed
+    events are queries at the same step.
+    """
     with needing("dp-accounting"):
         from dp_accounting import dp_event as known
 
-    match mechanism:
+    match event:
         case known.NoOpDpEvent():
             return ()
         case known.GaussianDpEvent(noise_multiplier=multiplier):
-            return (GaussianNoise(_positive(multiplier, mechanism), sensitivity=TWO_CONTRIBUTIONS),)
-        case known.RandomizedResponseDpEvent(num_buckets=buckets):
-            return (RandomizedResponse(epsilon_of(mechanism), buckets),)
+            return (GaussianNoise(_positive(multiplier, event), sensitivity=TWO_CONTRIBUTIONS),)
+        case known.LaplaceDpEvent(noise_multiplier=multiplier):
+            return (PrivacyGuarantee(TWO_CONTRIBUTIONS / _positive(multiplier, event) * ROUNDED_UP),)
+        case known.DiscreteLaplaceDpEvent(noise_parameter=parameter, sensitivity=sensitivity):
+            return (
+                PrivacyGuarantee(
+                    TWO_CONTRIBUTIONS * _positive(parameter, event) * _positive(sensitivity, event) * ROUNDED_UP
+                ),
+            )
+        case known.RandomizedResponseDpEvent(noise_parameter=share, num_buckets=buckets) if (
+            0.0 < share <= 1.0 < buckets
+        ):
+            epsilon = math.log1p(buckets * (1.0 - share) / share) * ROUNDED_UP
+            return (RandomizedResponse(epsilon, buckets),) if epsilon else ()
         case known.ComposedDpEvent(events=events):
             return release_of(tuple(events))
-        case known.SelfComposedDpEvent(event=inner, count=count):
-            if not (isinstance(count, int) and count >= 0):
-                raise _meaningless(mechanism)
+        case known.SelfComposedDpEvent(event=inner, count=int(count)) if count >= 0:
             return release_of(inner) * count
-        case _:
-            return (PrivacyGuarantee(epsilon_of(mechanism)),)
+        case known.RandomizedResponseDpEvent() | known.SelfComposedDpEvent():
+            raise _meaningless(event)
+    raise InputError(
+        "expected an event of Laplace, discrete Laplace or Gaussian noise, randomised response, none, or a composition of "
+        f"them, got {type(event).__name__}; give Mechanism.from_loss_distribution its privacy loss distribution"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LossDistribution(Mechanism):
-    """Pessimistic privacy loss distribution of dp-accounting under replacement, made by `adapters.loss_distribution`."""
+    """Pessimistic privacy loss distribution of dp-accounting, made by `Mechanism.from_loss_distribution`.
+
+    The distribution itself does not state its neighbouring relation. One that was made for adding or removing a contribution is
+    too small here, where a state is replaced: one contribution leaves and another one comes. The Gaussian noise of
+    ``GaussianDpEvent(10)`` has the distribution ``from_gaussian_mechanism(10, neighboring_relation=NeighborRel.REPLACE_ONE)``,
+    with twice the sensitivity.
+
+    Parameters
+    ----------
+    distribution : dp_accounting.pld.privacy_loss_distribution.PrivacyLossDistribution
+        With pessimistic estimates.
+
+    Examples
+    --------
+    >>> from dp_accounting.pld import privacy_loss_distribution as pld
+    >>> import temporaldp as tdp
+    >>> walk = tdp.TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+    >>> known = pld.from_gaussian_mechanism(10.0, neighboring_relation=pld.NeighborRel.REPLACE_ONE)
+    >>> released = tdp.Mechanism.from_loss_distribution(known, neighboring_relation="replace_one")
+    >>> series = tdp.temporal_leakage(tdp.Adversary(walk, walk), [released] * 3, accounting=tdp.ApproximateDP(1e-6))
+    >>> series.worst > 0.9
+    True
+    """
 
     distribution: Any
+
+    @classmethod
+    def checked(cls, distribution: Any, neighboring_relation: Any) -> LossDistribution:
+        """The mechanism of a distribution that was made for replacement, with pessimistic estimates; else `InputError`."""
+        checked_relation(neighboring_relation)
+        if not hasattr(distribution, "get_delta_for_epsilon"):
+            raise InputError(
+                f"expected a privacy loss distribution of dp-accounting, got {type(distribution).__name__}"
+            )
+        # The direction of its rounding is not a public attribute: a distribution without it is refused.
+        sides = (getattr(distribution, name, None) for name in ("_pmf_remove", "_pmf_add"))
+        if not all(getattr(side, "_pessimistic_estimate", False) for side in sides):
+            raise InputError(
+                "expected a pessimistic privacy loss distribution, got an optimistic one, which is a lower bound, or one whose "
+                "rounding is unknown"
+            )
+        return cls(distribution)
 
     @property
     def limit(self) -> float:

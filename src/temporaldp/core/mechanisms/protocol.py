@@ -10,15 +10,25 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import ULP, FloatArray, real_number, whole_number
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from temporaldp.core.mechanisms.added_noise import AddedNoise
+    from temporaldp.core.mechanisms.events import LossDistribution
+    from temporaldp.core.mechanisms.output_table import OutputTable
+
 ROUNDED = 16.0 * ULP
 """Relative error of a handful of operations on doubles."""
+
+ROUNDED_UP = 1.0 + 8.0 * ULP
+"""Factor. More than a few rounded operations can lose."""
 
 INACCURACY = 1e-11
 """By how much a profile of another program may rise, and its lower bound at the pure epsilon exceed 0: rounding of its sums."""
@@ -55,6 +65,55 @@ class Mechanism(Protocol):
         of `limit`; elsewhere an error raises the result, hardly where it is below a thousandth of that delta. One that is not
         of this package is called with increasing epsilons up to its `pure_epsilon`, and at most 700.
         """
+
+    @staticmethod
+    def from_outputs(probabilities: ArrayLike) -> OutputTable:
+        """The mechanism with finitely many outputs whose probabilities are given, shape (n, m): a row for each state.
+
+        Examples
+        --------
+        >>> Mechanism.from_outputs([[0.75, 0.25], [0.25, 0.75]]).pure_epsilon.__round__(4)
+        1.0986
+        """
+        from temporaldp.core.mechanisms.output_table import OutputTable
+
+        return OutputTable(probabilities)  # type: ignore[arg-type]
+
+    @staticmethod
+    def from_density(noise: Any, *, sensitivity: float, pure_epsilon: float = math.inf) -> AddedNoise:
+        """The mechanism that adds continuous noise of a known distribution to one number.
+
+        Parameters
+        ----------
+        noise : frozen distribution of scipy.stats, or another object with `logpdf`, `cdf`, `sf` and `ppf` of arrays
+            With a density that rises to one mode and falls after it.
+        sensitivity : float, > 0
+            Largest change of the number when one person's state is replaced.
+        pure_epsilon : float
+            Largest privacy loss, in nats, where it is known; it is compared with the density. inf claims nothing.
+
+        Raises
+        ------
+        InputError
+            The distribution has no such functions, or they contradict each other or the pure epsilon.
+
+        Examples
+        --------
+        >>> from scipy import stats
+        >>> noise = Mechanism.from_density(stats.logistic(scale=10.0), sensitivity=1.0, pure_epsilon=0.1)
+        >>> noise.pure_epsilon
+        0.1
+        """
+        from temporaldp.core.mechanisms.added_noise import AddedNoise
+
+        return AddedNoise(noise, sensitivity, pure_epsilon)
+
+    @staticmethod
+    def from_loss_distribution(distribution: Any, *, neighboring_relation: Any) -> LossDistribution:
+        """The mechanism of a privacy loss distribution of dp-accounting; see `LossDistribution`."""
+        from temporaldp.core.mechanisms.events import LossDistribution
+
+        return LossDistribution.checked(distribution, neighboring_relation)
 
 
 Mechanisms: TypeAlias = tuple[Mechanism, ...]
@@ -115,12 +174,12 @@ def checked_mechanism(mechanism: Any) -> Mechanism:
             "is not; write @dataclass(frozen=True) above the class, with fields that are numbers, texts or tuples"
         ) from None
     if not _is_ours(mechanism):
-        _check(mechanism)
+        checked_profile(mechanism)
     return mechanism  # type: ignore[no-any-return]
 
 
 @lru_cache(maxsize=1024)
-def _check(mechanism: Mechanism) -> None:
+def checked_profile(mechanism: Mechanism) -> None:
     """Raise `InputError` unless coordinates, pure epsilon and both sides of the profile are possible together."""
     name = type(mechanism).__name__
     whole_number(mechanism.coordinates, f"coordinates of {name}", least=1)

@@ -8,6 +8,7 @@ from temporaldp.core.planning.noise import plan_noise
 from temporaldp.core.planning.noise_plan import NoisePlan
 from temporaldp.core.planning.people import SharePlan, plan_for_share
 from temporaldp.core.planning.plan import Optimality, Plan
+from temporaldp.core.planning.refresh import refresh_interval
 from temporaldp.core.planning.renewal import RenewalLeakage, renewal_leakage
 from temporaldp.core.planning.replan import replan
 
@@ -25,6 +26,7 @@ __all__ = [
     "plan_for_share",
     "plan_guarantee",
     "plan_noise",
+    "refresh_interval",
     "renewal_leakage",
     "replan",
     "sustainable_budget",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.base.display import draw, summary
@@ -14,6 +15,7 @@ from temporaldp.base.progress import effort, estimated, part
 from temporaldp.base.values import compared_by_value
 from temporaldp.core.accounting.exact.estimate import PLANS, seconds_of_series
 from temporaldp.core.accounting.exact.method import EXACT
+from temporaldp.core.accounting.monotone_search import largest
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.correlation import Adversaries
@@ -138,38 +140,53 @@ def _plan_of(request: Request, method: Method, by: Measure | None) -> BudgetPlan
     return enlarged_plan(request, method, by)
 
 
-def sustainable_budget(adversary: Adversaries, alpha: float, *, accounting: Accounting[Any, Any] = EXACT) -> float:
-    """Largest sustainable budget: temporal privacy leakage stays at or below alpha over an infinite horizon, in nats.
+def sustainable_budget(
+    adversary: Adversaries, alpha: float, horizon: int | None = None, *, accounting: Accounting[Any, Any] = EXACT
+) -> float:
+    """Largest constant budget with which temporal privacy leakage stays at or below alpha, in nats.
 
-    The largest budget, to 1e-8, whose certified exact supremum is at most alpha. By the paper's bound: Algorithm 2, without its
-    loop. The result is a lower bound, because of this tolerance and of rounding; 0 if no budget is sustainable.
+    By default over an infinite horizon: the largest budget, to 1e-8, whose certified exact supremum is at most alpha. By the
+    paper's bound: Algorithm 2, without its loop. With a horizon: the largest budget of so many equal releases. The result is a
+    lower bound, because of the tolerance and of rounding; 0 if no budget is sustainable.
 
     Parameters
     ----------
     adversary : Adversary, or an iterable or mapping of them
-        With constant matrices, or with `Periodic`.
+        With constant matrices, or with `Periodic`; with a horizon, of any kind.
     alpha : float, > 0
+    horizon : int, optional
+        Number of steps T. Default: any number of steps.
     accounting : Accounting
         As for `temporal_leakage`.
 
     Raises
     ------
     BudgetError
-        alpha is not admissible.
+        alpha or the horizon is not admissible.
     InputError
-        Matrices that vary with time, or a method that does not apply.
+        Matrices that vary with time without a horizon, or a method that does not apply.
 
     Examples
     --------
     >>> from temporaldp import Adversary, PaperBound, TransitionMatrix
     >>> from scipy.linalg import circulant
     >>> ring = TransitionMatrix(circulant([0.6, 0.2, 0, 0, 0, 0.2]))
-    >>> round(sustainable_budget(Adversary(ring, ring), 1.0), 4)
-    0.0885
+    >>> round(sustainable_budget(Adversary(ring, ring), 1.0), 4), round(sustainable_budget(Adversary(ring, ring), 1.0, 12), 4)
+    (0.0885, 0.1202)
     >>> sustainable_budget(Adversary(ring, ring), 1.0, accounting=PaperBound())
     0.0
     """
-    return Request.checked(adversary, alpha, None, accounting).sustainable_epsilon()
+    request = Request.checked(adversary, alpha, horizon, accounting)
+    if request.horizon is None:
+        return request.sustainable_epsilon()
+    ceiling, equal = request.alpha * (1.0 - 2.0 * request.plan_margin), np.ones(request.horizon)
+
+    def worst(epsilon: float) -> float:
+        return request.series(epsilon * equal).worst
+
+    most = ceiling / request.most_promised
+    least = most / request.horizon  # no step leaks more than all releases together; a user's own method may count more
+    return largest(worst, least, most, ceiling) if worst(least) <= request.alpha else 0.0
 
 
 @compared_by_value

@@ -6,15 +6,15 @@ import math
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from temporaldp.base.arrow import Table
-from temporaldp.base.display import number
+from temporaldp.base.display import draw, number, summary
 from temporaldp.base.errors import BudgetError, InputError, PlanError
 from temporaldp.base.progress import part
-from temporaldp.base.values import positive, whole_number
+from temporaldp.base.values import plural, positive, whole_number
 from temporaldp.core.accounting import leakage_supremum, temporal_leakage
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.exact.method import EXACT
@@ -32,6 +32,9 @@ from temporaldp.core.planning.histogram_noise import (
 )
 from temporaldp.data.smoothing.public_correlation import PublicCorrelation, require_public
 from temporaldp.data.smoothing.simulation import SimulatedCounts, simulated_counts
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 BETTER = 0.75
 """The temporal level is advised where its error is at most this share of that of the user level, which holds for more."""
@@ -118,6 +121,17 @@ class GuaranteeComparison(Table):
             "refusal": [row.refusal or None for row in self.rows],
         }
         return columns
+
+    def plot(self, *, ax: Axes | None = None) -> Any:
+        """Draw the noise under each guarantee as bars (needs Matplotlib); `ax` and the result as of `LeakageSeries.plot`."""
+        return draw(self, ax=ax)
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks."""
+        shown = {row.name: "no plan" if row.plan is None else _error_of(row) for row in self.rows}
+        return summary(
+            f"Guarantees for at most {plural(number(self.rows[0].alpha, up=True), 'nat')}", shown, self.advice
+        )
 
     def condition(self, row: GuaranteeRow) -> str:
         """For which observers the guarantee of a row holds, in words."""

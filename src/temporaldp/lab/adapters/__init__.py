@@ -6,8 +6,7 @@ level is refused. Within a step, the library enforces its own budget.
 
 from temporaldp.lab.adapters.diffprivlib_steps import diffprivlib
 from temporaldp.lab.adapters.dp_accounting_accountant import dp_accounting
-from temporaldp.lab.adapters.loss_distributions import loss_distribution
 from temporaldp.lab.adapters.opendp_steps import opendp
 from temporaldp.lab.adapters.tumult_steps import tumult
 
-__all__ = ["diffprivlib", "dp_accounting", "loss_distribution", "opendp", "tumult"]
+__all__ = ["diffprivlib", "dp_accounting", "opendp", "tumult"]

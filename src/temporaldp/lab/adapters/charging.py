@@ -6,16 +6,13 @@ import math
 from typing import Any, TypeAlias
 
 from temporaldp.base.errors import BudgetError, InputError
-from temporaldp.base.values import ULP
 from temporaldp.core.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.core.mechanisms import ConcentratedGuarantee, PrivacyGuarantee
 from temporaldp.core.mechanisms.distances import require_no_nearer
+from temporaldp.core.mechanisms.protocol import ROUNDED_UP
 
 Promise: TypeAlias = float | PrivacyGuarantee | ConcentratedGuarantee
 """Of one step: an epsilon in nats, (epsilon, delta), or rho."""
-
-ROUNDED_UP = 1.0 + 8.0 * ULP
-"""Relative. More than a few rounded operations can lose."""
 
 
 def promise(epsilon: float | None = None, *, delta: float = 0.0, rho: float | None = None) -> Promise:

@@ -10,7 +10,8 @@ from typing import Any
 from temporaldp.base.errors import BudgetError
 from temporaldp.base.extras import needing
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.lab.adapters.charging import ROUNDED_UP, charge, checked, over_moves, promise
+from temporaldp.core.mechanisms.protocol import ROUNDED_UP
+from temporaldp.lab.adapters.charging import charge, checked, over_moves, promise
 
 
 def diffprivlib(accountant: TemporalAccountant, *, moves: int = 2) -> Any:

@@ -10,7 +10,8 @@ from typing import Any
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.extras import needing
 from temporaldp.core.accounting import TemporalAccountant
-from temporaldp.lab.adapters.charging import ROUNDED_UP, Promise, charge, promise
+from temporaldp.core.mechanisms.protocol import ROUNDED_UP
+from temporaldp.lab.adapters.charging import Promise, charge, promise
 
 
 def opendp(guarded: Any, accountant: TemporalAccountant, *, d_in: Any = None) -> Any:

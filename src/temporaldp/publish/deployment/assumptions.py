@@ -12,7 +12,7 @@ import numpy as np
 from temporaldp.base.errors import BudgetError, InputError, StateError
 from temporaldp.base.names import printable, state_names
 from temporaldp.base.values import assign, refuse, whole_number
-from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
+from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix, lazy_walk
 from temporaldp.publish.deployment.unit import PrivacyUnit
 from temporaldp.publish.deployment.wording import STEPS_A_YEAR, Period
 
@@ -162,11 +162,7 @@ class Assumptions:
         """The adversaries by probability of staying (default: `points`): the given one, or chains that else move uniformly."""
         if self.correlation is not None:
             return {round(stay_probability(self.correlation), 6): self.correlation}
-        n = len(self.states)
-        chains = {
-            stays: TransitionMatrix(np.where(np.eye(n, dtype=bool), stays, (1.0 - stays) / (n - 1)), self.states)
-            for stays in points or self.points
-        }
+        chains = {stays: lazy_walk(stays, self.states) for stays in points or self.points}
         return {stays: Adversary(matrix, matrix) for stays, matrix in chains.items()}
 
     def steps(self, period: Period) -> int:

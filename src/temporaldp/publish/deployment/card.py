@@ -149,6 +149,7 @@ class DeploymentCard:
             "within_horizon": found.within,
             "user_level": found.together,
             "sufficient_promise": None if found.held is None else found.held.sentence,
+            "sufficient_interval": found.refresh,
             "over_time_if_both_values_contribute": found.doubled,
             "sentences": list(self.sentences),
             "to_publisher": self.to_publisher,

@@ -26,7 +26,8 @@ from temporaldp.core.accounting import (
 )
 from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.mechanisms.protocol import epsilon_of_one
-from temporaldp.core.planning import sustainable_budget
+from temporaldp.core.planning import refresh_interval, sustainable_budget
+from temporaldp.core.planning.refresh import NEAR_PROMISE
 from temporaldp.publish.deployment.promise import Promise
 
 SERIES_LENGTHS, SERIES_LENGTHS_AT_DELTA = (64, 1024, 20_000), (50, 400)
@@ -140,7 +141,7 @@ class LeakageOverTime:
         """Largest promise found whose supremum is at most the leakage of one release now; None if there is none."""
         if not self.delta:
             budget = sustainable_budget(self.adversary, self.alone, accounting=self._accounted[1])
-            share = budget / self.promise.together(self.units if len(self.distances) == 2 else 1, 1, 0.0)
+            share = budget / self.promise.together(self.units if self._has_one_distance else 1, 1, 0.0)
             return self.promise.times(share) if share > 0.0 else None
         # of the multiples of a part of the promise
         parts = 2**14
@@ -150,6 +151,13 @@ class LeakageOverTime:
             key=lambda k: replace(self, promise=self.promise.times(k / parts)).limit.temporal > self.alone,
         )
         return self.promise.times(found / parts) if found else None
+
+    @cached_property
+    def refresh(self) -> int | None:
+        """Number of steps between releases with which leakage is at most 1.1 times that of one now; None if none was found."""
+        if self.delta or not self._has_one_distance or not self.adversary.is_constant:
+            return None
+        return refresh_interval(self.adversary, self.alone, NEAR_PROMISE * self.alone)
 
     @property
     def together(self) -> float:
@@ -180,9 +188,14 @@ class LeakageOverTime:
             # shows would cost ten times as long
             grid = min(0.01, self.alone / 128) if self.alone > 0.0 else 0.01
             return self.promise.mechanism(self.units), ApproximateDP(self.delta, grid=grid)
-        if len(self.distances) > 2:
+        if not self._has_one_distance:
             return self.promise.together(1, 1, 0.0), MetricPrivacy(self.distances)
         return self.alone, PaperBound() if _symmetric(self.adversary) else Exact()
+
+    @property
+    def _has_one_distance(self) -> bool:
+        """Whether any two states are equally far apart."""
+        return bool((self.distances[~np.eye(len(self.distances), dtype=bool)] == self.units).all())
 
     def _series(self, adversary: Adversary, length: int) -> LeakageSeries:
         release, method = self._accounted

@@ -62,6 +62,7 @@ Positive: TypeAlias = Annotated[float, BeforeValidator(_number), Field(gt=0.0, a
 Share: TypeAlias = Annotated[float, BeforeValidator(_number), Field(gt=0.0, lt=1.0)]
 Count: TypeAlias = Annotated[int, BeforeValidator(_number), Field(ge=1)]
 Names: TypeAlias = Annotated[tuple[str, ...], BeforeValidator(_list)]
+Shares: TypeAlias = Annotated[tuple[Share, ...], BeforeValidator(_list)]
 Numbers: TypeAlias = Annotated[tuple[Positive, ...], BeforeValidator(_list)]
 Range: TypeAlias = Annotated[tuple[Number, Number], BeforeValidator(_range)]
 NumbersByName: TypeAlias = Annotated[dict[str, Positive], BeforeValidator(_by_name)]
@@ -360,10 +361,14 @@ class LearningSettings(Section):
 
 
 class StudySettings(Section):
-    """Settings of `plan`, `population` and `attack`."""
+    """Settings of `plan`, `budget`, `population` and `attack`."""
 
     alphas: Numbers | None = Field(None, description="Levels to compare, in nats (`plan`).")
     error: Positive | None = Field(None, description="Find the level with this error of a count, in users (`plan`).")
+    stays: Shares = Field((), description="Probabilities of staying in a state to compare (`budget`).")
+    n_states: Annotated[int, BeforeValidator(_number), Field(ge=2)] = Field(
+        2, description="Number of states, of which people who do not stay take any other (`budget`)."
+    )
     above: Positive | None = Field(None, description="Report the share of users above this leakage (`population`).")
     share: Annotated[float, BeforeValidator(_number), Field(gt=0.0, le=1.0)] = Field(
         1.0, description="Share of users for whom a budget satisfies alpha (`population`)."

@@ -6,16 +6,17 @@ methods of results; Matplotlib is loaded with the first figure. All figures are 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from temporaldp.base.display import figure_of, number
+from temporaldp.base.display import bound, figure_of, number
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import FloatArray
-from temporaldp.core.accounting import LeakageSeries, Observation
+from temporaldp.core.accounting import LeakageSeries, LeakageSupremum, Observation
 from temporaldp.core.correlation import TransitionMatrix
 from temporaldp.core.planning import BudgetPlan, NoisePlan, PlanComparison
 from temporaldp.core.planning.histogram_noise import noise_quantile
@@ -54,6 +55,28 @@ def leakage_figure(
     """
     figure, axes = one_plot(3.6, axes)
     _draw_leakage(axes, series, _step_labels(times, len(series)), alpha, paper)
+    return figure
+
+
+@figure_of.register(LeakageSupremum)
+@styled
+def supremum_figure(found: LeakageSupremum, *, axes: Axes | None = None) -> Figure:
+    """One release, and all of them from the past, from the future and together, as labelled bars."""
+    figure, axes = one_plot(2.0, axes)
+    known = {
+        "one release": found.epsilon,
+        "the past": found.backward,
+        "the future": found.forward,
+        "all": found.temporal,
+    }
+    bounded = {name: value for name, value in known.items() if math.isfinite(value)}
+    bars = axes.barh(list(bounded), list(bounded.values()), 0.6, color=BLUE)
+    axes.bar_label(bars, [bound(value) for value in bounded.values()], padding=3, fontsize=9)
+    axes.invert_yaxis()
+    axes.set(
+        xlabel="leakage over an infinite horizon (nats)" + ("" if len(bounded) == 4 else "; the others have no bound")
+    )
+    axes.margins(x=0.15)
     return figure
 
 

@@ -94,14 +94,15 @@ def population_figure(
     return legend_above(axes, 2)
 
 
+@figure_of.register(GuaranteeComparison)
 @styled
-def guarantees_figure(found: GuaranteeComparison) -> Figure:
+def guarantees_figure(found: GuaranteeComparison, *, axes: Axes | None = None) -> Figure:
     """Noise and, where it was simulated, the error of estimates under each guarantee."""
     with needing("report"):
         from matplotlib.ticker import LogLocator, NullLocator
 
     rows = [row for row in found.rows if row.plan is not None]
-    _, axes = new_figure(1.2 + 0.5 * len(rows))
+    _, axes = one_plot(1.2 + 0.5 * len(rows), axes)
     places = np.arange(len(rows))[::-1]
     axes.barh(places + 0.2, [row.noise for row in rows], 0.36, color=ORANGE, label="noise")
     if any(row.error is not None for row in rows):

@@ -119,7 +119,7 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
     Parameters
     ----------
     delta : float
-        From 1e-60 to below 1.
+        From 1e-60 to below 1; for 0, the method is `Exact()`.
     pairwise : bool, optional
         One privacy curve for each ordered pair of states, which is tighter and takes longer, or one for all pairs. Default: for
         each pair where that takes minutes at most; ``series.accounting.pairwise`` is the choice that was made.
@@ -145,6 +145,14 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     name = "approximate"
     takes_sets = True
+
+    def __new__(cls, delta: float, **options: Any) -> Any:
+        """The method; `Exact` for a delta of 0."""
+        return EXACT if type(delta) in {int, float} and delta == 0.0 and not options else super().__new__(cls)
+
+    def __getnewargs__(self) -> tuple[float]:
+        """For copies."""
+        return (self.delta,)
 
     def __init__(
         self, delta: float, *, pairwise: bool | None = None, grid: float | None = None, beyond: float = math.inf

@@ -29,6 +29,7 @@ from temporaldp.core.accounting.exact.estimate import BUDGETS, seconds_of_series
 from temporaldp.core.accounting.exact.evidence import ExactLeakage
 from temporaldp.core.accounting.exact.incoming import not_admitted
 from temporaldp.core.accounting.exact.online import ExactFilter, ExactOdometer
+from temporaldp.core.accounting.exact.outputs import FiniteOutputs, is_finite
 from temporaldp.core.accounting.exact.supremum import (
     Limit,
     Repeated,
@@ -96,9 +97,10 @@ class Exact(Accounting[Releases, Any]):
     The guarantees are event-level epsilons of all outputs together; the noise may be of any kind, also shared between steps
     (Theory, section 20). Each number is an upper bound, and `LeakageSeries.attained` has the lower bound, which an observation
     attains (the sign rule; section 10). For a histogram with Laplace noise it is the leakage of that release itself. Releases
-    are numbers (epsilons in nats), `LikelihoodBox`, or None for a step without a release; `event_epsilons` returns the epsilons
-    of outputs about several steps. For interval matrices it stands for `IntervalBound`, an upper bound over all matrices of the
-    set.
+    are numbers (epsilons in nats), `LikelihoodBox`, pure mechanisms and events (by their epsilon), or None for a step without a
+    release; `event_epsilons` returns the epsilons of outputs about several steps. Where all are tables of outputs
+    (`OutputTable`, `RandomizedResponse`), it stands for `FiniteOutputs`, the leakage of these mechanisms themselves; for
+    interval matrices for `IntervalBound`, an upper bound over all matrices of the set.
 
     Parameters
     ----------
@@ -137,13 +139,16 @@ class Exact(Accounting[Releases, Any]):
     def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
     ) -> Accounting[Any, Any]:
-        """`IntervalBound` for interval matrices, `LongerMemory` for chains with a longer memory."""
+        """`IntervalBound` for interval matrices, `LongerMemory` for longer memory, `FiniteOutputs` for tables of outputs."""
         from temporaldp.core.accounting.interval.method import IntervalBound
         from temporaldp.core.accounting.memory.method import LongerMemory
 
         if users[0].is_lifted:
             return LongerMemory()
-        return IntervalBound() if users[0].is_uncertain else self
+        if users[0].is_uncertain:
+            return IntervalBound()
+        has_tables = any(one is not None for one in releases) and all(map(is_finite, releases))
+        return FiniteOutputs() if has_tables else self
 
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:
         """A box of likelihoods for each step."""

@@ -26,7 +26,8 @@ from temporaldp.core.accounting.protocol import SIDES, Accounting, Limits, Side,
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import exactly_known
 from temporaldp.core.kernels.lifting import Trees, lifted, no_trees, off_diagonal
-from temporaldp.core.mechanisms.distances import box_of, checked_distances
+from temporaldp.core.mechanisms.distances import box_of, checked_distances, require_no_nearer
+from temporaldp.core.mechanisms.events import is_mechanism
 from temporaldp.core.mechanisms.likelihood_box import LikelihoodBox
 
 
@@ -56,6 +57,8 @@ class _ByDistances(Accounting[Any, Any]):
                 "expected epsilons under metric privacy, got a LikelihoodBox, which describes a release completely: use "
                 "Exact() or PaperBound()"
             )
+        if any(is_mechanism(one) for one in releases):
+            require_no_nearer(self.distances, "a mechanism")
         return super().convert(releases, users)
 
 

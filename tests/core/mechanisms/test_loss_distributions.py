@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from temporaldp import Adversary, ApproximateDP, InputError, TransitionMatrix, adapters, temporal_leakage
+from temporaldp import Adversary, ApproximateDP, InputError, Mechanism, TransitionMatrix, temporal_leakage
 
 events = pytest.importorskip("dp_accounting", reason="the extra 'dp-accounting' is not installed")
 pld = pytest.importorskip("dp_accounting.pld.privacy_loss_distribution")
@@ -29,14 +29,14 @@ def leakage(release):
 )
 def test_event_and_loss_distribution_of_a_noise_leak_equally(chosen, relation):
     made = pld.from_gaussian_mechanism(NOISE, value_discretization_interval=1e-4, **chosen)
-    given = adapters.loss_distribution(made, neighboring_relation=relation)
+    given = Mechanism.from_loss_distribution(made, neighboring_relation=relation)
     of_event = leakage(events.GaussianDpEvent(NOISE))
     assert of_event - 1e-9 <= leakage(given) <= of_event * 1.01
 
 
 def test_loss_distribution_of_add_or_remove_is_refused():
     made = pld.from_gaussian_mechanism(NOISE)
-    with pytest.raises(InputError, match=r"does not state its neighbouring relation.*adapters.loss_distribution"):
+    with pytest.raises(InputError, match=r"does not state its neighbouring relation.*Mechanism.from_loss_distribution"):
         leakage(made)
     for relation in (
         "add_or_remove_one",
@@ -44,12 +44,12 @@ def test_loss_distribution_of_add_or_remove_is_refused():
         pld.NeighborRel.ADD_OR_REMOVE_ONE,
     ):
         with pytest.raises(InputError, match="replace_one"):
-            adapters.loss_distribution(made, neighboring_relation=relation)
+            Mechanism.from_loss_distribution(made, neighboring_relation=relation)
     with pytest.raises(InputError, match="optimistic"):
-        adapters.loss_distribution(
+        Mechanism.from_loss_distribution(
             pld.from_gaussian_mechanism(NOISE, pessimistic_estimate=False), neighboring_relation="replace_one"
         )
     with pytest.raises(InputError, match="rounding is unknown"):
-        adapters.loss_distribution(SimpleNamespace(get_delta_for_epsilon=len), neighboring_relation="replace_one")
+        Mechanism.from_loss_distribution(SimpleNamespace(get_delta_for_epsilon=len), neighboring_relation="replace_one")
     with pytest.raises(InputError, match="expected a privacy loss distribution of dp-accounting, got float"):
-        adapters.loss_distribution(1.0, neighboring_relation="replace_one")
+        Mechanism.from_loss_distribution(1.0, neighboring_relation="replace_one")

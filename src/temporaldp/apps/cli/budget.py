@@ -1,0 +1,189 @@
+"""`temporaldp budget`: the epsilon to type into another library, and what an epsilon that is renewed leaks over time."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Any
+
+import typer
+
+from temporaldp import InputError
+from temporaldp.apps.cli import options as o
+from temporaldp.apps.cli.console import say
+from temporaldp.apps.cli.render import answer, listing, working
+from temporaldp.base.display import number
+from temporaldp.base.errors import PlanError
+from temporaldp.base.values import plural, refuse
+from temporaldp.publish.project.budgets import ObservedBudget, observed_budgets
+from temporaldp.publish.report import sentences as s
+
+RELATIONS = {"replace a state": 1, "add or remove a row": 2}
+"""Neighbouring data sets of libraries, and how many moves between them a changed state is."""
+
+
+def budget(
+    context: typer.Context,
+    stay: Annotated[
+        str | None,
+        o.option(
+            "--stay",
+            key="study.stays",
+            help="Probability that a person's state stays the same from step to step.",
+            metavar="P[,Q,...]",
+        ),
+    ] = None,
+    n_states: Annotated[
+        int | None,
+        o.option("--states", key="study.n_states", help="Number of states (default: 2, with --stay).", metavar="N"),
+    ] = None,
+    history: o.HistoryOption = None,
+    alpha: o.AlphaOption = None,
+    epsilon: Annotated[
+        float | None,
+        o.option("--epsilon", help="Epsilon that is renewed at each step: what does it leak over time?", metavar="E"),
+    ] = None,
+    horizon: Annotated[
+        int | None,
+        o.option("--steps", key="privacy.horizon", help="Number of steps (default: any number).", metavar="T"),
+    ] = None,
+    every: Annotated[
+        str | None,
+        o.option("--every", key="deployment.every", help="Length of a step, for the sentences.", metavar="week|..."),
+    ] = None,
+    as_json: o.JsonOption = False,
+    project: o.ProjectOption = None,
+    assignments: o.SetOption = None,
+) -> None:
+    """Compute the epsilon to type into another library, or what a renewed epsilon leaks over time.
+
+    What observers know is given by --stay or --history. For noise of any kind, with delta = 0.
+    """
+    settings = o.given(context).settings
+    refuse(
+        (
+            stay is not None and history is not None,
+            InputError("expected one of --stay and --history: a history has its own probabilities of staying"),
+        ),
+        (
+            stay is None and not settings.has_correlation and settings.traces.path is None,
+            InputError(
+                "expected what observers know: a probability of staying in a state (--stay 0.9, or several to compare), or a "
+                "table to estimate it from (--history FILE)"
+            ),
+        ),
+    )
+    step = settings.deployment.every or "step"
+    with working("accounting"):
+        level, rows = observed_budgets(settings, epsilon, step)
+    horizon = settings.privacy.horizon
+    worst = min(rows, key=lambda row: row.granted) if epsilon is None else max(rows, key=lambda row: row.leaked)
+    if epsilon is None and not worst.granted:
+        raise PlanError(
+            f"no epsilon satisfies {s.nats(level)} for any number of {step}s for {worst.observers}: give a number of them "
+            "(--steps T), of which each may have at least alpha / T"
+        )
+    verdict = _typed(worst, len(rows), level, horizon, step) if epsilon is None else _renewed(worst, epsilon, step)
+    answer(
+        as_json,
+        document=partial(_document, verdict, level, epsilon, horizon, rows),
+        show=partial(_show, verdict, level, epsilon, horizon, step, rows),
+    )
+
+
+def _typed(worst: ObservedBudget, n_rows: int, level: float, horizon: int | None, step: str) -> list[str]:
+    """What to type for at most the level, and what it means."""
+    each, added = (_share(worst.granted, moves) for moves in RELATIONS.values())
+    tables = f"the table of each {step}" if horizon is None else f"each of {horizon} tables"
+    return [
+        f"Type epsilon = {added} for {tables} where neighbouring data sets add or remove a row, {each} where they replace one.",
+        f"Then at most {s.nats(level)} leak{'s' if level == 1.0 else ''} about a person's state in any {step}: a suspicion of "
+        f"50 % becomes at most {s.percent(s.posterior(0.5, level))}.",
+        f"This holds for noise of any kind, for {worst.observers}{' (the strictest of these)' if n_rows > 1 else ''}.",
+    ]
+
+
+def _renewed(worst: ObservedBudget, epsilon: float, step: str) -> list[str]:
+    """What an epsilon that is renewed leaks over time."""
+    alone, over_time = (s.percent(s.posterior(0.5, one)) for one in (epsilon, worst.leaked))
+    return [
+        f"One {step}'s epsilon of {epsilon:g} alone: a suspicion of 50 % about a state becomes at most {alone}.",
+        f"Renewed at each {step}: at most {over_time} over time ({s.nats(worst.leaked)} about one {step}), for noise of any "
+        f"kind, for {worst.observers}.",
+    ]
+
+
+def _document(
+    verdict: list[str], level: float, epsilon: float | None, horizon: int | None, rows: list[ObservedBudget]
+) -> dict[str, Any]:
+    least = min(row.granted for row in rows)
+    return {
+        "verdict": verdict,
+        "alpha": level,
+        "renewed_epsilon": epsilon,
+        "steps": horizon,
+        "epsilon_by_relation": {name: least / moves for name, moves in RELATIONS.items()},
+        "user_level_epsilon": None if horizon is None else level / horizon,
+        "observers": [row.document() for row in rows],
+        "unit": "nats",
+    }
+
+
+def _show(
+    verdict: list[str],
+    level: float,
+    epsilon: float | None,
+    horizon: int | None,
+    step: str,
+    rows: list[ObservedBudget],
+) -> None:
+    say(*verdict, "")
+    if epsilon is None:
+        _show_levels(level, horizon, step, rows)
+    else:
+        _show_renewed(level, epsilon, horizon, step, rows)
+
+
+def _show_levels(level: float, horizon: int | None, step: str, rows: list[ObservedBudget]) -> None:
+    """A row for what is protected: one table, a state against all tables, all states of a person."""
+    unending = "tables without an end"
+    over = unending if horizon is None else f"all {horizon} tables"
+    found = [("one table (event level)", level, "no habits")]
+    found += [(f"{over} (temporal level)", row.granted, row.knows) for row in rows]
+    if horizon is not None:
+        found += [(unending, row.sustainable, row.knows) for row in rows]
+        found.append((f"all {horizon} states together (user level)", level / horizon, "anything"))
+    listing(
+        [
+            {"a state against": name, "observer knows": who}
+            | {title: _share(one, moves) for title, moves in RELATIONS.items()}
+            for name, one, who in found
+        ],
+        f"Epsilon of each table for at most {s.nats(level)}, where neighbouring data sets",
+        left=("a state against", "observer knows"),
+    )
+
+
+def _show_renewed(level: float, epsilon: float, horizon: int | None, step: str, rows: list[ObservedBudget]) -> None:
+    """A row for each observer: the leakage, and how it could be limited."""
+    found = []
+    for row in rows:
+        cells = {
+            "observer knows": row.knows,
+            "over time": s.upper(row.leaked),
+            "50 % becomes": s.percent(s.posterior(0.5, row.leaked)),
+        }
+        if horizon is not None:
+            cells[f"{horizon} {step}s"] = s.upper(row.leaked_within or 0.0)
+        cells[f"epsilon each {step}"] = _share(row.granted, 1)
+        cells[f"or {epsilon:g} every"] = "-" if row.refresh is None else plural(row.refresh, step)
+        found.append(cells)
+    listing(
+        found,
+        f"Leakage about the state of one {step}, in nats; right, what satisfies {s.upper(level)}",
+        left=("observer knows",),
+    )
+
+
+def _share(epsilon: float, moves: int) -> str:
+    """An epsilon for a changed state that is so many moves between neighbours, rounded down."""
+    return number(epsilon / moves, down=True) if epsilon else "none"

@@ -1,0 +1,97 @@
+"""`temporaldp budget`: the epsilon to type into another library, and what a renewed epsilon leaks over time."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from command import SAMPLE, refused, temporaldp
+from temporaldp import Adversary, TransitionMatrix, estimate_adversary, load_sample, temporal_leakage
+
+
+def told(*arguments):
+    return json.loads(temporaldp("budget", *arguments, "--json").stdout)
+
+
+def two_states(stays):
+    walk = TransitionMatrix([[stays, 1.0 - stays], [1.0 - stays, stays]])
+    return Adversary(walk, walk)
+
+
+def test_the_epsilon_to_type_satisfies_the_level_and_no_larger_one_does():
+    found = told("--stay", "0.9", "--alpha", "1", "--steps", "36", "--every", "week")
+    epsilon = found["epsilon_by_relation"]["replace a state"]
+    assert temporal_leakage(two_states(0.9), np.full(36, epsilon)).worst <= 1.0
+    assert temporal_leakage(two_states(0.9), np.full(36, 1.001 * epsilon)).worst > 1.0
+    assert found["epsilon_by_relation"]["add or remove a row"] == epsilon / 2
+    assert found["user_level_epsilon"] == pytest.approx(1.0 / 36)
+    assert found["observers"][0]["sustainable_epsilon"] < epsilon
+
+
+@pytest.mark.parametrize(("stays", "leakage"), [(0.7, 2.05), (0.9, 4.50), (0.99, 9.27)])
+def test_what_one_week_leaks_over_time(stays, leakage):
+    found = told("--epsilon", "1", "--stay", str(stays), "--every", "week")["observers"][0]
+    assert round(found["leakage_over_time"], 2) == leakage
+    # tanh(x / 2) shrinks by 2 p - 1 with every step
+    backward = 1.0
+    for _ in range(10_000):
+        backward = 1.0 + 2.0 * math.atanh((2.0 * stays - 1.0) * math.tanh(0.5 * backward))
+    assert found["leakage_over_time"] == pytest.approx(2.0 * backward - 1.0, rel=1e-8)
+
+
+def test_the_answer_comes_first_with_both_relations_and_the_condition():
+    shown = temporaldp("budget", "--stay", "0.9", "--alpha", "1", "--steps", "36", "--every", "week").stdout
+    text = " ".join(shown.split())
+    assert text.startswith(
+        "Type epsilon = 0.05861 for each of 36 tables where neighbouring data sets add or remove a row, 0.1172"
+    )
+    assert "for observers who know that people stay in one of 2 states with probability 0.9 from week to week" in text
+    assert "all 36 states together" in text
+
+
+def test_several_probabilities_are_compared_and_the_strictest_decides():
+    found = told("--stay", "0.7,0.9", "--alpha", "1")
+    assert [one["stays"] for one in found["observers"]] == [0.7, 0.9]
+    assert found["epsilon_by_relation"]["replace a state"] == found["observers"][1]["epsilon"]
+    assert "(the strictest of these)" in found["verdict"][-1]
+
+
+def test_more_states_move_to_any_other_alike():
+    found = told("--stay", "0.8", "--states", "3", "--alpha", "1")
+    walk = TransitionMatrix(np.where(np.eye(3), 0.8, 0.1))
+    assert temporal_leakage(Adversary(walk, walk), np.full(200, found["observers"][0]["epsilon"])).worst <= 1.0
+    assert "any other alike" in found["verdict"][-1]
+
+
+def test_a_history_takes_the_place_of_a_probability():
+    found = told("--history", SAMPLE, "--alpha", "1", "--steps", "47")
+    adversary = estimate_adversary(load_sample())
+    epsilon = found["epsilon_by_relation"]["replace a state"]
+    assert temporal_leakage(adversary, np.full(47, epsilon)).worst <= 1.0
+    assert temporal_leakage(adversary, np.full(47, 1.001 * epsilon)).worst > 1.0
+
+
+def test_no_epsilon_for_any_number_of_tables_is_an_outcome_of_its_own(tmp_path):
+    (tmp_path / "past.csv").write_text(
+        "user,time,state\n" + "".join(f"{u},{t},{u % 2}\n" for u in range(6) for t in range(9))
+    )
+    assert "--steps T" in refused("budget", "--history", tmp_path / "past.csv", "--alpha", "1", code=3)
+    bounded = told("--history", tmp_path / "past.csv", "--alpha", "1", "--steps", "10")
+    assert bounded["epsilon_by_relation"]["replace a state"] == pytest.approx(0.1, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--stay 0.9"),
+        (["--stay", "0.9"], "expected a level"),
+        (["--stay", "1.5", "--alpha", "1"], "less than 1"),
+        (["--stay", "0.9", "--history", SAMPLE, "--alpha", "1"], "expected one of --stay and --history"),
+        (["--stay", "0.9", "--epsilon", "-1"], "epsilon"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_named(arguments, message):
+    assert message in " ".join(refused("budget", *arguments).split())

@@ -1,0 +1,137 @@
+"""Leakage of mechanisms with finitely many outputs, against sums over all paths of states and sequences of outputs."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from temporaldp import (
+    Adversary,
+    ApproximateDP,
+    BudgetError,
+    Exact,
+    GaussianNoise,
+    LaplaceNoise,
+    Mechanism,
+    PaperBound,
+    PrivacyGuarantee,
+    RandomizedResponse,
+    TemporalAccountant,
+    TransitionMatrix,
+    leakage_supremum,
+    load_leakage,
+    save_leakage,
+    temporal_leakage,
+)
+from temporaldp.base.errors import StateError
+
+WALK = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
+WALKER = Adversary.from_forward(WALK)
+
+
+def enumerated(matrices, initial, tables):
+    """Leakage of each step: the largest log ratio over two states, of the likelihood of every sequence of outputs."""
+    n, n_steps = len(initial), len(tables)
+    paths = np.array(list(itertools.product(range(n), repeat=n_steps)))
+    chance = np.array(
+        [initial[p[0]] * math.prod(m[a, b] for m, a, b in zip(matrices, p, p[1:], strict=False)) for p in paths]
+    )
+    worst = np.zeros(n_steps)
+    for outputs in itertools.product(*(range(table.shape[1]) for table in tables)):
+        joint = chance * np.prod(
+            [table[paths[:, t], o] for t, (table, o) in enumerate(zip(tables, outputs, strict=True))], axis=0
+        )
+        for t in range(n_steps):
+            known = np.array([joint[paths[:, t] == k].sum() / chance[paths[:, t] == k].sum() for k in range(n)])
+            worst[t] = max(worst[t], math.log(known.max() / known.min()))
+    return worst
+
+
+@pytest.mark.parametrize("seed", [*range(12), *(pytest.param(seed, marks=pytest.mark.long) for seed in range(12, 80))])
+def test_every_sequence_of_outputs(seed):
+    rng = np.random.default_rng(seed)
+    n, n_steps = int(rng.integers(2, 5)), int(rng.integers(2, 5))
+    matrices = [rng.dirichlet(np.full(n, rng.choice([0.5, 2.0])), size=n) for _ in range(n_steps - 1)]
+    initial = rng.dirichlet(np.ones(n))
+    tables = [rng.dirichlet(np.full(int(rng.integers(2, 4)), 3.0), size=n) for _ in range(n_steps)]
+    adversary = Adversary.from_forward(matrices, initial=initial)
+    found = temporal_leakage(adversary, [Mechanism.from_outputs(table) for table in tables])
+    true = enumerated(matrices, initial, tables)
+    assert found.accounting.name == "outputs"
+    assert (found.temporal >= true * (1.0 - 1e-12)).all()
+    assert found.temporal == pytest.approx(true, abs=1e-8)
+    assert (found.attained.temporal <= true * (1.0 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_mechanism_leaks_no_more_than_any_with_its_epsilon(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    adversary = Adversary.from_forward(rng.dirichlet(np.ones(n), size=n))
+    releases = [Mechanism.from_outputs(rng.dirichlet(np.full(3, 5.0), size=n)) if k % 3 else None for k in range(12)]
+    found = temporal_leakage(adversary, releases)
+    any_mechanism = temporal_leakage(adversary, [0.0 if one is None else one.pure_epsilon for one in releases])
+    assert (found.temporal <= any_mechanism.temporal * (1.0 + 1e-12)).all()
+    assert found.worst < any_mechanism.worst
+    assert found.attained.temporal == pytest.approx(found.temporal, rel=1e-3)
+
+
+def test_two_states_and_randomised_response_attain_the_leakage_of_any_mechanism():
+    response = temporal_leakage(WALKER, [RandomizedResponse(0.5)] * 20)
+    assert response.temporal == pytest.approx(temporal_leakage(WALKER, [0.5] * 20).temporal, rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_supremum_is_approached_and_never_exceeded(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 5))
+    adversary = Adversary.from_forward(rng.dirichlet(np.ones(n), size=n))
+    release = Mechanism.from_outputs(rng.dirichlet(np.full(3, 5.0), size=n))
+    limits, series = leakage_supremum(adversary, release), temporal_leakage(adversary, [release] * 40)
+    assert series.attained.temporal.max() <= limits.temporal <= series.worst * (1.0 + 1e-3)
+    assert limits.backward >= series.attained.backward.max()
+
+
+def test_a_supremum_of_states_that_are_never_left_is_not_bounded():
+    stuck = TransitionMatrix(np.eye(2))
+    assert leakage_supremum(Adversary(stuck, stuck), RandomizedResponse(0.5)).temporal == math.inf
+    assert leakage_supremum(Adversary(), RandomizedResponse(0.5)).temporal == pytest.approx(0.5)
+
+
+def test_any_pure_mechanism_counts_by_its_epsilon():
+    laplace = LaplaceNoise(20.0, sensitivity=1.0, coordinates=2)
+    given = [laplace, PrivacyGuarantee(0.1), None, 0.1, (laplace, laplace)]
+    for method in (Exact(), PaperBound()):
+        found = temporal_leakage(WALKER, given, accounting=method)
+        assert found.epsilons == pytest.approx([0.1, 0.1, 0.0, 0.1, 0.2], rel=1e-12)
+    accountant = TemporalAccountant(WALKER, alpha=1.0)
+    accountant.spend(RandomizedResponse(0.1))
+    assert accountant.spent == pytest.approx([0.1])
+    # beside other mechanisms, a table counts by its epsilon too
+    mixed = temporal_leakage(WALKER, [RandomizedResponse(0.1), 0.1])
+    assert mixed.temporal == pytest.approx(temporal_leakage(WALKER, [0.1, 0.1]).temporal)
+
+
+def test_a_delta_of_zero_is_exact():
+    assert ApproximateDP(0.0) == Exact() == ApproximateDP(0)
+    assert temporal_leakage(WALKER, [0.1] * 3, accounting=ApproximateDP(0)).accounting == Exact()
+
+
+def test_what_is_not_pure_or_has_other_states_is_refused():
+    with pytest.raises(BudgetError, match=r"pure epsilon at step 1.*ApproximateDP"):
+        temporal_leakage(WALKER, [0.1, GaussianNoise(10.0, sensitivity=1.0)])
+    certain = Mechanism.from_outputs([[0.5, 0.5], [1.0, 0.0]])
+    with pytest.raises(BudgetError, match="pure epsilon"):
+        temporal_leakage(WALKER, [certain] * 3)
+    with pytest.raises(StateError, match="3 rows"):
+        temporal_leakage(WALKER, [Mechanism.from_outputs(np.full((3, 2), 0.5))] * 3)
+
+
+def test_results_are_kept_in_files(tmp_path):
+    found = temporal_leakage(WALKER, [RandomizedResponse(0.3)] * 4)
+    save_leakage(found, tmp_path / "leakage.json")
+    assert load_leakage(tmp_path / "leakage.json").temporal == pytest.approx(found.temporal)
+    assert found.evidence.worst_pair(2) in {("0", "1"), ("1", "0")}
