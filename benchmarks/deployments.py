@@ -23,20 +23,20 @@ HEAD = f"""# Published systems: leakage over time under their promises
 **Limits first.**
 
 - {INFERENCE_ONLY}
-- The privacy unit is that of the record. The leakage about a person who has several units in a step (devices, accounts) is larger.
+- The privacy unit is that of the record: a person who has several in a step (devices, accounts) has a larger leakage.
 - {UNKNOWN_FIT}
 - The page is computed only from the records (`make bench NAME=deployments`) of the OpenDP Differential Privacy Deployments Registry
   (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence). All are pending or draft: their authors' readings of the named sources.
 
-Leakage about a step is the largest change of the odds between two states of one person at that step by all releases, in nats: 4.5 nats are a factor of 90.
+Leakage is the largest change of the odds between two states of one person at a step by all releases, in nats: 4.5 nats are a factor of 90.
 For independent steps (the state stays the same with probability 0.5) it is the step's promise.
 """
 
 OVERVIEW = f"""
 ## All records
 
-Leakage about one step ({INFINITE_HORIZON}) for two states, of which one contributes, that stay with the probability at the head of a
-column. `temporaldp deployment FOLDER` prints this table and the reasons in full.
+Leakage about one step ({INFINITE_HORIZON}) for two states, of which one contributes, that stay with the probability in the head
+(`temporaldp deployment FOLDER`).
 
 | record | unit | promise of a step | 0.7 | 0.9 | 0.99 | |
 | --- | --- | --- | ---: | ---: | ---: | --- |
@@ -46,9 +46,9 @@ column. `temporaldp deployment FOLDER` prints this table and the reasons in full
 NUMBERS = f"""
 ## Seven cases
 
-The state stays the same with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: factor by which the releases change the odds between two states.
-*both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for every correlation.
-*promise for one step's leakage*: the promise of a step under which the supremum would be the present leakage of one step by itself.
+The state stays the same with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: factor by which the releases change the odds.
+*both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days).
+*promise for one step's leakage*: the promise under which the supremum would be the present leakage of one step by itself.
 
 | case | promise | leakage, nats | odds | both contribute, nats | user level, nats | promise for one step's leakage |
 | --- | --- | ---: | ---: | ---: | ---: | --- |
@@ -67,7 +67,7 @@ STATED = re.compile(r"The horizon is|The secret is .*: present, absent\.")
 MESSAGE = """
 ### Suggested message to a publisher
 
-From the card of the first case:
+The command of each case ends with one. It states the leakage as above, asks for it beside the promise, and does not question the promise.
 
 """
 
@@ -96,8 +96,7 @@ CASES = (
         "--states work,elsewhere --tables country=0.11,state=0.11,county=0.22 " + MOBILITY_OPTIONS,
         "accounting.composition: of the workplaces metrics, epsilon is 0.11 for country or region and for state, 0.22 for county, and "
         '"A user contributes at most once per geographic level". So the secret "more than one hour at work, or not" enters three '
-        "counts. data_source_type_details gives the days: "
-        '"Metrics are generated for each day, starting on 2020-01-01 and ending on 2022-10-15".',
+        "counts. The days are those of data_source_type_details.",
         {
             "states": ("work", "elsewhere"),
             "tables": {"country": 0.11, "state": 0.11, "county": 0.22},
@@ -108,22 +107,22 @@ CASES = (
         "google_mobility.yaml",
         "Google, Community Mobility: whether the data of a person and day are present",
         MOBILITY_OPTIONS,
-        "privacy_unit_details speaks of adding or removing a single user's data in a single day. The days are those above.",
+        "privacy_unit_details speaks of adding or removing a single user's data in a single day.",
         MOBILITY_DAYS,
     ),
     Case(
         "movement_ranges_maps.yaml",
         "Meta, Movement Range Maps",
         "",
-        "The record states no days and no parts of the total epsilon: the options are a year, and the whole epsilon.",
+        "The record states no days and no parts of epsilon: a year, and the whole epsilon.",
     ),
     Case(
         "covid19_search_trends_symptoms.yaml",
         "Google, COVID-19 Search Trends Symptoms",
         "",
         'data_source_type_details states that epsilon = 1.68 "is applied every day, and since the underlying data is new (disjoint), the '
-        'overall privacy budget is" the same. release_type_details states daily or weekly: this is about regions published daily. A '
-        "weekly count is one release about seven days, which is not modelled.",
+        'overall privacy budget is" the same. release_type_details states daily or weekly: this is about regions published daily; a '
+        "weekly count, about seven days, is not modelled.",
     ),
     Case(
         "wikimedia_current_usage_data.yaml",
@@ -136,8 +135,8 @@ CASES = (
         "wikimedia_historical_usage_data.yaml",
         "Wikimedia, historical pageviews",
         "--set deployment.since=2017-02-09 --set deployment.until=2023-02-05",
-        "data_domain gives two batches; this is the second, February 9, 2017, to February 5, 2023. The unit is a bounded number of "
-        "pageviews of a day (30 in this batch), not a person.",
+        "data_domain gives two batches; this is the second. The unit is a bounded number of pageviews of a day (30 in this batch), not a "
+        "person.",
         {"since": datetime.date(2017, 2, 9), "until": datetime.date(2023, 2, 5)},
     ),
     Case(
@@ -155,7 +154,7 @@ def document(folder: Path) -> str:
     common = "".join(f"- {sentence}\n" for sentence in cards[0].assumptions if sentence.startswith(OF_ALL))
     parts = [HEAD, *_overview(folder), NUMBERS, *map(_numbers, CASES, cards)]
     parts += ["\n", ASSUMPTIONS, common, *map(_case, CASES, cards)]
-    parts += [f"{MESSAGE}> {cards[0].to_publisher}\n\n", FIELD.read_text(encoding="utf-8")]
+    parts += [MESSAGE, FIELD.read_text(encoding="utf-8")]
     return "".join(parts)
 
 
