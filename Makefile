@@ -8,15 +8,22 @@ PAPER := paper
 TUMULT := .venv-tumult
 PEERS := .venv-peers
 
-.PHONY: demo docs test test-long test-slow lint format bench numbers reference size clean
+.PHONY: demo docs test test-long test-slow lint format bench numbers reference constraints size clean
 
-$(READY): pyproject.toml constraints.txt
+# By uv, which installs in seconds what takes pip minutes; by pip where uv cannot be had.
+INSTALL := $(BIN)/python tools/install.py
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt hatchling editables
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation --editable '.[dev]'
+
+$(VENV)/.cli: pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) cli
 	touch $@
 
-demo: $(READY)  ## audit, plan, release and report on the bundled sample
+$(READY): $(VENV)/.cli
+	$(INSTALL) dev
+	touch $@
+
+demo: $(VENV)/.cli  ## audit, plan, release and report on the bundled sample
 	$(BIN)/temporaldp demo --output $(DEMO)
 
 # The tests run on all cores already: threads inside BLAS would only get in each other's way.
@@ -54,6 +61,11 @@ numbers: $(READY)  ## recompute the numbers in the prose of README.md and docs (
 reference: $(READY)  ## the pages that are made from the code: command line, project file, JSON schema
 	$(BIN)/python tools/reference.py
 
+constraints: $(READY)  ## pin what pyproject.toml asks for, with hashes (UPGRADE=--upgrade: at the newest versions)
+	$(INSTALL) wheel
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras --no-annotate --no-header \
+		--no-emit-index-url $(UPGRADE) --output-file constraints.txt pyproject.toml
+
 size: $(READY)  ## statements, files, constants and public names of each folder; functions that an audit and a release run through
 	$(PYTHON) tools/size.py
 	$(BIN)/python tools/paths.py
@@ -79,7 +91,7 @@ slow.random: $(READY)  ## the property tests on new random cases, ten times as m
 	$(BIN)/python -m pytest -n auto -m "not spark and not browser" --hypothesis-profile=random tests
 
 JAVA_NEEDED = @command -v java > /dev/null || { echo "this needs Java 17 or newer: apt-get install default-jre-headless" >&2; exit 1; }
-PYSPARK = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pyspark
+PYSPARK = $(INSTALL) spark
 
 slow.spark: $(READY)  ## traces on a real Spark with two workers; needs Java 17 or newer (Debian: default-jre-headless)
 	$(JAVA_NEEDED)
@@ -94,7 +106,7 @@ slow.peers: $(READY) $(PEERS)/.ready  ## budgets typed into PipelineDP, SmartNoi
 
 # Chromium is Debian's, or the one that TEMPORALDP_CHROMIUM names; playwright only speaks to it.
 CHROMIUM_NEEDED = @command -v "$${TEMPORALDP_CHROMIUM:-chromium}" > /dev/null || { echo "this needs Chromium: apt-get install chromium, or its path in TEMPORALDP_CHROMIUM" >&2; exit 1; }
-PLAYWRIGHT = $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt axe-playwright-python playwright
+PLAYWRIGHT = $(INSTALL) browser
 
 slow.browser: $(READY)  ## the page in a real Chromium (three minutes)
 	$(CHROMIUM_NEEDED)
@@ -102,7 +114,7 @@ slow.browser: $(READY)  ## the page in a real Chromium (three minutes)
 	$(BIN)/python -m pytest -n auto -m browser tests/apps/browser
 
 slow.wheel: $(READY)  ## the package as others install it: alone, with each extra alone, with the oldest versions allowed (half an hour; ONLY="base cli")
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt twine uv
+	$(INSTALL) wheel
 	$(BIN)/python tools/check_wheel.py
 
 # Tumult Analytics needs an environment of its own: older releases of NumPy, pandas and Spark than we do.
@@ -134,7 +146,7 @@ bench.pictures: $(READY)  ## the pictures in the README and in docs/, but for th
 	$(BIN)/python benchmarks/topic_pictures.py docs/pictures
 
 bench.performance: $(READY)  ## benchmarks/recorded/performance.md: profiles, series, memory, linear-programming solvers (half an hour)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt clarabel gurobipy
+	$(INSTALL) bench
 	PYTHONPATH=. $(BIN)/python benchmarks/bench.py benchmarks/recorded/performance.md
 
 bench.online: $(READY)  ## benchmarks/recorded/online.md: what an accountant and a ledger cost, step by step (two minutes)
@@ -200,6 +212,6 @@ bench.deployments: $(READY)  ## docs/measured/published-systems.md: records of p
 	$(BIN)/python benchmarks/deployments.py docs/measured/published-systems.md
 
 bench.paper: $(READY)  ## reproduction/README.md: the paper's figures, table and claims, reproduced (a minute once the environment is there)
-	-$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt gurobipy
+	-$(INSTALL) bench
 	$(BIN)/python -m reproduction --output $(PAPER)
 	cp $(PAPER)/README.md reproduction/README.md

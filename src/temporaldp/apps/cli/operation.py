@@ -106,11 +106,11 @@ class LedgerRun:
 
     @property
     def steps_behind(self) -> float | None:
-        """How many steps the last released time is behind the clock (of UTC); None for labels that are no dates."""
+        """How many steps the last time is behind the clock (of UTC); None for labels that are no dates, and at the horizon."""
         stream = self.stream
         step, last = stream.step or self.data.step, stream.ledger[-1].time if len(stream) else None
         when = None if last is None else moment(last)
-        if when is None or when.clock is None or step is None:
+        if when is None or when.clock is None or step is None or self.steps_left == 0:
             return None
         now = datetime.now(UTC).isoformat(timespec="seconds")
         found = steps_between(step, str(last), now if when.kind == INSTANT else now.partition("+")[0])
