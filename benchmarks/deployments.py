@@ -39,7 +39,7 @@ Leakage about one step ({INFINITE_HORIZON}) for two states, of which one contrib
 (`temporaldp deployment FOLDER`).
 
 | record | unit | promise of a step | 0.7 | 0.9 | 0.99 | |
-| --- | --- | --- | ---: | ---: | ---: | --- |
+|---|---|---|---:|---:|---:|---|
 """
 
 
@@ -47,11 +47,12 @@ NUMBERS = f"""
 ## Seven cases
 
 The state stays the same with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: factor by which the releases change the odds.
-*both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days).
+*both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for
+every correlation.
 *promise for one step's leakage*: the promise under which the supremum would be the present leakage of one step by itself.
 
 | case | promise | leakage, nats | odds | both contribute, nats | user level, nats | promise for one step's leakage |
-| --- | --- | ---: | ---: | ---: | ---: | --- |
+|---|---|---:|---:|---:|---:|---|
 """
 
 ASSUMPTIONS = """Assumptions of all cases (a step is a month in the last one; the secret is whether a person is present or absent, except in the first):
@@ -67,7 +68,7 @@ STATED = re.compile(r"The horizon is|The secret is .*: present, absent\.")
 MESSAGE = """
 ### Suggested message to a publisher
 
-The command of each case ends with one. It states the leakage as above, asks for it beside the promise, and does not question the promise.
+The command of each case ends with one. It does not question the promise, and asks to state the leakage next to it.
 
 """
 

@@ -84,7 +84,8 @@ def page(name: str) -> str:
     environment = Environment(
         loader=FileSystemLoader(HERE / "pages"), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )
-    return environment.get_template(f"{name}.md.j2").render(table=table, beside=beside, provenance=provenance)
+    text = environment.get_template(f"{name}.md.j2").render(table=table, beside=beside, provenance=provenance)
+    return re.sub(r"^\|[ :|-]+\|$", lambda rule: rule[0].replace(" ", ""), text, flags=re.MULTILINE)
 
 
 def main() -> None:

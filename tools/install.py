@@ -45,7 +45,7 @@ def main(extras: list[str]) -> None:
         uv.write_text(re.search(r"^uv==(?:.*\\\n)*.*", pins, re.MULTILINE)[0], encoding="utf-8")  # type: ignore[index]
         if importlib.util.find_spec("uv") is None:
             subprocess.run([*PIP, "--require-hashes", "--requirement", str(uv)], check=False, stderr=subprocess.DEVNULL)
-        by_uv = ["--require-hashes", "--requirement", str(wanted), "--constraint", str(CONSTRAINTS)]
+        by_uv = ["--requirement", str(wanted), "--constraint", str(CONSTRAINTS)]  # and their hashes
         if subprocess.run([*UV, *by_uv], check=False, stderr=subprocess.DEVNULL).returncode:
             subprocess.run([*PIP, "--requirement", str(wanted), "--constraint", str(plain)], check=True)
     # Itself, without a build environment of its own, which would need the index again
