@@ -45,11 +45,12 @@ def main(extras: list[str]) -> None:
         uv.write_text(re.search(r"^uv==(?:.*\\\n)*.*", pins, re.MULTILINE)[0], encoding="utf-8")  # type: ignore[index]
         if importlib.util.find_spec("uv") is None:
             subprocess.run([*PIP, "--require-hashes", "--requirement", str(uv)], check=False, stderr=subprocess.DEVNULL)
-        by_uv = ["--requirement", str(wanted), "--constraint", str(CONSTRAINTS)]  # and their hashes
-        if subprocess.run([*UV, *by_uv], check=False, stderr=subprocess.DEVNULL).returncode:
-            subprocess.run([*PIP, "--requirement", str(wanted), "--constraint", str(plain)], check=True)
-    # Itself, without a build environment of its own, which would need the index again
-    subprocess.run([*PIP, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)], check=True)
+        # The package itself without a build environment of its own, which would need the index again
+        own = ["--no-deps", "--no-build-isolation", "--editable", str(ROOT)]
+        for asked in (["--requirement", str(wanted)], own):
+            by_uv = [*UV, *asked, "--constraint", str(CONSTRAINTS)]  # with their hashes
+            if subprocess.run(by_uv, check=False, stderr=subprocess.DEVNULL).returncode:
+                subprocess.run([*PIP, *asked, "--constraint", str(plain)], check=True)
 
 
 if __name__ == "__main__":
