@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 import temporaldp as tdp
-from temporaldp.publish.report.figures import comparison_figure, leakage_figure, release_figure
+from temporaldp.publish.report.figures import leakage_figure, release_figure
 from temporaldp.publish.report.style import BLUE, DARK, GREY, ORANGE, name_step, new_figure, save_figure, styled
+
+PHONE = 5.2
+"""Width in inches: labels of 11 points are at least 11 pixels high on a screen of 390."""
 
 STAYS = (0.5, 0.8, 0.9, 0.95, 0.99)
 COLOURS = ("#8c8c8c", "#4d9221", BLUE, "#762a83", ORANGE)
@@ -82,23 +85,69 @@ def correlated_noise():
             adversary, accounting = tdp.Adversary(walk, walk), tdp.ApproximateDP(delta)
             series = tdp.temporal_leakage(adversary, mechanism, accounting=accounting)
             bounds.append(series.worst)
-        axes.plot(range(len(STAYS)), bounds, color=colour, linewidth=2, marker="o", markersize=4)
+        axes.plot(STAYS, bounds, color=colour, linewidth=2, marker="o", markersize=4)
         axes.annotate(
             name,
-            (len(STAYS) - 1, bounds[-1]),
+            (STAYS[-1], bounds[-1]),
             (10, (8, -8, 0)[k]),
             textcoords="offset points",
             va="center",
             color=colour,
         )
     axes.axhline(1.0, color=GREY, linestyle=":", linewidth=2)
-    axes.annotate("event level", (len(STAYS) - 0.95, 1.0), (10, 6), textcoords="offset points", color=GREY)
-    axes.text(0, 8.5, "upper bounds at delta = 0.01", color=GREY)
-    axes.set_xticks(range(len(STAYS)), [f"{stays:g}" for stays in STAYS])
-    axes.set_xlim(-0.3, len(STAYS) + 0.4)
+    axes.annotate("event level", (STAYS[-1], 1.0), (10, 6), textcoords="offset points", color=GREY)
+    axes.text(STAYS[0], 8.5, "upper bounds for delta = 0.01", color=GREY)
+    axes.set_xlim(STAYS[0] - 0.02, 1.15)
+    axes.set_xticks([0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
     axes.set_ylim(0)
     axes.set_xlabel("probability of staying in the state")
     axes.set_ylabel("temporal leakage (nats)")
+    return figure
+
+
+@styled
+def belief(adversary: tdp.Adversary, spent: list[float], worst: int) -> Any:
+    """What a suspicion of 50 % about one person's stage at one step may become, while the tables of a night come out."""
+    figure, axes = new_figure(3.1, width=PHONE)
+    n_steps, known = len(spent), []
+    for published in range(n_steps + 1):
+        epsilons = spent[:published] + [0.0] * (n_steps - published)
+        known.append(float(tdp.temporal_leakage(adversary, epsilons).temporal[worst]) if published else 0.0)
+    share = 100.0 / (1.0 + np.exp(-np.array(known)))
+    axes.step(np.arange(n_steps + 1), share, where="post", color=BLUE, linewidth=2.5)
+    axes.axvline(worst + 1, color=GREY, linestyle=":", linewidth=1.5)
+    axes.axhline(share[0], color=GREY, linewidth=1)
+    alone = 100.0 / (1.0 + np.exp(-spent[0]))
+    axes.axhline(alone, color=ORANGE, linestyle="--", linewidth=1.5)
+    axes.text(0.4, alone + 0.3, f"one table alone: at most {alone:.1f} %", color=ORANGE, fontsize=11)
+    axes.text(n_steps, share[-1] + 0.3, f"all {n_steps}: {share[-1]:.1f} %", color=BLUE, fontsize=11, ha="right")
+    axes.text(worst + 1.6, 50.4, f"about step {worst + 1}", color="0.35", fontsize=11)
+    axes.set(xlim=(0, n_steps), ylim=(50.0, 68.0))
+    axes.set_xlabel("tables published so far, one every five minutes", fontsize=11)
+    axes.set_ylabel("belief, at most (%)", fontsize=11)
+    axes.tick_params(labelsize=11)
+    return figure
+
+
+@styled
+def comparison(adversary: tdp.Adversary, horizon: int) -> Any:
+    """Mean noise on a count by four plans for the same level, as bars."""
+    figure, axes = new_figure(2.2, width=PHONE)
+    plans = tdp.compare_plans(adversary, alpha=1.0, horizon=horizon).plans
+    paper = tdp.plan_budget(adversary, 1.0, horizon, method="quantified", accounting=tdp.PaperBound())
+    named = {
+        "even split": plans["uniform"],
+        "the paper's planner": paper,
+        "constant, exact": plans["upper_bound"],
+        "optimal, exact": plans["optimal"],
+    }
+    noise = [plan.mean_absolute_noise for plan in named.values()]
+    bars = axes.barh(list(named), noise, 0.65, color=[GREY, GREY, BLUE, BLUE])
+    axes.bar_label(bars, [f"{value:.1f} people" for value in noise], padding=4, fontsize=11)
+    axes.invert_yaxis()
+    axes.margins(x=0.28)
+    axes.tick_params(labelsize=11)
+    axes.set_xlabel("mean noise on a count", fontsize=11)
     return figure
 
 
@@ -109,11 +158,8 @@ def sample_figures() -> dict[str, Any]:
     adversary = tdp.estimate_adversary(sample)
     spent = [0.1] * sample.n_times
     paper = tdp.temporal_leakage(adversary, spent, accounting=tdp.PaperBound())
-    plans = tdp.compare_plans(adversary, alpha=1.0, horizon=sample.n_times)
-    figures = {
-        "audit.svg": leakage_figure(tdp.temporal_leakage(adversary, spent), times, paper=paper),
-        "comparison.svg": comparison_figure(plans, times),
-    }
+    series = tdp.temporal_leakage(adversary, spent)
+    figures = {"audit.svg": leakage_figure(series, times, paper=paper)}
     return figures | {"smoothed.svg": smoothed_figure(sample, times)}
 
 
@@ -137,7 +183,14 @@ def main(folder: Path) -> None:
     of_sample = sample_figures()
     for figure in of_sample.values():
         name_step(figure, "5 min")
-    others = {"steps.svg": steps(), "stickiness.svg": stickiness(), "correlated-noise.svg": correlated_noise()}
+    sample = tdp.load_sample()
+    adversary, spent = tdp.estimate_adversary(sample), [0.1] * sample.n_times
+    worst = tdp.temporal_leakage(adversary, spent).worst_time
+    others = {
+        "belief.svg": belief(adversary, spent, worst),
+        "comparison.svg": comparison(adversary, sample.n_times),
+    }
+    others |= {"steps.svg": steps(), "stickiness.svg": stickiness(), "correlated-noise.svg": correlated_noise()}
     for name, figure in (others | of_sample).items():
         save_figure(figure, folder / name)
 

@@ -30,6 +30,7 @@ OWN_DATA = "docs/tutorials/own-data.md"
 RUN = [
     "README.md",
     "docs/how-to/alpha.md",
+    "docs/how-to/epsilon.md",
     "docs/how-to/shell.md",
     "docs/tutorials/deployment.md",
     "docs/tutorials/own-data.md",

@@ -179,7 +179,7 @@ def _show_renewed(level: float, epsilon: float, horizon: int | None, step: str, 
         found.append(cells)
     listing(
         found,
-        f"Leakage about the state of one {step}, in nats; right, what satisfies {s.upper(level)}",
+        f"Nats about the state of one {step}; right, for at most {s.upper(level)}",
         left=("observer knows",),
     )
 
