@@ -64,7 +64,7 @@ reference: $(READY)  ## the pages that are made from the code: command line, pro
 constraints: $(READY)  ## pin what pyproject.toml asks for, with hashes (UPGRADE=--upgrade: at the newest versions)
 	$(INSTALL) wheel
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --all-extras --no-annotate --no-header \
-		--no-emit-index-url $(UPGRADE) --output-file constraints.txt pyproject.toml
+		$(UPGRADE) --output-file constraints.txt pyproject.toml
 
 size: $(READY)  ## statements, files, constants and public names of each folder; functions that an audit and a release run through
 	$(PYTHON) tools/size.py

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from browsing import Visit, browsing
 
-SAMPLE = "#from=sample&epsilon=0.1&horizon=47&alpha=1"
 TWO = (
     "#from=sticky&values=5&stays=0.8&epsilon=0.1&horizon=47&alpha=1&b.from=sticky&b.values=5&b.stays=0.95&b.epsilon=0.1"
 )
@@ -15,7 +14,7 @@ PLANNED = "[...document.querySelectorAll('.plan')].every((plan) => /[Bb]udgets (
 OTHER_CHAINS = "[...document.querySelectorAll('[data-part=sweep]')].every((place) => place.firstChild)"
 
 PICTURES = {
-    "page": (SAMPLE, {"viewport": {"width": 1440, "height": 1130}, "color_scheme": "light"}),
+    "page": ("", {"viewport": {"width": 1440, "height": 1130}, "color_scheme": "light"}),
     "page-two": (TWO, {"viewport": {"width": 1440, "height": 1000}, "color_scheme": "dark"}),
 }
 

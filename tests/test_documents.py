@@ -126,6 +126,7 @@ def test_citation_and_changelog_have_the_current_version():
     assert citation["version"] == __version__
     changelog = (REPOSITORY / "CHANGELOG.md").read_text()
     assert f"## [{__version__}] - {citation['date-released']}" in changelog
+    assert f"version = {{{__version__}}}" in (REPOSITORY / "docs" / "readers" / "cite.md").read_text()
 
 
 def test_makefile_targets_of_the_contributing_guide_exist():

@@ -270,7 +270,7 @@ def test_the_package_stays_small():
     assert {wing: found[wing] for wing, most in LIMITS.items() if found[wing] > most} == {}
     scripts = list((REPOSITORY / "src").rglob("static/*.js"))
     assert len(scripts) > 10
-    assert sum(len(script.read_text().splitlines()) for script in scripts) <= 1_500
+    assert sum(len(script.read_text().splitlines()) for script in scripts) <= 1_630
 
 
 def test_classes_and_constants_have_names_of_their_own():

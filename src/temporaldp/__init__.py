@@ -21,6 +21,6 @@ More                studies, deployment (published systems), adapters (other lib
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

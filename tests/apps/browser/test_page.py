@@ -39,7 +39,7 @@ def browser():
 def visit(browser):
     opened = []
 
-    def begin(fragment="", **how):
+    def begin(fragment="#from=sample", **how):
         opened.append(Visit(*browser, **how).open(fragment))
         return opened[-1]
 
@@ -67,6 +67,41 @@ def same_as_library(columns, series, paper=None):
         assert np.abs(columns[f"{name}_nats"] - getattr(series, name)).max() < CLOSE
     if paper is not None:
         assert np.abs(columns["paper_nats"] - paper.temporal).max() < CLOSE
+
+
+def test_the_page_opens_with_what_an_observer_believes_about_one_person(visit):
+    page = visit("")
+    story = page.page.locator(".story")
+    said = [float(cell.removesuffix(" %")) for cell in story.locator(".share").all_inner_texts()]
+    leakage = tdp.temporal_leakage(sticky(2, 0.9), [1.0] * 52)
+    step = leakage.worst_time
+    true = [0.0, 1.0, leakage.backward[step], leakage.worst]
+    assert said == pytest.approx([100.0 / (1.0 + np.exp(-one)) for one in true], abs=0.06)
+    assert "from 94 to 106" in story.inner_text()
+    page.set("stays", 0.5)
+    page.settle()
+    assert story.locator(".share").all_inner_texts()[-1] == "73.2 %"
+
+
+def test_a_guarantee_is_chosen_and_the_belief_is_within_its_level(visit):
+    page = visit("")
+    page.wait("!document.querySelector('.choices button:nth-of-type(2)').disabled")
+    page.page.get_by_role("button", name="a state, against all tables").click()
+    page.settle()
+    epsilon = float(page.field("epsilon").input_value())
+    assert epsilon == pytest.approx(tdp.sustainable_budget(sticky(2, 0.9), 1.0, 52), rel=1e-3)
+    assert page.page.locator(".share").all_inner_texts()[-1] in {"73.1 %", "73.2 %"}
+    assert page.page.locator('.choices [aria-pressed="true"]').count() == 1
+
+
+def test_axe_finds_nothing_while_the_page_waits_for_its_first_answer(visit):
+    page = visit()
+    page.page.route("**/v1/view/leakage", lambda route: None)
+    page.page.goto("about:blank")
+    page.page.goto(page.address)
+    page.page.locator(".story").wait_for()
+    assert page.page.locator(".story").inner_text().startswith("An observer who knows how people move")
+    assert violations(page) == []
 
 
 def test_page_shows_the_sample_and_loads_nothing_external(visit):

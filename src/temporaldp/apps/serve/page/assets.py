@@ -14,7 +14,7 @@ from temporaldp.base.extras import needing
 
 MODULES = (
     "words.js", "setting.js", "server.js", "dom.js", "look.js", "chart.js", "heatmap.js", "picture.js", "commands.js",
-    "exports.js", "matrix.js", "controls.js", "panel.js", "main.js",
+    "exports.js", "matrix.js", "controls.js", "story.js", "panel.js", "main.js",
 )  # fmt: skip
 """Each imports only from those before it."""
 

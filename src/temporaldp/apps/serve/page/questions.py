@@ -20,9 +20,8 @@ from temporaldp.core.accounting import (
     leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.core.accounting.monotone_search import largest
-from temporaldp.core.correlation import Adversary, TransitionMatrix
-from temporaldp.core.planning import plan_budget, plan_noise
+from temporaldp.core.correlation import Adversary, TransitionMatrix, lazy_walk
+from temporaldp.core.planning import plan_budget, plan_noise, sustainable_budget
 from temporaldp.core.planning.histogram_noise import histogram_profile, laplace_scales, mean_absolute_noise
 from temporaldp.data.tables import estimate_adversaries
 from temporaldp.publish.report.sentences import odds, posteriors
@@ -57,9 +56,8 @@ class PageQuestion(BaseModel, extra="forbid", frozen=True):
             The matrices are not admissible, or none is given.
         """
         if self.stays is not None:
-            n = len(self.names)
-            rows = np.where(np.eye(n), self.stays, (1.0 - self.stays) / (n - 1))  # every other state equally likely
-            known = Adversary(TransitionMatrix(rows, self.names), TransitionMatrix(rows, self.names))
+            walk = lazy_walk(self.stays, self.names)
+            known = Adversary(walk, walk)
         elif self.backward == "bayes" and self.knows != "future":
             known = Adversary.from_forward(TransitionMatrix(self.forward, self.names))
         else:
@@ -115,12 +113,7 @@ class ConstantQuestion(PlanQuestion):
 
     def answer(self) -> dict[str, Any]:
         """Return the budget of each step, a lower bound within 1e-8, and its noise."""
-        adversary = self.adversary()
-        # alpha / T satisfies alpha whatever the correlation; more than alpha never does.
-        safe = self.alpha / self.horizon * (1.0 - 1e-12)
-        epsilon = largest(
-            lambda one: temporal_leakage(adversary, [one] * self.horizon).worst, safe, self.alpha, self.alpha
-        )
+        epsilon = sustainable_budget(self.adversary(), self.alpha, self.horizon)
         scales = laplace_scales([epsilon])
         return {"epsilon": epsilon, "scale": float(scales[0]), "noise": mean_absolute_noise(scales)}
 

@@ -7,6 +7,7 @@ import { save } from "./exports.js";
 import { heatmap } from "./heatmap.js";
 import { CURVES, colours, theme } from "./look.js";
 import { atDelta } from "./setting.js";
+import { story } from "./story.js";
 import { down, level, listed, steps, up, withUnit } from "./words.js";
 
 /** Relative excess of a constant budget's noise over the plan's that is reported. */
@@ -68,12 +69,16 @@ export class Panel {
     Object.assign(this, { slot, step, drawn });
     const { name, headline, slider, chosen } = this.parts;
     fill(name, letter ? h("span", { class: "letter" }, letter) : "", slot ? h("span", {}, slot.failed ? "a file" : titled(slot)) : "");
-    for (const part of this.element.querySelectorAll(":scope > .card, :scope > .pair")) part.hidden = !slot?.found;
+    for (const part of this.element.querySelectorAll(":scope > .card:not(.story), :scope > .pair"))
+      part.hidden = !slot?.found;
     if (!slot?.found) {
-      const problem = slot ? slot.problem : "";
-      fill(headline, h("p", { class: problem ? "problem" : "note", role: "alert" }, problem || "The server computes …"));
+      const problem = slot?.problem ?? "";
+      headline.hidden = !problem;
+      fill(headline, h("p", { class: "problem", role: "alert" }, problem));
       return;
     }
+    headline.hidden = false;
+    fill(this.parts.story, story(slot, step, this.alone ? null : this.moves.use));
     this.showHeadline();
     this.showLegend();
     this.chart.show(slot, step, top);

@@ -26,6 +26,9 @@ export const DEFAULT = Object.freeze({
   ...{ noise: "laplace", epsilon: 0.1, scale: 20, delta: 0, horizon: 47, alpha: 1 },
 });
 
+/** What the page opens with: a person who mostly stays, and a budget that is renewed for every table. */
+const OPENING = Object.freeze({ ...DEFAULT, source: "sticky", values: 2, stays: 0.9, epsilon: 1, horizon: 52 });
+
 /** Whether leakage is an epsilon at a delta. */
 export const atDelta = (setting) => setting.delta > 0;
 
@@ -75,6 +78,7 @@ export function fragment(settings) {
 
 /** Settings of an address: one or two, and what of it could not be used, in words. */
 export function settingsOf(text) {
+  if (!text.replace(/^#/, "")) return { settings: [{ ...OPENING }], problems: [] };
   const groups = [{}, {}];
   for (const part of text.replace(/^#/, "").split("&")) {
     const [name, value = ""] = part.split(/=(.*)/s);
