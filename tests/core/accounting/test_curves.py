@@ -275,9 +275,9 @@ def test_a_bad_grid_is_refused():
 
 def test_mechanism_without_pure_epsilon_requires_approximate_dp():
     for accounting in (Exact(), PaperBound()):
-        with pytest.raises(BudgetError, match=r"got GaussianNoise.* ApproximateDP\(delta\)"):
+        with pytest.raises(BudgetError, match=r"got GaussianNoise.* ApproximateDP\(1e-6\)"):
             temporal_leakage(Adversary(WALK), [NOISE], accounting=accounting)
-        with pytest.raises(BudgetError, match=r"got GaussianNoise.* ApproximateDP\(delta\)"):
+        with pytest.raises(BudgetError, match=r"got GaussianNoise.* ApproximateDP\(1e-6\)"):
             leakage_supremum(Adversary(WALK), NOISE, accounting=accounting)
 
 
