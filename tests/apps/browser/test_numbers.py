@@ -17,7 +17,7 @@ def compute():
     names = ("words", "setting")
     loaded = "".join(f"...await import('/page/{name}.js')," for name in names)
     with browsing() as (browser, address):
-        visit = Visit(browser, address).open()
+        visit = Visit(browser, address).open("#from=sample")
         yield lambda line, x=None: visit.page.evaluate(f"async (x) => {{ const m = {{{loaded}}}; return {line}; }}", x)
         visit.close()
 

@@ -76,7 +76,7 @@ def test_the_page_opens_with_what_an_observer_believes_about_one_person(visit):
     leakage = tdp.temporal_leakage(sticky(2, 0.9), [1.0] * 52)
     step = leakage.worst_time
     true = [0.0, 1.0, leakage.backward[step], leakage.worst]
-    assert said == pytest.approx([100.0 / (1.0 + np.exp(-one)) for one in true], abs=0.06)
+    assert said == pytest.approx([100.0 / (1.0 + np.exp(-one)) for one in true], abs=0.1)
     assert "from 94 to 106" in story.inner_text()
     page.set("stays", 0.5)
     page.settle()
@@ -242,7 +242,7 @@ def test_traces_are_uploaded_and_stay_in_memory(visit, capfd):
     ],
 )
 def test_uploads_that_cannot_be_used_are_explained(browser, kind, content, said):
-    page = Visit(*browser).open()
+    page = Visit(*browser).open("#from=sample")
     page.choose("Upload")
     page.page.get_by_label("The file contains").select_option(kind)
     page.page.locator("#upload-file").set_input_files(

@@ -50,7 +50,7 @@ PLAIN = 1.0 - np.eye(3)
             lambda: temporal_leakage({"ann": BOTH}, [None, LikelihoodBox([0, 0], [1, 1])]),
             ("releases[1]", "3 states"),
         ),
-        (lambda: temporal_leakage(BOTH, [GaussianNoise(1.0, 1.0)]), ("got GaussianNoise", "ApproximateDP(delta)")),
+        (lambda: temporal_leakage(BOTH, [GaussianNoise(1.0, 1.0)]), ("got GaussianNoise", "ApproximateDP(1e-6)")),
         (
             lambda: temporal_leakage(BOTH, [LikelihoodBox([0] * 3, [1] * 3), "noise"]),
             ("LikelihoodBox, a number", "'noise' at step 1"),

@@ -98,7 +98,7 @@ def _typed(worst: ObservedBudget, n_rows: int, level: float, horizon: int | None
         f"Type epsilon = {added} for {tables} where neighbouring data sets add or remove a row, {each} where they replace one.",
         f"Then at most {s.nats(level)} leak{'s' if level == 1.0 else ''} about a person's state in any {step}: a suspicion of "
         f"50 % becomes at most {s.percent(s.posterior(0.5, level))}.",
-        f"This holds for noise of any kind, for {worst.observers}{' (the strictest of these)' if n_rows > 1 else ''}.",
+        f"This holds for any noise with delta = 0, for {worst.observers}{' (the strictest of these)' if n_rows > 1 else ''}.",
     ]
 
 
@@ -107,8 +107,8 @@ def _renewed(worst: ObservedBudget, epsilon: float, step: str) -> list[str]:
     alone, over_time = (s.percent(s.posterior(0.5, one)) for one in (epsilon, worst.leaked))
     return [
         f"One {step}'s epsilon of {epsilon:g} alone: a suspicion of 50 % about a state becomes at most {alone}.",
-        f"Renewed at each {step}: at most {over_time} over time ({s.nats(worst.leaked)} about one {step}), for noise of any "
-        f"kind, for {worst.observers}.",
+        f"Renewed at each {step}: at most {over_time} over time ({s.nats(worst.leaked)} about one {step}), for any noise "
+        f"with delta = 0, for {worst.observers}.",
     ]
 
 

@@ -98,7 +98,7 @@ def observed_budgets(settings: Settings, epsilon: float | None, step: str) -> tu
         raise BudgetError("expected a level, such as --alpha 1, or the epsilon of each table, such as --epsilon 1")
     level = alpha if alpha is not None else NEAR_PROMISE * (epsilon or 0.0)
     known: list[tuple[float | None, str, str, Adversaries]] = []
-    else_move = ", and else move to any other alike" if study.n_states > 2 else ""
+    else_move = ", and otherwise move to each other state with equal probability" if study.n_states > 2 else ""
     for stays in study.stays:
         walk = lazy_walk(stays, study.n_states)
         who = f"observers who know that people stay in one of {study.n_states} states with probability {stays:g}"
