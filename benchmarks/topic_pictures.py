@@ -121,7 +121,7 @@ def belief(adversary: tdp.Adversary, spent: list[float], worst: int) -> Any:
     axes.axhline(alone, color=ORANGE, linestyle="--", linewidth=1.5)
     axes.text(n_steps, alone + 0.3, f"one table alone: {alone:.1f} %", color=ORANGE, fontsize=11, ha="right")
     axes.text(n_steps, share[-1] + 0.3, f"all {n_steps}: {share[-1]:.1f} %", color=BLUE, fontsize=11, ha="right")
-    axes.text(worst - 0.8, 67.0, f"the state asked about: step {worst + 1}", color="0.35", fontsize=11, ha="right")
+    axes.text(worst - 0.8, 67.0, f"asked about: step {worst + 1}", color="0.35", fontsize=11, ha="right")
     axes.set(xlim=(0, n_steps), ylim=(50.0, 68.0))
     axes.set_xlabel("tables published so far, one every five minutes", fontsize=11)
     axes.set_ylabel("suspicion becomes at most (%)", fontsize=11)

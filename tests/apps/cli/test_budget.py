@@ -63,7 +63,7 @@ def test_more_states_move_to_any_other_alike():
     found = told("--stay", "0.8", "--states", "3", "--alpha", "1")
     walk = TransitionMatrix(np.where(np.eye(3), 0.8, 0.1))
     assert temporal_leakage(Adversary(walk, walk), np.full(200, found["observers"][0]["epsilon"])).worst <= 1.0
-    assert "any other alike" in found["verdict"][-1]
+    assert "each other state with equal probability" in found["verdict"][-1]
 
 
 def test_a_history_takes_the_place_of_a_probability():
