@@ -59,7 +59,7 @@ PANELS = {
     "Account and plan": {
         "audit": "Compute the leakage of a release that spends epsilon at every step.",
         "budget": "Compute the epsilon to type into another library, or what a renewed epsilon leaks over time.",
-        "plan": "Compare what each guarantee costs, and plan the one in use, so that no step leaks more than alpha.",
+        "plan": "Compare what each guarantee costs, and plan the one in use, so no step leaks more than alpha.",
         "learn": "Estimate a correlation from protected traces with differential privacy, as intervals.",
     },
     "Publish": {

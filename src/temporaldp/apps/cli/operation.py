@@ -152,7 +152,7 @@ class LedgerRun:
             (
                 changed,
                 f"the data of {changed} differ from those that were released. What was published stays, and is given again; "
-                "the new data of these times cannot be released any more",
+                "the new data of these times can no longer be released",
             ),
             (
                 unknown,
@@ -263,5 +263,5 @@ def gap_before(data: Traces, stream: ContinualRelease[Any, Any]) -> str | None:
         return None
     return (
         f"{new[0]} is {between:.4g} steps after {before}, the last one released (one step is {step}): the times between "
-        "were passed over, and cannot be released any more"
+        "were passed over, and can no longer be released"
     )

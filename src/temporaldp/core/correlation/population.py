@@ -121,6 +121,6 @@ def _named(
             )
         name = key or adversary.name or (f"user {position}" if len(pairs) > 1 else None)
         if name in seen:
-            raise InputError(f"two adversaries are named {name!r}; give each its own name, so that none is left out")
+            raise InputError(f"two adversaries are named {name!r}; give each its own name, so none is left out")
         seen.add(name)
         yield name, adversary

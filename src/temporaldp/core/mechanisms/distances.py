@@ -75,7 +75,7 @@ def require_no_nearer(metric: FloatArray | None, what: str) -> None:
     if nearest < 1.0:
         raise InputError(
             f"{what} may distinguish any two states by the whole epsilon that it spends, but the metric puts two of them "
-            f"{nearest:g} apart, so that less would be counted: "
+            f"{nearest:g} apart, so less would be counted: "
             + (f"multiply the metric by {math.ceil(1e6 / nearest) / 1e6:g} or more, " if nearest > 0.0 else "")
             + "leave it out, or give a mechanism whose guarantee is the metric's own"
         )

@@ -155,7 +155,7 @@ class Request:
         if method.is_exact:
             return PlanError(
                 f"no positive budget is sustainable at alpha = {self.alpha:g}: the correlation{who} has states that never lead "
-                "to a common one (several closed classes of states, or states that take turns), so that leakage about them "
+                "to a common one (several closed classes of states, or states that take turns), so leakage about them "
                 f"adds up with every step, or alpha is too small for doubles. {otherwise}"
             )
         certain = [w for w in map(_certain, (adversary.backward, adversary.forward)) if w is not None]

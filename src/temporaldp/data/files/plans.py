@@ -114,7 +114,7 @@ def _checked(document: dict[str, Any], expected: str, advice: str) -> dict[str, 
     if document["format"] != expected:
         raise InputError(f"expected format {expected!r}, got {str(document['format'])[:40]!r}")
     if document["digest"] != _digest(document):
-        raise InputError(f"the file was changed after it was made, so that its numbers are no longer valid: {advice}")
+        raise InputError(f"the file was changed after it was made, so its numbers are no longer valid: {advice}")
     return document
 
 

@@ -126,7 +126,7 @@ def estimate_adversaries(
         directions with this confidence (Bonferroni), if the states form a Markov chain with one forward matrix, conditional
         on the number of visits to each state (Theory, section 12). Constant backward intervals hold for a stationary chain.
         Where the shares of states change over the times of the traces, each transition between them has backward intervals
-        of its own, so that the adversary serves that number of steps (`Adversary.between` takes fewer), of a release that
+        of its own, so the adversary serves that number of steps (`Adversary.between` takes fewer), of a release that
         begins with the shares of states that the traces have at the first of them. Adversaries per user or group, for each of
         which the intervals hold separately, are assumed to be stationary, and so is one from counts of transitions alone;
         `Adversary.contradiction` reports shares that change. Takes no prior.
@@ -311,7 +311,7 @@ def estimate_periodic(
     InputError
         The period does not divide the steps and no phase is given; period or tie out of range.
     EstimationError
-        Times are missing, so that phases are unknown; or a state has no transition and there is no prior.
+        Times are missing, so phases are unknown; or a state has no transition and there is no prior.
 
     Examples
     --------
@@ -332,7 +332,7 @@ def estimate_periodic(
         (
             phase is None and trajectories.n_times % period != 0,
             InputError(
-                f"a period of {period} steps does not divide the {trajectories.n_times} steps of the traces, so that a release "
+                f"a period of {period} steps does not divide the {trajectories.n_times} steps of the traces, so a release "
                 "after them begins at another phase than they do; set it (phase=, or --set correlation.phase=N), "
                 "0 being that of their first time"
             ),
@@ -340,7 +340,7 @@ def estimate_periodic(
         (
             not trajectories.consecutive.all(),
             EstimationError(
-                "some times of the traces are more than one step apart, so that their phases are unknown; give one row a step"
+                "some times of the traces are more than one step apart, so their phases are unknown; give one row a step"
             ),
         ),
     )

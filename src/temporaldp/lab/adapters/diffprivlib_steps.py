@@ -89,7 +89,7 @@ def _accountant_class() -> type:
             """True if the open step's budget allows it."""
             if self.open is None:
                 raise BudgetError(
-                    "no step is open, so that nothing was charged for this: answer inside of  with guarded.step(epsilon):"
+                    "no step is open, so nothing was charged for this: answer inside of  with guarded.step(epsilon):"
                 )
             return bool(self.open.check(epsilon, delta))
 

@@ -137,7 +137,9 @@ def registry_yaml(card: DeploymentCard) -> str:
         import yaml
 
     field = registry_field(card)
-    about = "Proposed field of the deployments registry, for `deployment:` beside `privacy_loss:`. Leakage is in nats."
+    about = (
+        "Proposed field of the deployments registry, for `deployment:`, next to `privacy_loss:`. Leakage is in nats."
+    )
     assumed = "The chains are an assumption about the people in the data."
     comment = "".join(f"# {line}\n" for line in textwrap.wrap(f"{about} {INFERENCE_ONLY} {assumed}", 110))
     return comment + yaml.safe_dump(field, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)

@@ -82,7 +82,7 @@ def over_horizon(adversary: Adversary, horizon: int | None) -> Adversary:
         return adversary
     if horizon > adversary.n_steps:
         raise InputError(
-            f"the shares of states change over the {adversary.n_steps} steps of the traces, so that each step has its own "
+            f"the shares of states change over the {adversary.n_steps} steps of the traces, so each step has its own "
             f"backward intervals (correlation.confidence), and those of later steps are unknown, but the horizon is {horizon}: "
             f"take --horizon {adversary.n_steps} or fewer, longer traces, or leave out correlation.confidence or same_start"
         )

@@ -179,7 +179,7 @@ def _from_history(settings: Settings, states: tuple[str, ...] | None, begun_at: 
         and not past.histogram()[:, past.states.index(traces.absent)].any()
     ):
         raise InputError(
-            f"no user in {history.path.name} is ever {traces.absent!r}: every user has a row at every time, so that "
+            f"no user in {history.path.name} is ever {traces.absent!r}: every user has a row at every time, so "
             "transitions to and from absence cannot be estimated. Give a history with absences, or a prior "
             "(--set correlation.prior=1)"
         )

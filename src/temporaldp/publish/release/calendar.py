@@ -115,7 +115,7 @@ class Calendar:
         if _value(now) <= _value(moment(before)):
             raise LateDataError(
                 f"time {label!r} comes before {before!r}, which was released already; steps are accounted for in order, so a "
-                "late one cannot be released any more: leave it out"
+                "late one can no longer be released: leave it out"
             )
         between = None if self._step is None else steps_between(self._step, before, label)
         if between is not None and between < 1.0 - JITTER:

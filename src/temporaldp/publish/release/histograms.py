@@ -275,7 +275,7 @@ def _require_continuation(trajectories: Traces, stream: ContinualRelease[Any, An
     if new and any(time not in new for time in times[times.index(new[0]) :]):
         raise LateDataError(
             f"time {new[0]!r} comes before steps that were released already, but was not released itself; steps are accounted "
-            "for in order, so a late one cannot be released any more: leave it out"
+            "for in order, so a late one can no longer be released: leave it out"
         )
     steps, horizon = stream.completed(new), stream.guard.horizon
     left = math.inf if horizon is None else horizon - len(stream)

@@ -106,7 +106,7 @@ class Ledger(Closing):
     disregarded : dict or None
         Missing steps that an owner disregards, until this is recorded with the next step.
     is_authentic : bool or None
-        Whether the head that was last read has a MAC of this machine's key (True); None without one, so that a chain that was
+        Whether the head that was last read has a MAC of this machine's key (True); None without one, so a chain that was
         made anew is revealed only by a mark or a noted head, with a warning (`sign`). A false MAC is an error.
     events : list of LedgerEvent
         Events between steps, in order. Not copied: an account of several tables has one for each table and step.
@@ -248,7 +248,7 @@ class Ledger(Closing):
                 raise changed(self.place, "its head was not written with the key that its MAC names")
             if was and self.is_authentic is None and transaction.heading.n_steps and self.store.release == LEDGER:
                 warnings.warn(
-                    f"{self.place}: an entry was written without the key of this machine, or the key cannot be used, so that "
+                    f"{self.place}: an entry was written without the key of this machine, or the key cannot be used, so "
                     "only a noted head reveals a chain that was made anew; give all machines that write to it one key "
                     "(TEMPORALDP_KEY_FILE), and sign it after a check (`temporaldp ledger verify LEDGER --head HEAD --sign`)",
                     stacklevel=2,

@@ -307,7 +307,7 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
             The step was published already.
         """
         if self._publish(StepRequest(label_of(time), epsilon=0.0)).output is not None:
-            raise InputError(f"time {str(time)!r} was published already, and cannot be passed over any more")
+            raise InputError(f"time {str(time)!r} was published already, and can no longer be passed over")
 
     def forecast(self, times: Sequence[object]) -> list[Forecast]:
         """Forecast of the budgets and leakage of those times that are not in the ledger; nothing is drawn or stored.

@@ -149,7 +149,7 @@ class Transaction:
         Raises
         ------
         LedgerError
-            The previous head of a ledger has the MAC of another key, so that the next one would end its authentication; or
+            The previous head of a ledger has the MAC of another key, so the next one would end its authentication; or
             there is a key that cannot be used.
         """
         made = keyed_digest("head", [self._release, head])
@@ -253,6 +253,4 @@ class Transaction:
         if self.connection.execute(move, end).rowcount != 1:
             raise LedgerError("another process wrote without the lock of the release; nothing was stored here")
         if tuple(stored) != tuple(entry):
-            raise LedgerError(
-                "the database does not return what was stored, so that the step could not be checked later"
-            )
+            raise LedgerError("the database does not return what was stored, so the step could not be checked later")

@@ -84,7 +84,7 @@ class Worker:
                 await self.stop()
         found = task.result()
         if isinstance(found, FaultError | TooLongError):
-            # It has ended, or a library failed and may not work any more: DuckDB invalidates its database.
+            # It has ended, or a library failed and may no longer work: DuckDB invalidates its database.
             await self.stop()
         if isinstance(found, Exception):
             raise found

@@ -164,7 +164,7 @@ def _with_room(matrix: Matrix, epsilon: float, found: IntervalArrival) -> Interv
 def _from_below(
     steps: IntervalSteps, side: Side, matrix: Matrix, epsilon: float, most: float
 ) -> IntervalArrival | None:
-    """Steps upwards until a little more than where they lead to is not raised any more; None if that is not found."""
+    """Steps upwards until a little more than where they lead to is no longer raised; None if that is not found."""
     spread, change, arrived, linear = epsilon, math.inf, steps.nothing, 0
     for _ in range(MOST_STEPS):
         # Steps a state, one after the other, of which each adds its whole budget: then nothing is forgotten, and no more are
