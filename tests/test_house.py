@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 8_915, "base + data": 3_515, "lab": 1_030, "publish": 4_765, "apps": 2_180, "in all": 20_405}
+LIMITS = {"core": 8_960, "base + data": 3_515, "lab": 1_030, "publish": 4_765, "apps": 2_180, "in all": 20_450}
 """The most statements of each wing."""
 
 
@@ -283,7 +283,7 @@ def test_classes_and_constants_have_names_of_their_own():
         names = [part.id for target in targets for part in getattr(target, "elts", [target]) if hasattr(part, "id")]
         constants.update(name for name in names if name.lstrip("_").isupper())
     assert {name for name, times in (classes + constants).items() if times > 1} == set()
-    assert constants.total() <= 334
+    assert constants.total() <= 335
 
 
 def test_no_code_asks_of_which_class_a_method_is():

@@ -95,3 +95,13 @@ def test_no_epsilon_for_any_number_of_tables_is_an_outcome_of_its_own(tmp_path):
 )
 def test_what_is_missing_or_wrong_is_named(arguments, message):
     assert message in " ".join(refused("budget", *arguments).split())
+
+
+def test_a_history_on_the_command_line_wins_over_the_project_file(tmp_path):
+    (tmp_path / "temporaldp.toml").write_text("[study]\nstays = [0.5]\nn_states = 7\n")
+    shown = temporaldp("budget", "--history", SAMPLE, "--alpha", "1", "--json", cwd=tmp_path)
+    assert json.loads(shown.stdout)["observers"][0]["stays"] is None
+    assert (
+        json.loads(temporaldp("budget", "--alpha", "1", "--json", cwd=tmp_path).stdout)["observers"][0]["stays"] == 0.5
+    )
+    assert "--states" in refused("budget", "--history", SAMPLE, "--states", "5", "--alpha", "1", cwd=tmp_path)

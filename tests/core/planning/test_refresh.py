@@ -7,7 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from temporaldp import Adversary, InputError, TransitionMatrix, refresh_interval, sticky, temporal_leakage
+from temporaldp import (
+    Adversary,
+    ApproximateDP,
+    InputError,
+    TransitionMatrix,
+    refresh_interval,
+    sticky,
+    sustainable_budget,
+    temporal_leakage,
+)
 from temporaldp.core.correlation import lazy_walk
 
 
@@ -55,3 +64,11 @@ def test_sets_of_matrices_are_refused():
     known = sticky(2, stays=(0.7, 0.9))
     with pytest.raises(InputError, match="known exactly"):
         refresh_interval(Adversary(known, known), 1.0, 1.1)
+
+
+def test_a_constant_budget_within_a_horizon_by_privacy_curves():
+    walk = lazy_walk(0.9)
+    adversary, method = Adversary(walk, walk), ApproximateDP(1e-6)
+    found = sustainable_budget(adversary, 1.0, 6, accounting=method)
+    assert temporal_leakage(adversary, [found] * 6, accounting=method).worst <= 1.0
+    assert found >= sustainable_budget(adversary, 1.0, 6) * (1.0 - 1e-6)

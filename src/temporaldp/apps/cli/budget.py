@@ -65,13 +65,21 @@ def budget(
             InputError("expected one of --stay and --history: a history has its own probabilities of staying"),
         ),
         (
-            stay is None and not settings.has_correlation and settings.traces.path is None,
+            not settings.study.stays and not settings.has_correlation and settings.traces.path is None,
             InputError(
                 "expected what observers know: a probability of staying in a state (--stay 0.9, or several to compare), or a "
                 "table to estimate it from (--history FILE)"
             ),
         ),
     )
+    refuse(
+        (
+            n_states is not None and (history is not None or not settings.study.stays),
+            InputError("--states is the number of states of --stay: a history has its own"),
+        )
+    )
+    if history is not None:  # whatever a project file has in its place
+        settings = settings.model_copy(update={"study": settings.study.model_copy(update={"stays": ()})})
     step = settings.deployment.every or "step"
     with working("accounting"):
         level, rows = observed_budgets(settings, epsilon, step)
@@ -93,7 +101,9 @@ def budget(
 def _typed(worst: ObservedBudget, n_rows: int, level: float, horizon: int | None, step: str) -> list[str]:
     """What to type for at most the level, and what it means."""
     each, added = (_share(worst.granted, moves) for moves in RELATIONS.values())
-    tables = f"the table of each {step}" if horizon is None else f"each of {horizon} tables"
+    tables = (
+        f"the table of each {step}" if horizon is None else f"each of {horizon} tables" if horizon > 1 else "one table"
+    )
     return [
         f"Type epsilon = {added} for {tables} where neighbouring data sets add or remove a row, {each} where they replace one.",
         f"Then at most {s.nats(level)} leak{'s' if level == 1.0 else ''} about a person's state in any {step}: a suspicion of "

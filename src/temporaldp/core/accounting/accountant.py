@@ -598,7 +598,8 @@ class TemporalAccountant:
     def _listed(self, releases: Any) -> list[Any]:
         """Releases of the next steps, one each, in the form that is counted: a number, or mechanisms under approximate DP."""
         several = isinstance(releases, list | np.ndarray | Iterator | Set | Mapping)
-        several = several or (isinstance(releases, tuple) and not self._delta)
+        # Several mechanisms are one step, several numbers as many steps
+        several = several or (isinstance(releases, tuple) and not self._delta and not any(map(is_mechanism, releases)))
         each = list(listed(releases, None)) if several else [releases]
         return [self._counted(one) for one in each]
 

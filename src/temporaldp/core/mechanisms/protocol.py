@@ -85,7 +85,7 @@ class Mechanism(Protocol):
 
         Parameters
         ----------
-        noise : frozen distribution of scipy.stats, or another object with `logpdf`, `cdf`, `sf` and `ppf` of arrays
+        noise : frozen distribution of scipy.stats, or another object with `logpdf`, `cdf`, `sf`, `ppf` and `isf` of arrays
             With a density that rises to one mode and falls after it.
         sensitivity : float, > 0
             Largest change of the number when one person's state is replaced.

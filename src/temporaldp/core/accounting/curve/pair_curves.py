@@ -224,7 +224,7 @@ def affordable(
         return False
     side = SingleCurve(grid, delta, up=True)
     # Length of a curve of a series, as a multiple of that of one release, about
-    points = 4 * max(side.own(release).size for release in set(releases))
+    points = 4 * max((side.own(release).size for release in set(releases)), default=0)
     work = 0.0
     for user in users:
         n_states = len(user.states or ()) if goes_by_pairs(user) else 0

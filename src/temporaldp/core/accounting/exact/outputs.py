@@ -40,6 +40,9 @@ from temporaldp.core.mechanisms.protocol import LARGEST_LOG
 MOST_HULL_STATES = 5
 """States up to which the hull of vectors is computed; its time grows with the power of half as many."""
 
+ROUNDED_LOG = 256.0 * ULP
+"""In nats: what rounding of probabilities, and of their logarithms, may change a log ratio."""
+
 Outputs = tuple[FloatArray | None, ...]
 """The likelihoods of each step's outputs, shape (m, n), a row for each output; None for a step without a release."""
 
@@ -93,7 +96,7 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
 
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Outputs:
         """Likelihoods of each step's outputs."""
-        require_states(((one,) for one in releases if one is not None), users[0].n_states)
+        require_states(((one,) for one in releases if one is not None), users[0].n_states, of_responses=True)
         return tuple(None if one is None else likelihoods(one) for one in releases)
 
     def of_epsilons(self, epsilons: FloatArray) -> Outputs:
@@ -102,7 +105,8 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
 
     def release_epsilons(self, releases: Outputs) -> FloatArray:
         """The largest log ratio of two likelihoods of one output."""
-        return np.array([0.0 if one is None else float(_ratios(one).max()) for one in releases]) * (1.0 + 8.0 * ULP)
+        found = np.array([0.0 if one is None else float(_ratios(one).max()) + ROUNDED_LOG for one in releases])
+        return np.asarray(found * (1.0 + 8.0 * ULP))
 
     def arrivals(self, user: Adversary, side: Side, releases: Outputs) -> OutputArrivals:
         """Incoming leakage of each step."""
@@ -176,9 +180,10 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
 
 def is_finite(release: Any) -> bool:
     """Whether a release is a mechanism with finitely many outputs and a pure epsilon, or none."""
-    return release is None or (
-        isinstance(release, OutputTable | RandomizedResponse) and math.isfinite(release.pure_epsilon)
-    )
+    if not isinstance(release, OutputTable | RandomizedResponse):
+        return release is None
+    # Ratios beyond the range of doubles count by their epsilon
+    return math.isfinite(release.pure_epsilon) and bool(likelihoods(release).all())
 
 
 def likelihoods(release: OutputTable | RandomizedResponse) -> FloatArray:
@@ -201,8 +206,8 @@ def _leakage(
     least, most = [], []
     for (first, second), ceiling in zip(((past, nothing), (nothing, future), (past, future)), ceilings, strict=True):
         low = own + first.attained + second.attained
-        high = (low + (first.lacking + second.lacking)[:, None, None]) * (1.0 + 64.0 * ULP)
-        least.append(low.max(axis=(1, 2)) * (1.0 - 64.0 * ULP))
+        high = (low + (first.lacking + second.lacking)[:, None, None] + ROUNDED_LOG) * (1.0 + 64.0 * ULP)
+        least.append(np.maximum(low.max(axis=(1, 2)) * (1.0 - 64.0 * ULP) - ROUNDED_LOG, 0.0))
         most.append(np.minimum(high, ceiling[:, None, None]))
     states = user.states or tuple(map(str, range(n)))
     backward, forward, temporal = (one.max(axis=(1, 2)) for one in most)
@@ -238,9 +243,13 @@ def _extreme(vectors: FloatArray) -> tuple[IntArray, float]:
     _, kept = np.unique(vectors.round(15), axis=0, return_index=True)
     lost = 4.0 * 1e-15 / float(vectors.min())
     if vectors.shape[1] <= MOST_HULL_STATES and len(kept) > 4 * vectors.shape[1]:
-        with suppress(QhullError):  # they lie in a plane: all are kept
-            # In nats, what rounding of the hull may lose
-            kept, lost = kept[ConvexHull(vectors[kept, :-1]).vertices], lost + 1e-10
+        with suppress(QhullError, np.linalg.LinAlgError):  # they lie in a plane: all are kept
+            hull = ConvexHull(vectors[kept, :-1])
+            apart = _from_hull(hull, vectors[kept])
+            apart[hull.vertices] = np.inf
+            # The hull of vectors that are nearly in a plane lacks some; in nats, what is left out at most
+            inside = apart <= 1e-11
+            kept, lost = kept[~inside], lost + float(apart[inside].max(initial=0.0))
     logs, width = np.log(vectors), 1e-12
     # Beyond so many vectors, those that are nearly equal are merged, and both sides of the leakage differ
     while len(kept) > (2000 if vectors.shape[1] <= MOST_HULL_STATES else 200):
@@ -249,3 +258,24 @@ def _extreme(vectors: FloatArray) -> tuple[IntArray, float]:
             kept, lost = kept[first], lost + 2.0 * width
         width *= 4.0
     return kept, lost
+
+
+def _from_hull(hull: Any, vectors: FloatArray) -> FloatArray:
+    """Largest log ratio of two quotients of entries of each vector and one in the hull, in nats: a bound of its distance.
+
+    The hull itself is not trusted: each vector is compared with a mixture of the centre and the corners of a facet.
+    """
+    corners = vectors[hull.vertices, :-1]
+    centre, found = corners.mean(axis=0), []
+    normals, room = hull.equations[:, :-1], -(hull.equations[:, :-1] @ centre + hull.equations[:, -1])
+    for some in np.array_split(vectors, 1 + len(vectors) * len(room) // 4_000_000):
+        away = some[:, :-1] - centre
+        facets = (away @ normals.T / room).argmax(axis=1)
+        edges = vectors[hull.simplices[facets], :-1] - centre
+        shares = np.maximum(np.linalg.solve(edges.transpose(0, 2, 1), away[:, :, None])[:, :, 0], 0.0)
+        shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1.0)
+        mixed = centre + (shares[:, :, None] * edges).sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            logs = np.log(some) - np.log(np.column_stack([mixed, 1.0 - mixed.sum(axis=1)]))
+        found.append(np.nan_to_num(np.ptp(logs, axis=1), nan=np.inf, posinf=np.inf))
+    return np.concatenate(found)
