@@ -69,7 +69,7 @@ def plan(
     project: o.ProjectOption = None,
     assignments: o.SetOption = None,
 ) -> None:
-    """Compare what each guarantee costs, and plan the one in use, so that no step leaks more than alpha.
+    """Compare what each guarantee costs, and plan the one in use, so no step leaks more than alpha.
 
     The temporal level needs a correlation (--history). Without --horizon, a plan satisfies alpha for any number of steps.
     """
