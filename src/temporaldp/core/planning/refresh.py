@@ -51,8 +51,8 @@ def refresh_interval(adversary: Adversary, epsilon: float, alpha: float, *, most
     >>> refresh_interval(Adversary(week, week), 1.0, 1.1)
     14
     """
-    if adversary.is_lifted or not adversary.is_constant:
-        raise InputError("expected an adversary with one matrix per direction that is known exactly")
+    if not isinstance(adversary, Adversary) or adversary.is_lifted or not adversary.is_constant:
+        raise InputError("expected one adversary, with one matrix per direction that is known exactly")
     epsilon, alpha = positive(epsilon, "epsilon"), positive(alpha, "alpha")
     whole_number(most, "most", least=1)
     if not alpha > epsilon:
