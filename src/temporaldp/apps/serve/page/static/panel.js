@@ -68,7 +68,8 @@ export class Panel {
     if (drawn.every((one, k) => Object.is(one, this.drawn?.[k])) && slot) return;
     Object.assign(this, { slot, step, drawn });
     const { name, headline, slider, chosen } = this.parts;
-    fill(name, letter ? h("span", { class: "letter" }, letter) : "", slot ? h("span", {}, slot.failed ? "a file" : titled(slot)) : "");
+    const words = slot ? h("span", {}, slot.failed ? "a file" : titled(slot)) : "One person, and all tables";
+    fill(name, letter ? h("span", { class: "letter" }, letter) : "", words);
     for (const part of this.element.querySelectorAll(":scope > .card:not(.story), :scope > .pair"))
       part.hidden = !slot?.found;
     if (!slot?.found) {
