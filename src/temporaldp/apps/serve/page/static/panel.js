@@ -63,7 +63,7 @@ export class Panel {
 
   /** Show a slot; `stale`: it belongs to an earlier setting. `top`: the largest number of the axis. */
   show(slot, stale, letter, step, top) {
-    this.element.classList.toggle("stale", stale);
+    this.element.classList.toggle("stale", stale && Boolean(slot?.found));
     const drawn = [slot, letter, step, top, theme()];
     if (drawn.every((one, k) => Object.is(one, this.drawn?.[k])) && slot) return;
     Object.assign(this, { slot, step, drawn });
