@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
-NOT_FOR_USERS = {"all", "audit", "bench", "browser", "dev", "docs"}
+NOT_FOR_USERS = {"all", "audit", "bench", "browser", "dev", "docs", "wheel"}
 LEFT_OUT = (".ci/", ".github/")
 """Of the repository, in the source distribution."""
 
@@ -85,7 +85,8 @@ def installed(wheel: Path, extra: str | None, folder: Path, constraints: Path) -
     venv.create(folder, with_pip=True)
     python = folder / "bin" / "python"
     wanted = f"{wheel}[{extra}]" if extra else str(wheel)
-    run(python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--constraint", constraints, wanted)
+    # pip refuses hashes of constraints beside a wheel without one
+    run(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python, "--constraint", constraints, wanted)
     size = sum(path.stat().st_size for path in (folder / "lib").rglob("*") if path.is_file()) >> 20
     print(f"{extra or 'base'}, by {constraints.name}: {size} MiB", flush=True)
     run(python, "-I", ROOT / "tools" / "smoke.py", *(closure(extra) if extra else []), folder=folder)
