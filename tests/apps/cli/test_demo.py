@@ -24,7 +24,7 @@ def test_demo_writes_all_files_by_repeatable_commands(tmp_path):
     others = {"plan.json", "released.parquet", "released.md", "report.html", "correlation.json", "town"}
     assert set(made) == pictures | inputs | others
     town = {path.name for path in (folder / "town").iterdir()}
-    assert town == {"commuters.csv", "temporaldp.toml", "release.db", "curve.csv", "curve.md", "curve.svg"}
+    assert town == {".key", "commuters.csv", "temporaldp.toml", "release.db", "curve.csv", "curve.md", "curve.svg"}
     curve = load_released(folder / "town" / "curve.csv")
     assert curve.estimates.counts.sum(axis=1) == pytest.approx([12_000] * 96, abs=0.1)
     assert (curve.guarantee.kind, float(curve.scales[0])) == ("user", pytest.approx(58.54, rel=1e-3))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 from contextlib import chdir
@@ -71,6 +72,8 @@ def demo(
 
     Writes two tables and a project file, then prints and runs commands that can be repeated in that folder.
     """
+    # A demo that is run again is no lost ledger: its key and marks are its own
+    os.environ["TEMPORALDP_KEY_FILE"] = str((output / "town" / ".key" / "key").absolute())
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
