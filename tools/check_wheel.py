@@ -86,7 +86,9 @@ def installed(wheel: Path, extra: str | None, folder: Path, constraints: Path) -
     python = folder / "bin" / "python"
     wanted = f"{wheel}[{extra}]" if extra else str(wheel)
     # pip refuses hashes of constraints beside a wheel without one
-    run(sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python, "--constraint", constraints, wanted)
+    run(
+        sys.executable, "-m", "uv", "pip", "install", "--quiet", "--python", python, "--constraint", constraints, wanted
+    )
     size = sum(path.stat().st_size for path in (folder / "lib").rglob("*") if path.is_file()) >> 20
     print(f"{extra or 'base'}, by {constraints.name}: {size} MiB", flush=True)
     run(python, "-I", ROOT / "tools" / "smoke.py", *(closure(extra) if extra else []), folder=folder)
