@@ -105,3 +105,13 @@ def test_a_history_on_the_command_line_wins_over_the_project_file(tmp_path):
         json.loads(temporaldp("budget", "--alpha", "1", "--json", cwd=tmp_path).stdout)["observers"][0]["stays"] == 0.5
     )
     assert "--states" in refused("budget", "--history", SAMPLE, "--states", "5", "--alpha", "1", cwd=tmp_path)
+
+
+def test_events_that_are_no_states_are_reported(tmp_path):
+    rows = [f"p{k % 40},2024-01-01T{k // 30:02d}:{k % 30 + k // 90:02d},{'ab'[k * k % 3 % 2]}" for k in range(400)]
+    rows += ["p0,2024-01-01T23:00,a", "p0,2024-01-01T23:01,b", "p0,2024-01-01T23:02,a"]
+    (tmp_path / "past.csv").write_text("user,time,state\n" + "\n".join(rows))
+    more = ("--set", "traces.sort=true", "--set", "correlation.prior=1")
+    shown = temporaldp("budget", "--history", tmp_path / "past.csv", "--alpha", "1", "--steps", "4", *more)
+    assert shown.returncode == 0, shown.stderr
+    assert "few transitions for their steps" in shown.stderr

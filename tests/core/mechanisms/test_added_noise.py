@@ -135,7 +135,8 @@ def test_a_narrow_peak_is_not_overlooked(weight, width, sensitivity):
         made = Mechanism.from_density(
             Mixture(weight, stats.norm(), stats.laplace(scale=width)), sensitivity=sensitivity
         )
-    except InputError:
+    except InputError as error:
+        assert "one mode" in str(error)
         return
     high, apart = weight * 0.5 / width / stats.norm.pdf(0.0), sensitivity > 50.0 * width
     if apart and high > 1e3:

@@ -9,12 +9,13 @@ import typer
 
 from temporaldp import InputError
 from temporaldp.apps.cli import options as o
-from temporaldp.apps.cli.console import say
+from temporaldp.apps.cli.console import say, warn
 from temporaldp.apps.cli.render import answer, listing, working
 from temporaldp.base.display import number
 from temporaldp.base.errors import PlanError
 from temporaldp.base.values import plural, refuse
 from temporaldp.publish.project.budgets import ObservedBudget, observed_budgets
+from temporaldp.publish.project.inputs import absences
 from temporaldp.publish.report import sentences as s
 
 RELATIONS = {"replace a state": 1, "add or remove a row": 2}
@@ -56,7 +57,7 @@ def budget(
 ) -> None:
     """Compute the epsilon to type into another library, or what a renewed epsilon leaks over time.
 
-    What observers know is given by --stay or --history. For noise of any kind, with delta = 0.
+    The habits that observers know are given by --stay or --history. For any noise with delta = 0.
     """
     settings = o.given(context).settings
     refuse(
@@ -71,18 +72,16 @@ def budget(
                 "table to estimate it from (--history FILE)"
             ),
         ),
-    )
-    refuse(
         (
             n_states is not None and (history is not None or not settings.study.stays),
             InputError("--states is the number of states of --stay: a history has its own"),
-        )
+        ),
     )
     if history is not None:  # whatever a project file has in its place
         settings = settings.model_copy(update={"study": settings.study.model_copy(update={"stays": ()})})
     step = settings.deployment.every or "step"
     with working("accounting"):
-        level, rows = observed_budgets(settings, epsilon, step)
+        level, rows, inputs = observed_budgets(settings, epsilon, step)
     horizon = settings.privacy.horizon
     worst = min(rows, key=lambda row: row.granted) if epsilon is None else max(rows, key=lambda row: row.leaked)
     if epsilon is None and not worst.granted:
@@ -96,6 +95,8 @@ def budget(
         document=partial(_document, verdict, level, epsilon, horizon, rows),
         show=partial(_show, verdict, level, epsilon, horizon, step, rows),
     )
+    if inputs is not None:
+        warn(inputs.scarcity, inputs.provenance.warning, absences(inputs.trajectories))
 
 
 def _typed(worst: ObservedBudget, n_rows: int, level: float, horizon: int | None, step: str) -> list[str]:

@@ -116,10 +116,8 @@ def checked_table(probabilities: ArrayLike) -> FloatArray:
     return table
 
 
-def require_states(
-    releases: Iterable[Iterable[Mechanism]], n_states: int | None, *, of_responses: bool = False
-) -> None:
-    """Check that a table of outputs has a row for each state of the adversary; that of randomised response on request.
+def require_states(releases: Iterable[Iterable[Mechanism]], n_states: int | None) -> None:
+    """Check that a table of outputs has a row for each state of the adversary.
 
     Raises
     ------
@@ -127,9 +125,8 @@ def require_states(
         The numbers differ.
     """
     for mechanism in {id(one): one for release in releases for one in release}.values():
-        has_rows = isinstance(mechanism, OutputTable | (RandomizedResponse if of_responses else OutputTable))
-        if has_rows and n_states is not None and len(mechanism.probabilities) != n_states:  # type: ignore[attr-defined]
+        if isinstance(mechanism, OutputTable) and n_states is not None and len(mechanism.probabilities) != n_states:
             raise StateError(
-                f"the table of outputs of {type(mechanism).__name__} has {len(mechanism.probabilities)} rows, one per state, "  # type: ignore[attr-defined]
-                f"but the correlation has {n_states} states"
+                f"the table of outputs has {len(mechanism.probabilities)} rows, one per state, but the correlation has "
+                f"{n_states} states"
             )

@@ -14,7 +14,7 @@ from temporaldp.core.accounting import leakage_supremum, temporal_leakage
 from temporaldp.core.correlation import Adversaries, Adversary, lazy_walk
 from temporaldp.core.planning import refresh_interval, sustainable_budget
 from temporaldp.core.planning.refresh import NEAR_PROMISE
-from temporaldp.publish.project.inputs import gather
+from temporaldp.publish.project.inputs import Inputs, gather
 from temporaldp.publish.report.sentences import chain, observers
 
 if TYPE_CHECKING:
@@ -72,13 +72,15 @@ class ObservedBudget:
         }
 
 
-def observed_budgets(settings: Settings, epsilon: float | None, step: str) -> tuple[float, list[ObservedBudget]]:
-    """The level, and a row for each probability of staying, or for the correlation of a history.
+def observed_budgets(
+    settings: Settings, epsilon: float | None, step: str
+) -> tuple[float, list[ObservedBudget], Inputs | None]:
+    """The level; a row for each probability of staying, or else for the correlation of the inputs; and these, where read.
 
     Parameters
     ----------
     settings : Settings
-        The level (by default 1.1 times the epsilon), the number of steps, and either probabilities of staying or inputs.
+        The level (by default 1.1 times the epsilon), the number of steps, and probabilities of staying or inputs.
     epsilon : float, optional
         Renewed at each step.
     step : str
@@ -87,7 +89,7 @@ def observed_budgets(settings: Settings, epsilon: float | None, step: str) -> tu
     Raises
     ------
     InputError
-        Neither or both of a probability of staying and a history are given, or a number of states without the former.
+        The inputs do not determine a correlation.
     BudgetError
         No level and no epsilon are given.
     """
@@ -103,10 +105,10 @@ def observed_budgets(settings: Settings, epsilon: float | None, step: str) -> tu
         walk = lazy_walk(stays, study.n_states)
         who = f"observers who know that people stay in one of {study.n_states} states with probability {stays:g}"
         known.append((stays, f"stays {stays:g}", f"{who} from {step} to {step}{else_move}", Adversary(walk, walk)))
-    if not known:
-        inputs = gather(settings)
+    inputs = None if known else gather(settings)
+    if inputs is not None:
         known.append((None, chain(inputs.provenance), observers(inputs.provenance), inputs.everyone))
-    return level, [_observed(*one, level, horizon, epsilon) for one in known]
+    return level, [_observed(*one, level, horizon, epsilon) for one in known], inputs
 
 
 def _observed(

@@ -96,7 +96,8 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
 
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Outputs:
         """Likelihoods of each step's outputs."""
-        require_states(((one,) for one in releases if one is not None), users[0].n_states, of_responses=True)
+        tables = {id(one): OutputTable(one.probabilities) for one in releases if one is not None}
+        require_states([tuple(tables.values())], users[0].n_states)
         return tuple(None if one is None else likelihoods(one) for one in releases)
 
     def of_epsilons(self, epsilons: FloatArray) -> Outputs:
