@@ -96,7 +96,7 @@ def test_histogram_under_a_metric_with_distances_below_one_is_refused(tmp_path):
     histogram, close = DiscreteLaplaceHistogram(3), 0.5 * LINE
     plan = plan_budget(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(close))
     accountant = TemporalAccountant(WALK, alpha=1.0, horizon=4, accounting=MetricPrivacy(close))
-    told = "0.5 apart, so that less would be counted: multiply the metric by 2"
+    told = "0.5 apart, so less would be counted: multiply the metric by 2"
     for given in ({"plan": plan}, {"accountant": accountant}):
         with pytest.raises(InputError, match=told):
             ContinualRelease(histogram, ledger=tmp_path / "release.db", **given)
