@@ -23,19 +23,19 @@ HEAD = f"""# Published systems: leakage over time under their promises
 **Limits first.**
 
 - {INFERENCE_ONLY}
-- The privacy unit is that of the record: a person who has several in a step (devices, accounts) has a larger leakage.
+- The privacy unit is that of the record. The leakage about a person with several units in a step (devices, accounts) is larger.
 - {UNKNOWN_FIT}
-- The page is computed only from the records (`make bench NAME=deployments`) of the OpenDP Differential Privacy Deployments Registry
-  (`opendp/deployments-registry-data`, commit 3e9c812a of 2026-07-15, MIT licence). All are pending or draft: their authors' readings of the named sources.
+- The only input (`make bench NAME=deployments`) is the OpenDP Differential Privacy Deployments Registry (`opendp/deployments-registry-data`, commit 3e9c812a of
+  2026-07-15, MIT licence). All records are pending or draft: their authors' readings of the named sources.
 
-Leakage is the largest change of the odds between two states of one person at a step by all releases, in nats: 4.5 nats are a factor of 90.
-For independent steps (the state stays the same with probability 0.5) it is the step's promise.
+Leakage is the largest change of the odds between two states of one person at a step by all releases, in nats: 4.5 nats are a factor of 90. For independent
+steps (the state stays the same with probability 0.5) it is the step's promise.
 """
 
 OVERVIEW = f"""
 ## All records
 
-Leakage about one step ({INFINITE_HORIZON}) for two states, of which one contributes, that stay with the probability in the head
+Leakage about one step ({INFINITE_HORIZON}) for two states, one of which contributes, that persist with the probability in the head
 (`temporaldp deployment FOLDER`).
 
 | record | unit | promise of a step | 0.7 | 0.9 | 0.99 | |
@@ -46,10 +46,9 @@ Leakage about one step ({INFINITE_HORIZON}) for two states, of which one contrib
 NUMBERS = f"""
 ## Seven cases
 
-The state stays the same with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: factor by which the releases change the odds.
-*both contribute*: the supremum if a change is a removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for
-every correlation.
-*promise for one step's leakage*: the promise under which the supremum would be the present leakage of one step by itself.
+The state stays the same with probability 0.9. *leakage*: {INFINITE_HORIZON}. *odds*: the same as a factor. *both contribute*: the supremum if a change is a
+removal and an addition. *user level*: all steps of the horizon (a year where the record states no days), for every correlation. *promise for one step's
+leakage*: the promise under which the supremum would be the leakage of one step by itself today.
 
 | case | promise | leakage, nats | odds | both contribute, nats | user level, nats | promise for one step's leakage |
 |---|---|---:|---:|---:|---:|---|
@@ -68,7 +67,7 @@ STATED = re.compile(r"The horizon is|The secret is .*: present, absent\.")
 MESSAGE = """
 ### Suggested message to a publisher
 
-The command of each case ends with one. It does not question the promise, and asks to state the leakage next to it.
+Each command ends with one. It does not question the promise, and asks to state the leakage next to it.
 
 """
 
@@ -115,7 +114,7 @@ CASES = (
         "movement_ranges_maps.yaml",
         "Meta, Movement Range Maps",
         "",
-        "The record states no days and no parts of epsilon: a year, and the whole epsilon.",
+        "The record states neither days nor parts of epsilon: a year, and the whole epsilon.",
     ),
     Case(
         "covid19_search_trends_symptoms.yaml",
