@@ -54,12 +54,13 @@ leakage*: the promise under which the supremum would be the leakage of one step 
 |---|---|---:|---:|---:|---:|---|
 """
 
-ASSUMPTIONS = """Assumptions of all cases (a step is a month in the last one; the secret is whether a person is present or absent, except in the first):
+ASSUMPTIONS = """Assumptions of all cases, unless a case states another (a step is a month in the last one; the secret is whether a person is present or absent,
+except in the first):
 
 """
 
 OF_ALL = ("At one of the two states", "States form", "One step is")
-"""How the assumptions begin that all cases share but for the word for a step."""
+"""How the assumptions begin that cases share but for the word for a step; under approximate DP, the noise is independent."""
 
 STATED = re.compile(r"The horizon is|The secret is .*: present, absent\.")
 """Assumptions that the table of all cases and the sentence below it state."""
@@ -151,9 +152,10 @@ CASES = (
 def document(folder: Path) -> str:
     """The whole page."""
     cards = [tdp.deployment.Deployment.load(folder / case.file).card(**case.asked) for case in CASES]
-    common = "".join(f"- {sentence}\n" for sentence in cards[0].assumptions if sentence.startswith(OF_ALL))
+    common = [sentence for sentence in cards[0].assumptions if sentence.startswith(OF_ALL)]
     parts = [HEAD, *_overview(folder), NUMBERS, *map(_numbers, CASES, cards)]
-    parts += ["\n", ASSUMPTIONS, common, *map(_case, CASES, cards)]
+    parts += ["\n", ASSUMPTIONS, *(f"- {sentence}\n" for sentence in common)]
+    parts += [_case(case, card, common) for case, card in zip(CASES, cards, strict=True)]
     parts += [MESSAGE, FIELD.read_text(encoding="utf-8")]
     return "".join(parts)
 
@@ -195,8 +197,8 @@ def _numbers(case: Case, card: tdp.deployment.DeploymentCard) -> str:
     return "| " + " | ".join(cells) + " |\n"
 
 
-def _case(case: Case, card: tdp.deployment.DeploymentCard) -> str:
-    own = " ".join(s for s in card.assumptions if not s.startswith(OF_ALL) and not STATED.match(s))
+def _case(case: Case, card: tdp.deployment.DeploymentCard, common: list[str]) -> str:
+    own = " ".join(s for s in card.assumptions if s.replace(card.period, "day") not in common and not STATED.match(s))
     command = f"temporaldp deployment {case.file} {case.options}".rstrip()
     assumptions = f"\nAssumptions: {own}\n" if own else ""
     return f"\n### {case.title}\n\n`{command}`\n\nOrigin of the options: {case.why}\n{assumptions}"
