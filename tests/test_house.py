@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 8_960, "base + data": 3_515, "lab": 1_030, "publish": 4_765, "apps": 2_180, "in all": 20_450}
+LIMITS = {"core": 9_000, "base + data": 3_520, "lab": 1_030, "publish": 4_790, "apps": 2_225, "in all": 20_550}
 """The most statements of each wing."""
 
 

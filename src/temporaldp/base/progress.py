@@ -93,13 +93,20 @@ def watched(watcher: Watcher) -> Iterator[None]:
 def part(first: float, last: float, doing: str) -> Iterator[None]:
     """Map the progress reported within the block to the range from `first` to `last` of `doing`.
 
-    The whole range, 0 to 1, keeps the name reported inside.
+    Where the block computes several times, its share never falls. The whole range, 0 to 1, keeps the name reported inside.
     """
     watcher = _watcher.get()
     if watcher is None or last - first >= 1.0:
         yield
         return
-    with watched(lambda _, share: watcher(doing, first + share * (last - first))):
+    most = 0.0
+
+    def seen(_: str, share: float) -> None:
+        nonlocal most
+        most = max(most, share)
+        watcher(doing, first + most * (last - first))
+
+    with watched(seen):
         progressed(doing, 0.0)
         yield
     progressed(doing, last)

@@ -94,6 +94,53 @@ def test_release_of_several_models_satisfies_the_level_for_each(service):
     assert "2 correlations" in shown
 
 
+@pytest.mark.parametrize("guarantee", ["window:3", "user:3"])
+def test_budgets_of_any_window_add_up_to_at_most_the_level(service, guarantee):
+    """Without a correlation: by sums of what the steps spent, of which the last one may use all that is left."""
+    release = service.create(guarantee=guarantee, backward=None, forward=None)
+    every = service.get(release).json["reserve"]
+    assert every == pytest.approx(1 / 3)
+    asked = [(None, 200), (None, 200), (0.34, 409), (0.2, 200), (0.3, 200), (0.1, 200)]
+    for k, (epsilon, status) in enumerate(asked):
+        body = {} if epsilon is None else {"epsilon": epsilon}
+        found = service.post(release, "spend", body, key=f"{guarantee}-{k}")
+        assert found.status == status
+        assert found.json["remaining" if status == 409 else "epsilon"] == (
+            every if epsilon in {None, 0.34} else epsilon
+        )
+    assert service.get(release, "?leakage=true").json["leakage"] == pytest.approx(2 / 3 + 0.2)
+    for epsilon, status in ((0.61, 409), (0.59, 200)):
+        last = service.post(release, "spend", {"epsilon": epsilon, "last": True}, key=f"{guarantee}-last-{epsilon}")
+        assert last.status == status
+    assert service.get(release, "?leakage=true").json["leakage"] == pytest.approx(0.99)
+    shown = temporaldp("ledger", "show", service.store, "--release", release).stdout
+    assert "3 consecutive steps" in " ".join(shown.split())
+
+
+def test_the_user_level_of_a_service_is_spent_by_all_steps(service):
+    terms = {"guarantee": "user", "horizon": 4, "backward": None, "forward": None}
+    release = service.create(**terms)
+    for k, (epsilon, status) in enumerate([(0.5, 200), (0.6, 409), (0.4, 200), (0.2, 409), (0.05, 200)]):
+        assert service.post(release, "spend", {"epsilon": epsilon}, key=f"user-{k}").status == status
+    assert service.get(release, "?leakage=true").json["leakage"] == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"guarantee": "user"}, "a horizon with the guarantee user"),
+        ({"guarantee": "window:3", "horizon": 4}, "none with user:W or window:W"),
+        ({"guarantee": "window:3", "backward": ROWS}, "expected no matrices"),
+        ({"guarantee": "event"}, "guarantee"),
+        ({"guarantee": "window:0"}, "guarantee"),
+    ],
+)
+def test_guarantee_that_does_not_fit_is_refused(service, changed, said):
+    terms = DEFINITION | {"backward": None, "forward": None} | changed
+    refused = service.ask.post("/v1/releases", terms, token=service.own)
+    assert (refused.status, said in refused.text) == (422, True), refused.text
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [

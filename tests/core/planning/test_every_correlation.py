@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
 from temporaldp import Adversary, BudgetError, InputError, TransitionMatrix, plan_guarantee, temporal_leakage
-from temporaldp.core.planning import Guarantee
+from temporaldp.core.planning import Guarantee, epochs_together
 from temporaldp.data.files.plans import load_plan, save_plan
 
 
@@ -55,6 +56,30 @@ def test_budgets_of_any_window_add_up_to_at_most_alpha():
     )
 
 
+@pytest.mark.parametrize("steps", [12, 365, 8_784, 105_408])
+def test_epochs_without_an_end_add_up(steps):
+    """Of so large a scale, discrete noise is as normal noise, whose composition is normal."""
+    pure = plan_guarantee(f"user:{steps}", 1.0)
+    assert pure.horizon is None
+    assert Fraction(pure.epsilons[0]) * steps <= 1
+    assert epochs_together(pure, 5) == pytest.approx(5.0, rel=1e-12)
+    assert Fraction(epochs_together(pure, 5)) >= Fraction(pure.epsilons[0]) * steps * 5
+    plan = plan_guarantee(f"user:{steps}", 1.0, delta=1e-6)
+    for n_epochs in (1, 2, 5):
+        shift = math.sqrt(2.0 * steps * n_epochs) / plan.scales[0]
+        found = epochs_together(plan, n_epochs)
+        assert gaussian_delta(found, shift) <= 1e-6 < gaussian_delta(0.995 * found, shift)
+    with pytest.raises(InputError, match="user:W"):
+        epochs_together(plan_guarantee("window:7", 1.0), 2)
+
+
+def test_many_small_laplace_releases_compose():
+    """With the largest deltas that pure budgets permit, against sums of epsilons."""
+    plan = plan_guarantee("user:4", 1.0, delta=1e-9, noise="laplace")
+    assert 1.95 * 4 <= plan.scales[0] <= 2.0 * 4 * (1 + 1e-4)
+    assert epochs_together(plan, 3) <= 3.0 * 1.01
+
+
 def test_no_correlation_leaks_more_than_the_user_level():
     generator = np.random.default_rng(3)
     plan = plan_guarantee("user", 1.0, 6)
@@ -91,7 +116,7 @@ def test_what_cannot_be_planned_is_refused():
         plan_guarantee("temporal", 1.0, 5)
     with pytest.raises(InputError, match="window:7"):
         plan_guarantee("window:2.5", 1.0)
-    for wrong in ("window", "person", "user:3"):
+    for wrong in ("window", "person", "temporal:3"):
         with pytest.raises(InputError, match="expected a guarantee"):
             plan_guarantee(wrong, 1.0, 5)
     with pytest.raises(BudgetError, match="give a delta"):

@@ -12,8 +12,9 @@ import pytest
 
 from registry_records import record, with_parameters
 from temporaldp import Adversary, BudgetError, InputError, TransitionMatrix, sticky
-from temporaldp.base.errors import StateError
+from temporaldp.base.errors import StateError, TemporaldpError
 from temporaldp.publish.deployment import Assumptions, Deployment, PrivacyUnit
+from temporaldp.publish.deployment.formats import render_card
 from temporaldp.publish.deployment.over_time import LeakageOverTime
 from temporaldp.publish.report.sentences import factor, percent, posterior
 
@@ -110,9 +111,26 @@ def test_sentences_of_a_card(load):
     told = " ".join(load().card(horizon=10).sentences)
     assert "increases from 50 % to at most 99 % and from 10 % to at most 91 %" in told
     assert "4.4995 nats about one day" in told
-    assert "at the user level (all steps of a person), for every correlation: at most 10 nats" in told
     assert "With a promise of epsilon = 0.1157 for each day" in told  # 0.11573: what is granted is rounded down
     assert "both states are contributed, a change is a removal and an addition" in told
+
+
+def test_a_card_says_what_each_guarantee_is_worth(load):
+    card = load().card(horizon=10, guarantee="window:3")
+    worth = {str(kind): leakage for kind, leakage in card.by_guarantee.items()}
+    assert worth == {
+        "event": 1.0,
+        "temporal": pytest.approx(4.4995, abs=1e-4),
+        "window:7": 7.0,
+        "user": 10.0,
+        "window:3": 3.0,
+    }
+    assert card.protected.label == "window of 3 steps"
+    assert [row["guarantee"] for row in card.to_dict()["guarantees"]] == list(worth)
+    assert "of a person at any 3 consecutive steps together becomes at most 95.3 %: 3 nats" in render_card(card)
+    for wrong in ("person", "window", "window:0"):
+        with pytest.raises(TemporaldpError):
+            load().card(guarantee=wrong)
 
 
 @pytest.mark.parametrize(("prior", "leakage"), [(0.5, 4.499), (0.1, 2.0), (0.9, 0.3)])

@@ -47,6 +47,37 @@ def test_a_report_on_a_plan_of_the_user_level_reads_no_traces(tmp_path):
     assert "temporal privacy leakage of a step" not in page
 
 
+def test_a_stream_has_the_user_level_of_each_epoch(tmp_path):
+    """Published day by day, without an end and without a renewal; what several epochs reveal adds up, and a report says so."""
+    days = [f"2026-01-0{day}" for day in range(1, 7)]
+    rows = [f"p{user},{day},{'ab'[(t + user) % 2]}" for t, day in enumerate(days) for user in range(30)]
+    level = ["--alpha", "1", "--set", "privacy.guarantee=user:3d", *STATES]
+    asked = ["release", "now.csv", *level, "--ledger", "r.db", "-o", "out.csv"]
+    for n_days in (2, 6):
+        (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows[: 30 * n_days]]) + "\n")
+        done = temporaldp(*asked, "--overwrite", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    with tdp.Ledger(tmp_path / "r.db") as ledger:
+        assert ledger.epsilons.tolist() == [pytest.approx(1 / 3)] * 6
+    assert "at any 3 consecutive steps together, against the releases of these steps" in words(done.stdout)
+    assert temporaldp("report", "--ledger", "r.db", "-o", "page.html", cwd=tmp_path).returncode == 0
+    page = words((tmp_path / "page.html").read_text())
+    assert (
+        "at any 3 consecutive steps together, against the releases of these steps becomes at most 73.2 %: 1 nat" in page
+    )
+    assert "all states of one person in 6 steps together becomes at most 88.1 %: 2 nats, for every observer" in page
+    assert "leave out privacy.renew" in words(refused(*asked, "--set", "privacy.renew=yearly", cwd=tmp_path))
+
+
+def test_a_plan_without_an_end_shows_windows_and_years(tmp_path):
+    table = ["--set", "traces.states=a,b", "--set", "privacy.guarantee=user:365", "--alpha", "1", "--delta", "1e-6"]
+    told = temporaldp("plan", *table, cwd=tmp_path).stdout
+    assert "Five times as long, together: at most 2.3998 nats at delta 1e-06" in words(told)
+    rows = json.loads(temporaldp("plan", *table, "--json", cwd=tmp_path).stdout)["guarantees"]
+    found = {(row["guarantee"], row["delta"]): row["five_epochs"] for row in rows}
+    assert found[("user:365", 0.0)] == pytest.approx(5.0) and found[("temporal", 0.0)] is None
+
+
 @pytest.mark.long
 def test_the_cost_of_a_learned_correlation_is_part_of_the_user_level(tmp_path):
     table(tmp_path / "now.csv", 200, 4)

@@ -63,6 +63,15 @@ def deployment(
         int | None,
         o.option("--horizon", key="deployment.horizon", help="Number of steps (default: one year).", metavar="T"),
     ] = None,
+    guarantee: Annotated[
+        str | None,
+        o.option(
+            "--guarantee",
+            key="deployment.guarantee",
+            help="What the verdict is about (default: temporal).",
+            metavar="temporal|user[:W]|window:W",
+        ),
+    ] = None,
     unit: Annotated[
         str | None,
         o.option(
@@ -144,6 +153,17 @@ def _show(card: DeploymentCard, places: list[Path]) -> None:
     console.print(heading(card), style="bold", markup=False)
     _sentences("Limits", card.explained("limits"))
     _sentences("Result" if found is None else "Leakage over time", card.explained("answers"))
+    kinds = [
+        {
+            "guarantee": ("> " if kind == card.protected else "  ") + kind.label,
+            "leakage (nats)": upper(leakage),
+            "odds change by": factor(leakage),
+            "observers": kind.observers,
+        }
+        for kind, leakage in card.by_guarantee.items()
+    ]
+    listing(kinds, f"Worth at most, over {card.horizon} {card.period}s", left=("guarantee", "observers"))
+    console.print()
     title = f"{INFINITE_HORIZON.capitalize()}, by the probability that the state stays the same"
     rows = [
         {"stays": f"{p:g}", "leakage (nats)": upper(leakage), "odds change by at most": factor(leakage)}

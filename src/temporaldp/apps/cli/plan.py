@@ -17,7 +17,7 @@ from temporaldp.apps.cli.render import answer, facts, learning_fact, listing, re
 from temporaldp.base.display import number
 from temporaldp.base.errors import PlanError
 from temporaldp.base.values import refuse
-from temporaldp.core.planning import Optimality, Plan, PlanComparison
+from temporaldp.core.planning import Guarantee, Optimality, Plan, PlanComparison
 from temporaldp.data.files.plans import plan_document
 from temporaldp.data.smoothing import GuaranteeComparison
 from temporaldp.publish.project.inputs import Inputs, absences, people_of
@@ -31,7 +31,17 @@ from temporaldp.publish.project.planning import (
 )
 from temporaldp.publish.report import explanation
 from temporaldp.publish.report.figures import comparison_figure
-from temporaldp.publish.report.sentences import NO_EFFORT, NOISE_FIXED, chain, ended, even_split, guarantee_line, steps
+from temporaldp.publish.report.sentences import (
+    NO_EFFORT,
+    NOISE_FIXED,
+    at_delta,
+    chain,
+    ended,
+    even_split,
+    guarantee_line,
+    nats,
+    steps,
+)
 from temporaldp.publish.report.study_figures import guarantees_figure
 
 
@@ -45,7 +55,9 @@ def plan(
     ] = None,
     guarantee: Annotated[
         str | None,
-        o.option("--guarantee", key="privacy.guarantee", help="What is protected.", metavar="temporal|user|window:W"),
+        o.option(
+            "--guarantee", key="privacy.guarantee", help="What is protected.", metavar="temporal|user[:W]|window:W"
+        ),
     ] = None,
     delta: o.DeltaOption = None,
     horizon: o.HorizonOption = None,
@@ -145,7 +157,9 @@ def plan(
 def _beaten(made: Plan, found: GuaranteeComparison) -> str | None:
     """Warning where the user level has less noise at the same level; None elsewhere."""
     same = (
-        row for row in found.rows if row.guarantee.kind == "user" and (row.alpha, row.delta) == (made.alpha, made.delta)
+        row
+        for row in found.rows
+        if (row.guarantee, row.alpha, row.delta) == (Guarantee("user"), made.alpha, made.delta)
     )
     user = next(same, None)
     return None if user is None or not made.guarantee.is_temporal else even_split(made.mean_absolute_noise, user.noise)
@@ -215,6 +229,10 @@ def _show(
     for why in dict.fromkeys(row.refusal for row in found.rows if row.refusal):
         names = ", ".join(dict.fromkeys(row.guarantee.label for row in found.rows if row.refusal == why))
         console.print(f"No plan for the {names}: {why.removesuffix('.')}.", style="dim", markup=False)
+    for row in found.rows:
+        if row.five_epochs is not None:
+            most = f"{nats(row.five_epochs)}{at_delta(row.delta)}"
+            console.print(f"Five times as long, together: at most {most} ({row.name}).", style="dim", markup=False)
     say("", found.advice)
     if made is not None and made.guarantee.is_temporal and isinstance(made.leakage, LeakageSeries):
         console.print()

@@ -63,13 +63,18 @@ def listing(
     boxed: bool = False,
     bold: int | None = None,
 ) -> None:
-    """A table of rows, texts by the names of their columns: to the right but for those at the `left`; one may be `bold`."""
+    """A table of rows, texts by the names of their columns: to the right but for those at the `left`; one may be `bold`.
+
+    Without a box, the first of those at the left is not wrapped.
+    """
     if not rows:
         return
     frame: dict[str, Any] = {} if boxed else {"box": None, "pad_edge": False}
     table = Table(title=title, title_justify="left", title_style="bold", **frame)
     for name in rows[0]:
-        table.add_column(name, justify="left" if name in left else "right")
+        table.add_column(
+            name, justify="left" if name in left else "right", no_wrap=not boxed and name == next(iter(left), "")
+        )
     for k, row in enumerate(rows):
         table.add_row(*map(escape, row.values()), style="bold" if k == bold else None)
     console.print(table)

@@ -14,6 +14,7 @@ from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.core.correlation.documents import adversary_from
+from temporaldp.core.planning import Guarantee, plan_guarantee
 from temporaldp.core.planning.every_correlation import same_state
 from temporaldp.publish.release.chain import canonical
 
@@ -82,10 +83,12 @@ class Definition(Strict):
     alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
         description="The level, in nats: temporal privacy leakage about any step never exceeds it."
     )
-    guarantee: Literal["temporal", "user"] = Field(
+    guarantee: str = Field(
         "temporal",
-        description="What alpha is about: one state, for this correlation, or all states of a person together, for every "
-        "correlation (with a horizon, and without matrices).",
+        pattern=r"^(temporal|user|(user|window):[1-9][0-9]{0,4})$",
+        description="What alpha is about: temporal (one state, for this correlation) or, without matrices, user (all states of "
+        "a person together, for every correlation; with a horizon), user:W (those of each epoch of W steps) or window:W (those "
+        "of any W consecutive steps, where states outside reveal nothing about them).",
     )
     horizon: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None,
@@ -120,6 +123,11 @@ class Definition(Strict):
         same = {"name": None, "mechanism": Elsewhere(kind="elsewhere", description="anything"), "step": None}
         return self.model_copy(update=same).text
 
+    @property
+    def together(self) -> int | None:
+        """Number of consecutive steps whose states a guarantee of a window or of epochs protects together."""
+        return Guarantee.of(self.guarantee).steps
+
     def adversary(self) -> Adversary | dict[str, Adversary]:
         """Adversary of the definition, or one for each model.
 
@@ -129,9 +137,13 @@ class Definition(Strict):
             The matrices are not admissible, or do not fit one another.
         """
         has_matrices = self.backward is not None or self.forward is not None
-        if self.guarantee == "user":
-            if has_matrices or self.models or self.horizon is None:
-                raise InputError("expected a horizon and no matrices: the user level holds for every correlation")
+        if self.guarantee != "temporal":
+            is_known = has_matrices or bool(self.models)
+            if is_known or (self.horizon is None) == (self.guarantee == "user"):
+                raise InputError(
+                    "expected no matrices where a guarantee needs no correlation, a horizon with the guarantee user, and none "
+                    "with user:W or window:W"
+                )
             return same_state()
         if has_matrices == bool(self.models):
             raise InputError("expected a correlation: a matrix backward or forward, or both; or models")
@@ -167,6 +179,13 @@ def _model(name: str, document: dict[str, Any]) -> Adversary:
     return found
 
 
+def reserve_of(definition: Definition) -> float:
+    """The budget that every step may spend, in nats: computed by one request while others with these terms wait."""
+    if definition.together is not None:
+        return float(plan_guarantee(definition.guarantee, definition.alpha).epsilons[0])
+    return proved(definition.promise, None).reserve
+
+
 @lru_cache(maxsize=256)
 def unspent(promise: str, expected: float | None) -> TemporalAccountant:
     """Return an unused accountant, of which every release charges a copy.
@@ -182,10 +201,10 @@ def unspent(promise: str, expected: float | None) -> TemporalAccountant:
     made = TemporalAccountant(
         definition.adversary(),
         alpha=definition.alpha,
-        horizon=definition.horizon,
+        horizon=definition.together or definition.horizon,
         accounting=accounting_from({"method": definition.bound}),
     )
-    if expected and definition.horizon is None:
+    if expected and made.horizon is None:
         made.expect_reserve(expected)
     return made
 

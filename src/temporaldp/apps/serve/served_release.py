@@ -24,9 +24,10 @@ import numpy as np
 
 from temporaldp.apps.serve import messages
 from temporaldp.apps.serve.definition import Definition, Elsewhere, Histogram, proved, unspent
-from temporaldp.base.errors import InputError, SpentError
+from temporaldp.base.errors import InputError, LeakageBudgetError, SpentError
 from temporaldp.base.values import REPLACE_ONE
 from temporaldp.core.planning import Guarantee
+from temporaldp.core.planning.every_correlation import guaranteed_leakage
 from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.core.planning.measurement import Measurement
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram, granted_scale
@@ -74,7 +75,8 @@ class ServedGuard(AccountantGuard):
 
     def __init__(self, definition: Definition, reserve: float) -> None:
         super().__init__(unspent(definition.promise, reserve), None)
-        self.definition, self.every_step, self.guarantee = definition, reserve, Guarantee(definition.guarantee)
+        self.definition, self.every_step, self.guarantee = definition, reserve, Guarantee.of(definition.guarantee)
+        self.horizon = definition.horizon  # that of the accountant may be a window
         self._largest_spent, self._rows_seen, self.counting = 0.0, 0, threading.RLock()
 
     def begin(self, ledger: Ledger) -> None:
@@ -139,11 +141,60 @@ class ServedGuard(AccountantGuard):
             super().replay(self._ledger)
             _ = self.accountant.filters
 
+    def remaining(self, *, last: bool = False) -> float:
+        """The largest budget that the next step may spend, in nats."""
+        return self.accountant.remaining(last=last)
+
+    def total(self) -> float:
+        """The most that leaked about what is protected so far, in nats."""
+        return self.accountant.total()
+
     def kept_state(self) -> dict[str, Any] | None:
         """State of the accountant after all steps."""
         with self.counting:
             self.catch_up()
             return super().kept_state()
+
+
+class WindowedGuard(ServedGuard):
+    """Enforcement of the level of a window or of epochs: the budgets of any so many consecutive steps add up to at most alpha.
+
+    Every later step keeps an even share of alpha, so no step may spend more than that, but for the last one.
+    """
+
+    def measurement(self, mechanism: Any, step: int, epsilon: float | None, *, last: bool) -> Measurement:
+        """Measurement with the requested budget, or that of every step; `LeakageBudgetError` if the level forbids it."""
+        left, budget = self.remaining(last=last), self.every_step if epsilon is None else epsilon
+        if budget > left:
+            raise LeakageBudgetError(
+                f"epsilon = {budget!r} at step {step} is more than {left!r}: {self.guarantee.width(None)} consecutive steps "
+                f"may spend alpha = {self.alpha:g}, of which every later step keeps {self.every_step!r}. Nothing was spent",
+                requested=budget,
+                largest=left,
+                worst_time=step,
+                leakage=self.alpha + budget - left,
+                alpha=self.alpha,
+            )
+        return Measurement(mechanism, budget, budget)
+
+    def remaining(self, *, last: bool = False) -> float:
+        """The largest budget that the next step may spend, in nats."""
+        if not last:
+            return self.every_step
+        before = self._ledger[max(len(self._ledger) + 1 - self.guarantee.width(None), 0) : len(self._ledger)]
+        return max(self.every_step, math.nextafter(self.alpha - math.fsum(row.epsilon for row in before), 0.0))
+
+    def total(self) -> float:
+        """The most that any such window spent, in nats."""
+        spent = self._ledger.epsilons
+        return guaranteed_leakage(self.guarantee, spent, None).worst if len(spent) else 0.0
+
+    def catch_up(self) -> None:
+        """Nothing: budgets add up."""
+
+    def kept_state(self) -> dict[str, Any]:
+        """Nothing: the last steps are read."""
+        return {}
 
 
 class ServedRelease:
@@ -164,7 +215,8 @@ class ServedRelease:
 
     def __init__(self, store: Store, definition: Definition, reserve: float) -> None:
         self.definition, self.reserve, self._store = definition, reserve, store
-        self._mechanism, self._guard = ServedMechanism(definition.mechanism), ServedGuard(definition, reserve)
+        enforcing = ServedGuard if definition.together is None else WindowedGuard
+        self._mechanism, self._guard = ServedMechanism(definition.mechanism), enforcing(definition, reserve)
         terms = {
             "neighboring_relation": REPLACE_ONE,
             "mechanism": described(self._mechanism),
@@ -231,10 +283,7 @@ class ServedRelease:
         self._steps.refresh()
         with self._guard.counting:
             self._guard.catch_up()
-            remaining, leaked = (
-                self._guard.accountant.remaining(),
-                self._guard.accountant.total() if leakage else None,
-            )
+            remaining, leaked = self._guard.remaining(), self._guard.total() if leakage else None
         definition, n_steps = self.definition, len(self.ledger)
         last = self.ledger[n_steps - 1] if n_steps else None
         return messages.ReleaseState(

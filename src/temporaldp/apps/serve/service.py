@@ -15,7 +15,7 @@ from weakref import WeakValueDictionary
 from anyio import CapacityLimiter, to_thread
 from starlette.exceptions import HTTPException
 
-from temporaldp.apps.serve.definition import Definition, proved
+from temporaldp.apps.serve.definition import Definition, reserve_of
 from temporaldp.apps.serve.failures import BusyError
 from temporaldp.apps.serve.messages import Created, Listed
 from temporaldp.apps.serve.served_release import RepeatedDifferentlyError, ServedRelease
@@ -127,7 +127,7 @@ class Service:
         release = hashlib.sha256(request_key.encode("ascii")).hexdigest()[:32]
         store = Store(self.database, release, is_shared=True)
         if store.heading() is None:
-            reserve = proved(definition.promise, None).reserve
+            reserve = reserve_of(definition)
             with suppress(LedgerMismatchError):  # of another request, which created it meanwhile
                 self._keep(release, ServedRelease(store, definition, reserve))
         found = self.find(release)

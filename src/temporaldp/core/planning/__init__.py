@@ -2,7 +2,7 @@
 
 from temporaldp.core.planning.budget import PlanComparison, compare_plans, plan_budget, sustainable_budget
 from temporaldp.core.planning.budget_plan import BudgetPlan
-from temporaldp.core.planning.every_correlation import plan_guarantee
+from temporaldp.core.planning.every_correlation import epochs_together, plan_guarantee
 from temporaldp.core.planning.guarantee import Guarantee
 from temporaldp.core.planning.noise import plan_noise
 from temporaldp.core.planning.noise_plan import NoisePlan
@@ -22,6 +22,7 @@ __all__ = [
     "RenewalLeakage",
     "SharePlan",
     "compare_plans",
+    "epochs_together",
     "plan_budget",
     "plan_for_share",
     "plan_guarantee",

@@ -20,7 +20,7 @@ class Wording(NamedTuple):
     observers: str
 
 
-WORDINGS: dict[Protected, Wording] = {
+WORDINGS = {
     "temporal": Wording(
         "temporal level",
         "the state of a person at any one step, against all releases",
@@ -28,6 +28,12 @@ WORDINGS: dict[Protected, Wording] = {
         "who know the correlation",
     ),
     "user": Wording("user level", "all states of a person together", "every correlation", "any"),
+    "epochs": Wording(
+        "user level of {steps} steps",
+        "all states of a person at any {steps} consecutive steps together, against the releases of these steps",
+        "every correlation",
+        "any, in one epoch",
+    ),
     "window": Wording(
         "window of {steps} steps",
         "the states of a person at any {steps} consecutive steps together",
@@ -54,7 +60,9 @@ class Guarantee:
         of any so many consecutive steps, where states outside of the window reveal nothing about them; or one state against
         the release of its own step alone.
     steps : int, optional
-        Length of the window, in steps.
+        Length of the window in steps; with the user level that of an epoch, which a release without an end needs. Both have
+        the same noise. They differ in what is claimed: the user level of an epoch is against its own releases, for every
+        correlation, and `epochs_together` bounds those of several epochs.
 
     Examples
     --------
@@ -66,9 +74,10 @@ class Guarantee:
     steps: int | None = None
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Protected) or (self.steps is not None) != (self.kind == "window"):
+        has_length: dict[str, set[bool]] = {"user": {False, True}, "window": {True}}  # the others never have
+        if self.kind not in get_args(Protected) or (self.steps is not None) not in has_length.get(self.kind, {False}):
             raise InputError(
-                f"expected a guarantee temporal, user, event or window:W, with W a number of steps, got {self}"
+                f"expected a guarantee temporal, user, user:W, event or window:W, with W a number of steps, got {self}"
             )
         if self.steps is not None:
             whole_number(self.steps, "the window of a guarantee", least=1)
@@ -78,7 +87,7 @@ class Guarantee:
 
     @classmethod
     def of(cls, given: str | Guarantee) -> Guarantee:
-        """The guarantee of a text, such as "temporal", "user" or "window:7".
+        """The guarantee of a text, such as "temporal", "user", "user:365" or "window:7".
 
         Raises
         ------
@@ -89,7 +98,7 @@ class Guarantee:
             return given
         kind, _, steps = str(given).partition(":")
         if steps and not steps.isdecimal():
-            raise InputError(f"expected a window of a whole number of steps, such as window:7, got {given!r}")
+            raise InputError(f"expected a whole number of steps, such as window:7 or user:365, got {given!r}")
         return cls(kind, int(steps) if steps else None)  # type: ignore[arg-type]
 
     @property
@@ -98,24 +107,36 @@ class Guarantee:
         return self.kind == "temporal"
 
     @property
+    def is_of_epochs(self) -> bool:
+        """Whether it is the user level of each epoch of so many steps."""
+        return self.kind == "user" and self.steps is not None
+
+    @property
+    def wording(self) -> Wording:
+        """The guarantee in words."""
+        return Wording(
+            *(text.format(steps=self.steps) for text in WORDINGS["epochs" if self.is_of_epochs else self.kind])
+        )
+
+    @property
     def label(self) -> str:
         """Name of the guarantee."""
-        return WORDINGS[self.kind].label.format(steps=self.steps)
+        return self.wording.label
 
     @property
     def protects(self) -> str:
         """What is protected, in words."""
-        return WORDINGS[self.kind].protects.format(steps=self.steps)
+        return self.wording.protects
 
     @property
     def condition(self) -> str:
         """For which observers it holds, in words."""
-        return WORDINGS[self.kind].condition
+        return self.wording.condition
 
     @property
     def observers(self) -> str:
         """The condition in a few words, for tables."""
-        return WORDINGS[self.kind].observers
+        return self.wording.observers
 
     def width(self, horizon: int | None) -> int:
         """Number of consecutive steps whose states are protected together.
@@ -132,7 +153,7 @@ class Guarantee:
         if horizon is None:
             raise BudgetError(
                 "the user level of a release without an end is not bounded, because every step adds to it: give a horizon of T "
-                "steps, protect a window of steps (window:W), or take the temporal level"
+                "steps, take the user level of each epoch of W steps (user:W), a window (window:W), or the temporal level"
             )
         return horizon
 

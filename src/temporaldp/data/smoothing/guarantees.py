@@ -22,7 +22,7 @@ from temporaldp.core.accounting.monotone_search import bisected
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.correlation import Adversaries
 from temporaldp.core.planning import Guarantee, Plan, plan_budget, plan_guarantee, plan_noise
-from temporaldp.core.planning.every_correlation import same_state
+from temporaldp.core.planning.every_correlation import epochs_together, leakage_together
 from temporaldp.core.planning.histogram_noise import (
     HISTOGRAM_SENSITIVITY,
     Noise,
@@ -82,6 +82,11 @@ class GuaranteeRow:
         return self.noise if self.error is None else self.error
 
     @property
+    def five_epochs(self) -> float | None:
+        """Leakage of five epochs together, about all states of a person, in nats; None for other guarantees."""
+        return epochs_together(self.plan, 5) if self.guarantee.is_of_epochs and self.plan is not None else None
+
+    @property
     def name(self) -> str:
         """The guarantee and its delta, in words."""
         return f"{self.guarantee.label}, {f'delta = {self.delta:g}' if self.delta else 'pure'}"
@@ -108,7 +113,7 @@ class GuaranteeComparison(Table):
     observers: str = Guarantee().condition
 
     def columns(self) -> dict[str, list[Any]]:
-        """One row per guarantee and level; noise and errors in people, shares of an average count."""
+        """One row per guarantee and level: noise and errors in people and as shares, and what five epochs leak together."""
         columns: dict[str, list[Any]] = {
             "guarantee": [str(row.guarantee) for row in self.rows],
             "alpha": [row.alpha for row in self.rows],
@@ -117,6 +122,7 @@ class GuaranteeComparison(Table):
             "share": [self.share(row.noise) for row in self.rows],
             "error": [row.error for row in self.rows],
             "error_share": [None if row.error is None else self.share(row.error) for row in self.rows],
+            "five_epochs": [row.five_epochs for row in self.rows],
             "condition": [self.condition(row) for row in self.rows],
             "refusal": [row.refusal or None for row in self.rows],
         }
@@ -170,8 +176,8 @@ class GuaranteeComparison(Table):
             return "No guarantee can be planned at this level: see the reasons."
         others = [row for row in self.rows if row.alpha == best.alpha and row.plan is not None]
         said = f"Take the {best.name}, for {self.condition(best)}: {_error_of(best)}"
-        rival = "user" if best.guarantee.is_temporal else "temporal"
-        other = next((one for one in others if (one.delta, one.guarantee.kind) == (best.delta, rival)), None)
+        rival = Guarantee("user" if best.guarantee.is_temporal else "temporal")
+        other = next((one for one in others if (one.delta, one.guarantee) == (best.delta, rival)), None)
         if other is not None:
             said += f". The {other.guarantee.label}, for {self.condition(other)}, has {_error_of(other)}"
             said += "" if best.guarantee.is_temporal else ", less than 25 % better"
@@ -188,7 +194,7 @@ def _error_of(row: GuaranteeRow) -> str:
 def _chosen(rows: Sequence[GuaranteeRow]) -> GuaranteeRow | None:
     """The temporal level where it is clearly better than a guarantee for every correlation; else that, if there is one."""
     temporal = next((row for row in rows if row.guarantee.is_temporal), None)
-    user = next((row for row in rows if row.guarantee.kind == "user"), None)
+    user = next((row for row in rows if row.guarantee == Guarantee("user")), None)
     if temporal is None or user is None:
         return temporal or user or next(iter(rows), None)
     return temporal if temporal.published <= BETTER * user.published else user
@@ -201,6 +207,7 @@ def compare_guarantees(
     horizon: int | None = None,
     delta: float = 1e-6,
     windows: Sequence[int] = (),
+    epochs: Sequence[int] = (),
     n_people: int | None = None,
     n_states: int | None = None,
     correlation: PublicCorrelation | None = None,
@@ -221,11 +228,13 @@ def compare_guarantees(
     alphas : float, or several
         Levels, in nats.
     horizon : int, optional
-        Number of steps. Without one there is no user level.
+        Number of steps. Without one there is no user level but that of `epochs`.
     delta : float
         Of the rows that are not pure.
     windows : sequence of int
         Numbers of steps of windows, if any.
+    epochs : sequence of int
+        Numbers of steps of epochs, such as a year, that have the user level, if any.
     n_people, n_states : int, optional
         Public numbers, for shares of an average count.
     correlation : PublicCorrelation, optional
@@ -261,7 +270,8 @@ def compare_guarantees(
     n = n_states if correlation is None else len(correlation.states)
     levels = [positive(one, "alpha") for one in np.atleast_1d(np.asarray(alphas, dtype=np.float64)).tolist()]
     kinds = [Guarantee(), *([] if n_steps is None else [Guarantee("user")])]
-    kinds += [*(Guarantee("window", steps) for steps in windows), Guarantee("event")]
+    kinds += [Guarantee("window", steps) for steps in windows] + [Guarantee("user", steps) for steps in epochs]
+    kinds.append(Guarantee("event"))
     asked = [(alpha, kind, one) for alpha in levels for kind in kinds for one in (0.0, delta)]
     rows = []
     for k, (alpha, kind, one) in enumerate(asked):
@@ -292,7 +302,7 @@ def level_for_error(
         Mean absolute error of a count, in people: smoothed, where `compare_guarantees` can simulate that, else as released.
     adversary, horizon, delta, n_people, correlation, noise, accounting, seed
         As for `compare_guarantees`.
-    guarantee : {"temporal", "user", "window:W", "event"} or Guarantee
+    guarantee : {"temporal", "user", "user:W", "window:W", "event"} or Guarantee
 
     Raises
     ------
@@ -390,7 +400,7 @@ class _Setting:
         release = histogram_profile(noise, scale) if delta else HISTOGRAM_SENSITIVITY / scale
         method: Accounting[Any, Any] = ApproximateDP(delta) if delta else self.accounting
         if not guarantee.is_temporal:
-            return temporal_leakage(same_state(), [release] * guarantee.width(self.horizon), accounting=method).worst
+            return leakage_together(release, guarantee.width(self.horizon), method)
         if self.adversary is None:
             raise InputError("the temporal level needs a correlation: give a history, or another guarantee")
         if self.horizon is None:

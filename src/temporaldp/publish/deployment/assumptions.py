@@ -13,6 +13,7 @@ from temporaldp.base.errors import BudgetError, InputError, StateError
 from temporaldp.base.names import printable, state_names
 from temporaldp.base.values import assign, refuse, whole_number
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix, lazy_walk
+from temporaldp.core.planning import Guarantee
 from temporaldp.publish.deployment.unit import PrivacyUnit
 from temporaldp.publish.deployment.wording import STEPS_A_YEAR, Period
 
@@ -57,6 +58,8 @@ class Assumptions:
         Length of a step, where the record does not state repeated releases or their frequency.
     fresh_noise : bool
         Whether noise that is drawn on a device is drawn anew at every step; a promise of approximate DP needs it.
+    guarantee : {"temporal", "user", "user:W", "window:W"}
+        What the verdict of the card is about; the card lists all.
     """
 
     states: tuple[str, ...] = ("present", "absent")
@@ -74,6 +77,7 @@ class Assumptions:
     delta: float | None = None
     every: Period | None = None
     fresh_noise: bool = False
+    guarantee: str = "temporal"
 
     def __post_init__(self) -> None:
         try:
@@ -86,6 +90,7 @@ class Assumptions:
         if self.tables is not None:
             named = dict(self.tables).items()
             assign(self, tables=tuple((printable(name, "the name of a table"), epsilon) for name, epsilon in named))
+        Guarantee.of(self.guarantee)
         if self.horizon is not None:
             whole_number(self.horizon, "the horizon", least=1, error=BudgetError)
         refuse(

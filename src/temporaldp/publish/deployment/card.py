@@ -9,11 +9,14 @@ from typing import Any, Literal
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import compared_by_value
+from temporaldp.core.planning import Guarantee
+from temporaldp.core.planning.guarantee import TEMPORAL
 from temporaldp.publish.deployment.assumptions import Assumptions
 from temporaldp.publish.deployment.over_time import LeakageOverTime
 from temporaldp.publish.deployment.promise import EpsilonPromise, Promise
 from temporaldp.publish.deployment.record import Deployment, Misfit
 from temporaldp.publish.deployment.unit import PrivacyUnit
+from temporaldp.publish.deployment.wording import STEPS_A_YEAR, Period
 from temporaldp.publish.report.page import template
 from temporaldp.publish.report.sentences import at_delta
 
@@ -44,7 +47,7 @@ class DeploymentCard:
     deployment: Deployment
     asked: Assumptions
     promise: Promise
-    period: str
+    period: Period | Literal[""]
     unit: PrivacyUnit
     horizon: int
     misfit: Misfit | None
@@ -56,6 +59,24 @@ class DeploymentCard:
         """All numbers at the explained probability of staying; None if there is no number."""
         of_given_correlation = next(iter(self.suprema.values()), None)
         return self.suprema.get(self.asked.explained, of_given_correlation)
+
+    @property
+    def protected(self) -> Guarantee:
+        """The guarantee that the verdict is about."""
+        return Guarantee.of(self.asked.guarantee)
+
+    @property
+    def by_guarantee(self) -> dict[Guarantee, float]:
+        """What the promise is worth about what each guarantee protects, in nats: upper bounds; inf where none is known."""
+        found = self.leakage
+        if found is None or not self.period:
+            return {}
+        a_week = round(STEPS_A_YEAR[self.period] / 52)
+        window = [Guarantee("window", a_week)] if a_week > 1 else []
+        return {
+            kind: found.about(kind)
+            for kind in (Guarantee("event"), TEMPORAL, *window, Guarantee("user"), self.protected)
+        }
 
     @property
     def reason(self) -> str:
@@ -148,6 +169,10 @@ class DeploymentCard:
             "settles": found.settles,
             "within_horizon": found.within,
             "user_level": found.together,
+            "guarantees": [
+                {"guarantee": str(kind), "leakage": leakage, "condition": kind.condition}
+                for kind, leakage in self.by_guarantee.items()
+            ],
             "sufficient_promise": None if found.held is None else found.held.sentence,
             "sufficient_interval": found.refresh,
             "over_time_if_both_values_contribute": found.doubled,

@@ -26,7 +26,7 @@ from temporaldp.core.accounting import (
 )
 from temporaldp.core.correlation import Adversary, TransitionMatrix
 from temporaldp.core.mechanisms.protocol import epsilon_of_one
-from temporaldp.core.planning import refresh_interval, sustainable_budget
+from temporaldp.core.planning import Guarantee, refresh_interval, sustainable_budget
 from temporaldp.core.planning.refresh import NEAR_PROMISE
 from temporaldp.publish.deployment.promise import Promise
 
@@ -158,6 +158,12 @@ class LeakageOverTime:
         if self.delta or not self._has_one_distance or not self.adversary.is_constant:
             return None
         return refresh_interval(self.adversary, self.alone, NEAR_PROMISE * self.alone)
+
+    def about(self, guarantee: Guarantee) -> float:
+        """Leakage about what a guarantee protects, under its condition; inf if no bound is known."""
+        if guarantee.is_temporal or guarantee.kind == "event":
+            return self.limit.temporal if guarantee.is_temporal else self.alone
+        return self.promise.together(self.units, guarantee.width(self.horizon), self.delta)
 
     @property
     def together(self) -> float:

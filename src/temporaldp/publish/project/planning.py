@@ -31,7 +31,7 @@ USUAL_DELTA = 1e-6
 
 
 def guarantee_of(settings: Settings, step: str | None) -> Guarantee:
-    """The guarantee of the settings; a window such as window:7d has as many steps of this length as fit into it, rounded up.
+    """The guarantee of the settings; one such as window:7d has as many steps of this length as fit into it, rounded up.
 
     Raises
     ------
@@ -43,9 +43,9 @@ def guarantee_of(settings: Settings, step: str | None) -> Guarantee:
     if kind == "event":
         raise InputError(
             "the event level protects no state against the releases of other steps, and is printed for comparison only: take "
-            "privacy.guarantee = temporal, user or window:W"
+            "privacy.guarantee = temporal, user, user:W or window:W"
         )
-    if kind != "window" or length.isdecimal():
+    if kind not in {"user", "window"} or not length or length.isdecimal():
         return Guarantee.of(text)
     from temporaldp.data.tables.grid import spacing
 
@@ -53,10 +53,9 @@ def guarantee_of(settings: Settings, step: str | None) -> Guarantee:
     known = None if step is None else STEP_LENGTH.fullmatch(step)
     if unit is None or known is None or known[2] != "seconds":
         raise InputError(
-            f"expected a window of a number of steps, such as window:7, got {text!r}, and the length of a step is "
-            f"{step or 'unknown'}"
+            f"expected a number of steps, such as {kind}:7, got {text!r}, and the length of a step is {step or 'unknown'}"
         )
-    return Guarantee("window", math.ceil(microseconds / 1e6 / float(known[1]) * (1.0 - 1e-12)))
+    return Guarantee(kind, math.ceil(microseconds / 1e6 / float(known[1]) * (1.0 - 1e-12)))  # type: ignore[arg-type]
 
 
 def step_of(inputs: Inputs) -> str | None:
@@ -118,21 +117,25 @@ def can_plan(settings: Settings) -> bool:
 
 
 def compared(settings: Settings, inputs: Inputs, made: Plan | None, levels: Sequence[float]) -> GuaranteeComparison:
-    """Compare guarantees at some levels, with the plan in use; without a horizon, also those of a window.
+    """Compare guarantees at some levels, with the plan in use; without a horizon, also those of a window and of epochs.
 
-    The window is that of the settings, else a day of steps, or a week of days.
+    The window is that of the settings, else a day of steps, or a week of days; the epoch that of the settings, else a year.
     """
-    kept, windows = guarantee_of(settings, step_of(inputs)), []
-    if kept.steps is not None:
-        windows = [kept.steps]
-    elif settings.privacy.horizon is None:
-        step = step_of(inputs)
-        a_day = None if step is None else steps_between(step, "2024-01-01", "2024-01-02")
+    step = step_of(inputs)
+    kept = guarantee_of(settings, step)
+    windows, epochs = ([kept.steps] if kept.steps and kept.kind == kind else [] for kind in ("window", "user"))
+    if kept.steps is None and settings.privacy.horizon is None:
+        a_day, a_year = (
+            None if step is None else steps_between(step, "2024-01-01", end) for end in ("2024-01-02", "2025-01-01")
+        )
         windows = [7 if a_day is None or a_day < 2.0 else math.ceil(a_day)]
+        epochs = [] if a_year is None or a_year < 2.0 else [math.ceil(a_year)]
     terms = _public_terms(settings, inputs)
     n = len(inputs.states or settings.traces.states or ()) or None
     delta = settings.privacy.delta or USUAL_DELTA
-    found = compare_guarantees(alphas=levels, plan=made, windows=windows, n_states=n, delta=delta, **terms)
+    found = compare_guarantees(
+        alphas=levels, plan=made, windows=windows, epochs=epochs, n_states=n, delta=delta, **terms
+    )
     return replace(found, observers=observers(inputs.provenance))
 
 

@@ -122,7 +122,7 @@ def _publication(
         privacy["horizon"] = n_steps
         questions.append(
             f"are these {n_steps} steps all that will be published from this table? If later steps follow, leave out "
-            "privacy.horizon and release.estimates: a stream has no user level"
+            "privacy.horizon and release.estimates: a stream has a user level for each epoch only (user:365d)"
         )
         if history is not None and looked.settings.get("layout") != "long" and history.n_times == n_steps:
             release["same_start"] = True

@@ -243,6 +243,13 @@ def _refuse_contradictions(settings: Settings, planned: Plan | None) -> None:
             InputError("expected a level: --alpha A with a correlation (--history FILE), or a plan (--plan FILE)"),
         ),
         (
+            privacy.renew is not None and privacy.guarantee != "temporal",
+            InputError(
+                "privacy.renew begins a plan of the temporal level again. The user level of each epoch of W steps, such as "
+                "privacy.guarantee = user:365d, goes on without an end: leave out privacy.renew and privacy.horizon"
+            ),
+        ),
+        (
             privacy.renew is not None
             and (planned is None or planned.horizon is None or isinstance(planned, NoisePlan)),
             InputError(

@@ -247,8 +247,8 @@ class PrivacySettings(Section):
     guarantee: str = Field(
         "temporal",
         description="What is protected: temporal (one state, for given correlations), user (all states of a person, for every "
-        "correlation), or window:W (those of any W consecutive steps, such as window:7 or window:7d, where states outside "
-        "reveal nothing about them).",
+        "correlation), user:W (those of each epoch of W steps, such as user:365d, for a release without an end), or window:W "
+        "(those of any W consecutive steps, such as window:7d, where states outside reveal nothing about them).",
     )
     delta: Share | None = Field(None, description="Account in (epsilon, delta)-DP_T instead of delta = 0.")
     noise: Literal["gaussian", "laplace"] | None = Field(
@@ -407,6 +407,10 @@ class DeploymentSettings(Section):
     ) = Field(None, description="Length of a step, where the record does not state it.")
     fresh_noise: bool = Field(
         False, description="Noise drawn on devices is drawn anew at every step, which a delta needs."
+    )
+    guarantee: str = Field(
+        "temporal",
+        description="What the verdict is about: temporal, user, user:W or window:W, with W a number of steps.",
     )
 
 
