@@ -21,7 +21,7 @@ def test_demo_writes_all_files_by_repeatable_commands(tmp_path):
     made = {path.name: path.stat().st_size for path in folder.iterdir()}
     pictures = {"audit.svg", "guarantees.svg", "estimates.svg"}
     inputs = {"history.csv", "protected.csv", "temporaldp.toml"}
-    others = {"plan.json", "released.parquet", "released.md", "report.html", "correlation.json", "town"}
+    others = {"plan.json", "released.parquet", "released.md", "report.html", "town"}
     assert set(made) == pictures | inputs | others
     town = {path.name for path in (folder / "town").iterdir()}
     assert town == {".key", "commuters.csv", "temporaldp.toml", "release.db", "curve.csv", "curve.md", "curve.svg"}

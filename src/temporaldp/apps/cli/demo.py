@@ -46,10 +46,6 @@ COMMANDS = {
         "release --plan plan.json --history history.csv -o released.parquet --figure estimates.svg"
     ],
     "4. report": ["report --plan plan.json --history history.csv --released released.parquet -o report.html"],
-    "Aside: without public history, the correlation is learned with privacy": [
-        "learn --epsilon 8 --set learn.contributed=46 -o correlation.json",
-        "plan --set correlation.file=correlation.json --set correlation.models=",
-    ],
 }
 
 TOWN = {
@@ -79,11 +75,7 @@ def demo(
     except OSError as error:
         raise OutputError(f"cannot make folder {output}: {error.strerror}; choose another with -o") from error
     town = output / "town"
-    for made in (
-        output / "released.parquet",
-        output / "correlation.json",
-        town,
-    ):  # of an earlier one: nothing is drawn over
+    for made in (output / "released.parquet", town):  # of an earlier one: nothing is drawn over
         shutil.rmtree(made) if made.is_dir() else made.unlink(missing_ok=True)
     sample = load_sample()
     stages = np.array(["wake", "REM", "N1 light", "N2", "N3 deep"])[sample.codes]

@@ -88,14 +88,20 @@ def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: f
 
 
 def largest_in_few_tries(
-    worst: Callable[[float], float], low: float, high: float, ceiling: float, close: float = 1e-3
+    worst: Callable[[float], float],
+    low: float,
+    high: float,
+    ceiling: float,
+    close: float = 1e-3,
+    at_high: float = math.inf,
 ) -> float:
     """The largest number found with ``worst <= ceiling``, mostly within `close` of it; 0 if `low` exceeds it. worst increases.
 
-    Regula falsi, with bisection (by ratio) where it does not help; the result satisfies the ceiling.
+    Regula falsi, with bisection (by ratio) where it does not help; the result satisfies the ceiling. `at_high` is worst(high),
+    if it is known.
     """
     aim = 1.0 - 0.4 * close
-    at_low, at_high = worst(low), math.inf
+    at_low = worst(low)
     if at_low > ceiling:
         return 0.0
     for _ in range(14):

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from temporaldp.core.accounting.monotone_search import LEAST_SHARE, largest_in_f
 from temporaldp.core.accounting.paper.method import PaperBound
 from temporaldp.core.correlation import Adversary, Population
 from temporaldp.core.planning.budget_plan import BudgetPlan
-from temporaldp.core.planning.exact_plan import exact_plan, mean_noise
+from temporaldp.core.planning.exact_plan import exact_shape, mean_noise
 from temporaldp.core.planning.optimal import Measure
 from temporaldp.core.planning.paper_plan import paper_plan
 from temporaldp.core.planning.plan import Method
@@ -46,7 +47,15 @@ def _leaks_more(request: Request, shape: FloatArray, error: Callable[[FloatArray
     """Whether the shape exceeds the level before its error is a thousandth below a known one: so it is no better plan."""
     power = math.log2(error(shape) / error(2.0 * shape))
     factor = (error(shape) / (known * (1.0 - 1e-3))) ** (1.0 / power)
-    return request.series(factor * shape).worst > request.alpha
+    return any(_of_users(request, one).series(factor * shape).worst > request.alpha for one in _cheapest_first(request))
+
+
+def _cheapest_first(request: Request) -> list[list[int]]:
+    """Users in groups that are accounted for together; those with a longer memory, whose leakage takes longest, come last."""
+    users = range(len(request.users))
+    lifted = [k for k in users if request.users[k].is_lifted]
+    together = [k for k in users if k not in lifted]
+    return [*([together] if together else []), *([k] for k in lifted)]
 
 
 def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[FloatArray]:
@@ -54,7 +63,7 @@ def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[Fl
     assert request.horizon is not None
     plain = _plain(request)
     with suppress(PlanError):
-        yield exact_plan(plain.by(Exact()), method, by).epsilons
+        yield exact_shape(plain.by(Exact()), method, by)
     with suppress(PlanError):
         yield paper_plan(plain.by(PaperBound()), method, by).epsilons
     if by is None or (by.weights > 0.0).all():
@@ -64,39 +73,37 @@ def _shapes(request: Request, method: Method, by: Measure | None) -> Iterator[Fl
 def _scaled(request: Request, shape: FloatArray) -> FloatArray:
     """The shape, times nearly the largest factor that satisfies slightly less than the level for every user.
 
-    Users with a longer memory, whose leakage takes longest, come last. Only users who exceed the level at the factor found so
-    far limit it further.
+    Only users who exceed the level at the factor found so far limit it further.
     """
-    unit, ceiling = request.most_promised, request.alpha * (1.0 - 2.0 * request.plan_margin)
-    factor, users = ceiling / (unit * float(shape.max())), range(len(request.users))
-    lifted = [k for k in users if request.users[k].is_lifted]
-    together = [k for k in users if k not in lifted]
-    for group in ([together] if together else []) + [[k] for k in lifted]:
-        asked = _of_users(request, group)
-        while True:
-            found = asked.series(factor * shape)
+    ceiling, factor = request.alpha * (1.0 - 2.0 * request.plan_margin), 1.0
+    for number, group in enumerate(_cheapest_first(request)):
+        if number == 0 and _of_users(request, group).series(shape).worst < ceiling * (1.0 - 1e-3):
+            factor = ceiling / (request.most_promised * float(shape.max()))
+        while group:
+            found = _of_users(request, group).series(factor * shape)
             leaked = [one.worst for one in found.members or (found,)]
             worst = int(np.argmax(leaked))
             if leaked[worst] <= ceiling:
                 break
-            factor = _largest_factor(_of_users(asked, [worst]), shape, factor, ceiling)
+            limiting = group.pop(worst)
+            factor = _largest_factor(_of_users(request, [limiting]), shape, factor, leaked[worst], ceiling)
     return factor * shape
 
 
-def _largest_factor(request: Request, shape: FloatArray, high: float, ceiling: float) -> float:
-    """Nearly the largest factor below `high` with which budgets of this shape leak at most the ceiling."""
+def _largest_factor(request: Request, shape: FloatArray, high: float, leaked: float, ceiling: float) -> float:
+    """Nearly the largest factor with which the shape leaks at most the ceiling, below `high`, with which it `leaked` more."""
 
+    @cache
     def worst(factor: float) -> float:
         return request.series(factor * shape).worst
 
-    # No step leaks more than all releases together promise. A method that a user wrote may count more.
-    unit = request.most_promised
-    least = min(high, ceiling / (unit * float(shape.sum())))
+    # Leakage grows at least in proportion to budgets. A method that a user wrote may count otherwise.
+    least = high * ceiling / leaked
     while worst(least) > ceiling:
         least *= 0.5
-        if least * float(shape.max()) < LEAST_SHARE * request.alpha / unit:
+        if least * float(shape.max()) < LEAST_SHARE * request.alpha / request.most_promised:
             raise request.nothing_lasts()
-    return largest_in_few_tries(worst, least, high, ceiling)
+    return largest_in_few_tries(worst, least, high, ceiling, at_high=leaked)
 
 
 def _of_users(request: Request, chosen: Sequence[int]) -> Request:

@@ -70,16 +70,19 @@ class PairProgram:
             for user in users
         ]
 
-    def improved(self, budgets: FloatArray) -> FloatArray:
-        """A local minimum under the constraints, looked for from `budgets` of all steps, which satisfy them."""
+    def improved(self, budgets: FloatArray, gap: float) -> FloatArray:
+        """A local minimum under the constraints, looked for from `budgets` of all steps, which satisfy them.
+
+        `gap` is the relative loss that the last barrier may cost.
+        """
         now = Point(budgets[self._steps], [], np.full((self.constraints.shape[1], 2), np.expm1(0.25 * self._alpha)))
         # Shares of the budgets from which the method may start, so that no constraint is tight
         for share in 0.97 * 0.9 ** np.arange(130.0):
             now = self.at(share * budgets[self._steps], now)
             if (now.slacks[0] > 0.0).all():
                 centred = 0.3 * self.constraints.shape[1]
-                # Relative loss that the last barrier may cost; and share of Newton's step up to which kinks hinder it
-                return self.spent(minimise(self, now, gap=1e-7, centred=centred, shortest=2.0**-6)[0])
+                # Share of Newton's step up to which kinks hinder it
+                return self.spent(minimise(self, now, gap=gap, centred=centred, shortest=2.0**-6)[0])
         return budgets  # the steps that cannot change use the whole level
 
     def spent(self, x: FloatArray) -> FloatArray:
@@ -167,10 +170,11 @@ def least_noise(
     start: FloatArray,
     accounted: Callable[[FloatArray], LeakageSeries],
     n_spent: int = 0,
+    close: float = CLOSE_TO_LEVEL,
 ) -> FloatArray:
     """Return budgets of less noise than `start`, a local optimum without a certificate.
 
-    Their exact leakage exceeds alpha by at most `CLOSE_TO_LEVEL`. Above `LARGEST_EXPONENT` nats, where e^epsilon leaves the
+    Their exact leakage exceeds alpha by at most a share `close`. Above `LARGEST_EXPONENT` nats, where e^epsilon leaves the
     range of doubles and bounds hardly differ, `start`.
 
     Parameters
@@ -199,7 +203,7 @@ def least_noise(
         progressed("least noise", round_ / MOST_ITEM_ROUNDS)
         if effort_is_over():
             break
-        found = program.improved(best)
+        found = program.improved(best, gap=0.5 * close)
         series = accounted(found)
         over = series.worst / alpha - 1.0
         if over > 0.0 and effort_is_over():
@@ -207,7 +211,7 @@ def least_noise(
         inside = found if over <= 0.0 else _shrunk(found, free, accounted, alpha)
         if by.error(inside) < by.error(best):
             best = inside
-        if over <= CLOSE_TO_LEVEL:
+        if over <= close:
             break
         known = program.constraints
         # Share of alpha: at a step that leaks so little below the level, the pair that leaks most joins

@@ -88,7 +88,7 @@ class PredictionErrors:
 
 
 def unknown_counts(total: float, n_states: int, n_models: int) -> Belief:
-    """Counts before the first release: every table of counts with this total is equally likely."""
+    """Counts before the first release: shares of the total that are uniform on the simplex."""
     even = np.full((n_models, n_states), total / n_states)
     spread = np.eye(n_states) / n_states - 1.0 / n_states**2
     return Belief(even, np.tile(spread * (total**2 / (n_states + 1.0)), (n_models, 1, 1)))
