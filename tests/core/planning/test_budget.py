@@ -21,9 +21,10 @@ from temporaldp import (
     TransitionMatrix,
     leakage_supremum,
     plan_budget,
+    sustainable_budget,
     temporal_leakage,
 )
-from temporaldp.core.correlation import smoothed_correlation, strongest_correlation
+from temporaldp.core.correlation import lazy_walk, smoothed_correlation, strongest_correlation
 
 # These tests are about the paper's bound and its plans; test_exact_plan.py is about the exact leakage.
 plan_by_paper = partial(plan_budget, accounting=PaperBound())
@@ -208,3 +209,24 @@ def test_budgets_of_the_naive_plan_sum_to_at_most_alpha():
     for horizon in range(1, 200):
         plan = plan_by_paper(Adversary(), alpha=1.1, horizon=horizon, method="uniform")
         assert math.fsum(plan.epsilons) <= 1.1
+
+
+@pytest.mark.parametrize("stays", [1e-6, 0.001, 0.3, 0.5, 0.999])
+def test_two_interchangeable_states_have_the_papers_budget(stays):
+    """Of the symmetric chain, the paper's fixed point is exact: with a = BPL before the last release, a + epsilon = BPL."""
+    matrix = TransitionMatrix([[stays, 1.0 - stays], [1.0 - stays, stays]])
+    adversary = Adversary(matrix, matrix)
+    assert adversary.is_interchangeable
+    found = sustainable_budget(adversary, 1.0)
+
+    def supremum(epsilon):
+        past, kept = 0.0, max(stays, 1.0 - stays)
+        for _ in range(20_000):
+            past = epsilon + math.log((kept * math.exp(past) + 1.0 - kept) / ((1.0 - kept) * math.exp(past) + kept))
+        return 2.0 * past - epsilon
+
+    if 1e-3 <= stays <= 0.999:
+        assert supremum(found) <= 1.0 + 1e-9 and supremum(found * (1.0 + 1e-6)) > 1.0
+    assert found == sustainable_budget(adversary, 1.0, accounting=PaperBound())
+    swapped = TransitionMatrix([[0.7, 0.3], [0.4, 0.6]])
+    assert not Adversary(swapped).is_interchangeable and not Adversary(lazy_walk(0.5, 3)).is_interchangeable

@@ -207,6 +207,14 @@ class Adversary:
         return all(one.is_constant for one in self.directions) and not self.is_uncertain
 
     @property
+    def is_interchangeable(self) -> bool:
+        """Whether there are two states, and exchanging them changes nothing: the paper's bound is then exact (Theory, 10)."""
+        if not self.is_constant or self.is_lifted:
+            return False
+        known = [matrix.dense() for matrix in self.matrices if isinstance(matrix, TransitionMatrix)]
+        return all(len(rows) == 2 and np.array_equal(rows, rows[::-1, ::-1]) for rows in known)
+
+    @property
     def contradiction(self) -> str | None:
         """Reason why the two matrices cannot belong to one stationary chain; None if they can or if this is unknown.
 

@@ -177,6 +177,8 @@ def sustainable_budget(
     0.0
     """
     request = Request.checked(adversary, alpha, horizon, accounting)
+    if accounting == EXACT and all(user.is_interchangeable for user in request.users):
+        request = request.by(PaperBound())  # which is exact there, in closed form
     if request.horizon is None:
         return request.sustainable_epsilon()
     ceiling, equal = request.alpha * (1.0 - 2.0 * request.plan_margin), np.ones(request.horizon)

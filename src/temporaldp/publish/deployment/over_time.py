@@ -24,7 +24,7 @@ from temporaldp.core.accounting import (
     leakage_supremum,
     temporal_leakage,
 )
-from temporaldp.core.correlation import Adversary, TransitionMatrix
+from temporaldp.core.correlation import Adversary
 from temporaldp.core.mechanisms.protocol import epsilon_of_one
 from temporaldp.core.planning import Guarantee, refresh_interval, sustainable_budget
 from temporaldp.core.planning.refresh import NEAR_PROMISE
@@ -196,7 +196,7 @@ class LeakageOverTime:
             return self.promise.mechanism(self.units), ApproximateDP(self.delta, grid=grid)
         if not self._has_one_distance:
             return self.promise.together(1, 1, 0.0), MetricPrivacy(self.distances)
-        return self.alone, PaperBound() if _symmetric(self.adversary) else Exact()
+        return self.alone, PaperBound() if self.adversary.is_interchangeable else Exact()
 
     @property
     def _has_one_distance(self) -> bool:
@@ -206,16 +206,3 @@ class LeakageOverTime:
     def _series(self, adversary: Adversary, length: int) -> LeakageSeries:
         release, method = self._accounted
         return temporal_leakage(adversary, [release] * length, accounting=method)
-
-
-def _symmetric(adversary: Adversary) -> bool:
-    """Whether the two states are interchangeable: then the paper's recursion is exact (Theory, section 10)."""
-    return all(
-        matrix is None
-        or (
-            isinstance(matrix, TransitionMatrix)
-            and matrix.n_states == 2
-            and np.array_equal(matrix.dense(), matrix.dense()[::-1, ::-1])
-        )
-        for matrix in (adversary.backward, adversary.forward)
-    )

@@ -10,7 +10,7 @@ import numpy as np
 
 from temporaldp.base.errors import BudgetError
 from temporaldp.base.values import positive
-from temporaldp.core.accounting import leakage_supremum, temporal_leakage
+from temporaldp.core.accounting import Exact, PaperBound, leakage_supremum, temporal_leakage
 from temporaldp.core.correlation import Adversaries, Adversary, lazy_walk
 from temporaldp.core.planning import refresh_interval, sustainable_budget
 from temporaldp.core.planning.refresh import NEAR_PROMISE
@@ -120,12 +120,15 @@ def _observed(
     horizon: int | None,
     epsilon: float | None,
 ) -> ObservedBudget:
+    method = PaperBound() if isinstance(adversary, Adversary) and adversary.is_interchangeable else Exact()
     sustainable = sustainable_budget(adversary, level)
     within = None if horizon is None else max(sustainable, sustainable_budget(adversary, level, horizon))
     spent, refresh = sustainable if epsilon is None else epsilon, None
     if epsilon is not None and isinstance(adversary, Adversary) and adversary.is_constant and not adversary.is_lifted:
         refresh = refresh_interval(adversary, epsilon, level)
-    leaked = leakage_supremum(adversary, spent).temporal if spent else math.inf
+    leaked = leakage_supremum(adversary, spent, accounting=method).temporal if spent else math.inf
     of_steps = epsilon if epsilon is not None else within
-    series = None if horizon is None or not of_steps else temporal_leakage(adversary, np.full(horizon, of_steps)).worst
+    series = None
+    if horizon is not None and of_steps:
+        series = temporal_leakage(adversary, np.full(horizon, of_steps), accounting=method).worst
     return ObservedBudget(stays, knows, who, leaked, series, sustainable, within, refresh)
