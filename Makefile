@@ -149,6 +149,9 @@ bench.performance: $(READY)  ## benchmarks/recorded/performance.md: profiles, se
 	$(INSTALL) bench
 	PYTHONPATH=. $(BIN)/python benchmarks/bench.py benchmarks/recorded/performance.md
 
+bench.engine: $(READY)  ## benchmarks/recorded/engine.md: what the exact engine costs, in units of a Python loop (five minutes)
+	$(BIN)/python benchmarks/engine.py benchmarks/recorded/engine.md
+
 bench.online: $(READY)  ## benchmarks/recorded/online.md: what an accountant and a ledger cost, step by step (two minutes)
 	$(BIN)/python benchmarks/online.py benchmarks/recorded/online.md
 
@@ -199,7 +202,7 @@ bench.pages: $(READY)  ## docs/measured: counts.md, speed.md and tightness.md fr
 
 bench.peers: bench.quilt bench.compare bench.pages  ## what other tools and bounds say, on docs/measured/tightness.md (three minutes; TPL=FOLDER)
 
-bench.speed: bench.performance bench.online bench.exact bench.delta bench.serve bench.pages  ## docs/measured/speed.md, measured again (an hour, on a quiet machine)
+bench.speed: bench.engine bench.performance bench.online bench.exact bench.delta bench.serve bench.pages  ## docs/measured/speed.md, measured again (an hour, on a quiet machine)
 
 bench.tightness: bench.exact bench.uncertainty bench.delta bench.plans bench.peers  ## docs/measured/tightness.md, measured again (an hour)
 

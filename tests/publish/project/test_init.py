@@ -177,11 +177,11 @@ def test_suggested_absent_state_protects_absence(tmp_path, states):
         ("user,time,state\n1,0,a\n1,1,b\n1,2,b\n2,0,a\n", "users have a row at 67 % of 3 steps"),
         (
             "user,start_time,end_time,state,status\n1,0,1,a,x\n1,1,2,b,y\n2,0,1,b,y\n",
-            "the time is read from column 'start_time', but may also be in 'end_time': check traces.time",
+            "the time is read from column 'start_time', but may also be in 'end_time': then --set traces.time=end_time",
         ),
         (
             "user,time,state,status\n1,0,a,x\n1,1,b,y\n2,0,b,y\n",
-            "the state is read from column 'state', but may also be in 'status': check traces.state",
+            "the state is read from column 'state', but may also be in 'status': then --set traces.state=status",
         ),
         (
             "user,from,until,zone\n1,2024-01-01,2024-01-02,a\n1,2024-01-02,2024-01-03,b\n",
@@ -199,7 +199,7 @@ def test_suggested_absent_state_protects_absence(tmp_path, states):
         ("user,time,state\n1,2024/04/01 14:00,a\n1,2024/04/01 15:00,b\n", "are its states public"),
         (
             "user,time,state\n1,01/02/2024,a\n1,02/02/2024,b\n2,01/02/2024,b\n",
-            "times such as '01/02/2024' fit '%d/%m/%Y', '%m/%d/%Y': day or month first? Check traces.time_format",
+            "times such as '01/02/2024' fit '%d/%m/%Y', '%m/%d/%Y': day or month first? The first is assumed; otherwise --set traces.time_format='%m/%d/%Y'",
         ),
         ("person,wave 1,wave 2,wave 3\n1,a,b,a\n2,b,a,a\n", "are its states public"),
         ("person,T1,T2,T10\n1,a,b,a\n2,b,a,a\n", "are its states public"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -53,4 +54,7 @@ def init(
     write_text(output, text)
     warn(*proposal.questions)
     console.print(text, markup=False, soft_wrap=True)
+    if any("--set " in question for question in proposal.questions):
+        again = f"temporaldp init {shlex.quote(str(table))} --set KEY=VALUE --overwrite"
+        console.print(f"To answer what is asked: {again}", style="dim", soft_wrap=True, markup=False)
     console.print(f"Written to {output}. Next: {proposal.next_step}", style="dim", soft_wrap=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -194,7 +195,8 @@ def _written(column: Column, looked: Looked, given: dict[str, Any]) -> None:
     looked.facts.append("Times have the format of time_format.")
     if len(column.formats) > 1:
         looked.questions.append(
-            f"times such as {column.entries[0]!r} fit {listed(column.formats)}: day or month first? Check traces.time_format"
+            f"times such as {column.entries[0]!r} fit {listed(column.formats)}: day or month first? The first is "
+            f"assumed; otherwise --set traces.time_format='{column.formats[1]}'"
         )
 
 
@@ -217,12 +219,12 @@ def _sequences(table: SourceTable, columns: Sequence[Column], given: dict[str, A
         looked.facts.append(f"Sequences of states in the cells of column {column.name}.")
         if "layout" not in given:
             looked.questions.append(
-                f"does each cell of column {column.name!r} hold a person's states in order? Otherwise set traces.layout"
+                f"does each cell of column {column.name!r} hold a person's states in order? Otherwise --set traces.layout=wide"
             )
         if odd := sorted(word for word in words if re.fullmatch(r"-\d+|\?+|-+|\*+|[xX]{2,}", word)):
             looked.questions.append(
-                f"is {listed(odd)} a state? If it means that somebody was not observed, set traces.missing "
-                f"({','.join(odd)}) and traces.gaps"
+                f"is {listed(odd)} a state? If it means that somebody was not observed, "
+                f"--set traces.missing={','.join(odd)} --set traces.gaps=true"
             )
         return looked
     return None
@@ -271,8 +273,8 @@ def _intervals(table: SourceTable, columns: Sequence[Column], given: dict[str, A
         )
     elif pair is None and "end_state" not in given:
         looked.questions.append(
-            "is a user absent from the end of an interval until the next one begins? That is assumed; otherwise set "
-            "traces.end_state to a column with the state from then on"
+            "is a user absent from the end of an interval until the next one begins? That is assumed; otherwise "
+            "--set traces.end_state=COLUMN, with the state from then on"
         )
     looked.questions += _asked("user", user, others) + _asked("state", state, rivals)
     return looked
@@ -327,7 +329,8 @@ def _asked(role: str, name: str, others: Sequence[str]) -> list[str]:
     """The question whether another column has a role."""
     if not others:
         return []
-    return [f"the {role} is read from column {name!r}, but may also be in {listed(others)}: check traces.{role}"]
+    instead = f"--set traces.{role}={shlex.quote(others[0])}"
+    return [f"the {role} is read from column {name!r}, but may also be in {listed(others)}: then {instead}"]
 
 
 def _are_numbered(steps: Sequence[str]) -> bool:
@@ -345,7 +348,8 @@ def _tried(path: Path, looked: Looked) -> Looked:
         return looked
     if looked.traces.n_states > MAX_STATES:
         looked.questions.append(
-            f"it has {looked.traces.n_states} different states; check traces.state, or group them (traces.states_from)"
+            f"it has {looked.traces.n_states} different states: --set traces.state=COLUMN, or group them "
+            "(--set traces.states_from=FILE)"
         )
     return looked
 
@@ -375,8 +379,8 @@ def _looked_wide(path: Path, table: SourceTable, user: str, columns: Sequence[Co
     )
     if not _are_numbered(steps) and "time_format" not in looked.settings:
         looked.questions.append(
-            f"is every column but {user!r} a step ({listed(steps)})? If a row is a user at a time, set traces.layout to long, "
-            "and traces.time and traces.state to their columns"
+            f"is every column but {user!r} a step ({listed(steps)})? If a row is a user at a time, --set traces.layout=long "
+            "--set traces.time=COLUMN --set traces.state=COLUMN"
         )
     return looked
 
@@ -413,7 +417,8 @@ def _looked_long(path: Path, table: SourceTable, looked: Looked, every: str | No
     if observed < everyone:
         looked.questions.append(
             f"users have a row at {100.0 * observed / everyone:.0f} % of {traces.n_times} steps. If rows are changes of state, "
-            "set traces.every and traces.fill; if a missing row means absence that is to be protected, set traces.absent"
+            "--set traces.every=1h --set traces.fill=last; if a missing row means absence that is to be protected, "
+            "--set traces.absent=absent"
         )
     return looked
 
@@ -455,21 +460,21 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
         settings["ties"] = "last"
         pairs = "1 pair of user and time has" if twice == 1 else f"{twice} pairs of user and time have"
         looked.questions.append(
-            f"{pairs} several states: the last row counts, which may be wrong; check traces.ties (last, first or longest)"
+            f"{pairs} several states: the last row counts, which may be wrong: --set traces.ties=first, or longest"
         )
     if asked:
         looked.questions.append(
-            f"rows are {'intervals' if is_interval else 'at odd times'}, so they are put on a grid of {every}: check "
-            "traces.every"
+            f"rows are {'intervals' if is_interval else 'at odd times'}, so they are put on a grid of {every}: "
+            "another one by --set traces.every=1h"
             + (
                 ""
                 if is_interval
-                else ", and traces.fill (last: the state stays until the next event; absent: it does not)"
+                else ", and --set traces.fill=absent where the state does not stay until the next event"
             )
         )
     if has_zone and every[-1] in "dw" and "timezone" not in settings:
         settings["timezone"] = "UTC"
-        looked.questions.append("days are those of UTC: check traces.timezone, such as Europe/Amsterdam")
+        looked.questions.append("days are those of UTC: otherwise --set traces.timezone=Europe/Amsterdam")
 
 
 def _usual_distance(rows: Rows) -> Any:

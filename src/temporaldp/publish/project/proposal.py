@@ -132,7 +132,7 @@ def _publication(
             )
     else:
         left_out["horizon"] = n_steps
-        questions.append(f"does the release end? If so, set privacy.horizon to its number of steps, such as {n_steps}")
+        questions.append(f"does the release end? If so, --set privacy.horizon={n_steps}, or another number of steps")
     adversaries, public, choice, period = _correlated(traces, history)
     found = compare_guarantees(
         adversaries,
@@ -197,9 +197,12 @@ def _ask_about_states(looked: Looked, traces: Traces, history: Path | None) -> N
     looked.left_out["states"] = list(traces.states)
     looked.facts.append("The states below were read from this protected table: remove the # if they are public.")
     until = "taken from the protected table, outside of the guarantee" if history is None else f"that of {history.name}"
+    complete = "complete the list and remove the # before states"
+    if len(traces.states) <= 8 and not any("," in state for state in traces.states):
+        complete = f"--set traces.states={shlex.quote(','.join(traces.states))}, with those that are missing"
     looked.questions.append(
-        f"are its states public, that is, known without looking at the table ({listed(traces.states)})? If so, complete the "
-        f"list and remove the # before states; until then the list is {until}"
+        f"are its states public, that is, known without looking at the table ({listed(traces.states)})? If so, {complete}; "
+        f"until then the list is {until}"
     )
 
 

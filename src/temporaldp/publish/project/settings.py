@@ -246,9 +246,8 @@ class PrivacySettings(Section):
     )
     guarantee: str = Field(
         "temporal",
-        description="What is protected: temporal (one state, for given correlations), user (all states of a person, for every "
-        "correlation), user:W (those of each epoch of W steps, such as user:365d, for a release without an end), or window:W "
-        "(those of any W consecutive steps, such as window:7d, where states outside reveal nothing about them).",
+        description="What is protected: temporal (one state, for given correlations), user (all states of a person), user:365d "
+        "(all those of each 365 days), or window:7d (those of any 7 days, if others reveal nothing about them).",
     )
     delta: Share | None = Field(None, description="Account in (epsilon, delta)-DP_T instead of delta = 0.")
     noise: Literal["gaussian", "laplace"] | None = Field(

@@ -178,24 +178,23 @@ def largest(sides: list[Side], cells: Cells, *, limit: float = np.inf) -> Found:
     """The largest leakage of each cell. Once a pair exceeds `limit` the others do not matter, and nothing is proved."""
     n, k = sides[0].chain.n, len(cells)
     search = _PairSearch(sides, cells, limit)
-    order = cells.candidates
-    if len(sides) == 2:
-        likely = np.minimum(sides[0].static, sides[0].known) + np.minimum(sides[1].static, sides[1].known)
-        order = np.hstack((order, likely.argmax(axis=1)[cells.user, None]))
-    order = np.sort(order, axis=1)
-    fresh = (np.diff(order, axis=1, prepend=-1) > 0) & (order % (n + 1) > 0)
-    # All candidates at the middle step of each user, and the best of them at the others
-    middle = (np.searchsorted(cells.user, cells.user) + np.searchsorted(cells.user, cells.user, "right")) // 2
-    fresh &= (np.arange(k) == middle)[:, None]
-    cell, place = np.nonzero(fresh)
-    search.compute(cell, order[cell, place])
-    others = np.flatnonzero((np.arange(k) != middle) & (search.best[middle] >= 0.0))
-    search.compute(others, search.pairs[middle[others]])
+    first = cells.candidates
+    if len(sides) == 2 and n < MANY_STATES:  # where bounds of all pairs cost less than another round
+        first = np.hstack((first, _likeliest(sides, cells.user)))
+    search.begin(first)
+    if len(sides) == 2 and n >= MANY_STATES and not search.is_done(np.arange(k)).all():
+        search.begin(_likeliest(sides, cells.user))
     # Pairs of some cells that are looked at at once
     step = max(1, (1 << 21) // n**2)
-    for first in range(0, k, step):
-        search.compare(np.arange(first, min(first + step, k)))
+    for begin in range(0, k, step):
+        search.compare(np.arange(begin, min(begin + step, k)))
     return search.found()
+
+
+def _likeliest(sides: list[Side], user: IntArray) -> IntArray:
+    """The pair with the largest bound of both sides together, shape (k, 1)."""
+    likely = np.minimum(sides[0].static, sides[0].known) + np.minimum(sides[1].static, sides[1].known)
+    return np.asarray(likely.argmax(axis=1)[user, None])
 
 
 class _PairSearch:
@@ -257,6 +256,18 @@ class _PairSearch:
         self.best[cell[better]], self.pairs[cell[better]] = low[better], code[better]
         self.part[cell[better]] = parts[0][better]
         np.maximum.at(self.top, cell, high)
+
+    def begin(self, candidates: IntArray) -> None:
+        """Compute candidates, shape (k, c): all of them at the middle step of each user, and the best of them at the others."""
+        order, user, k = np.sort(candidates, axis=1), self.cells.user, len(self.cells)
+        fresh = (np.diff(order, axis=1, prepend=-1) > 0) & (order % (self.n + 1) > 0)
+        middle = (np.searchsorted(user, user) + np.searchsorted(user, user, "right")) // 2
+        fresh &= (np.arange(k) == middle)[:, None]
+        cell, place = np.nonzero(fresh)
+        known = np.where(self.best >= 0.0, self.pairs, -1)
+        self.compute(cell, order[cell, place])
+        others = (np.arange(k) != middle) & (self.best[middle] >= 0.0) & (known != self.pairs[middle])
+        self.compute(np.flatnonzero(others), self.pairs[middle[others]])
 
     def is_reached(self, cell: IntArray) -> BoolArray:
         """Whether the best of a cell is its bound, but for rounding."""
