@@ -113,7 +113,7 @@ slow.browser: $(READY)  ## the page in a real Chromium (three minutes)
 	$(PLAYWRIGHT)
 	$(BIN)/python -m pytest -n auto -m browser tests/apps/browser
 
-slow.wheel: $(READY)  ## the package as others install it: alone, with each extra alone, with the oldest versions allowed (half an hour; ONLY="base cli")
+slow.wheel: $(READY)  ## the package as others install it: alone, with each extra alone, with the oldest versions allowed, by each Python (half an hour; ONLY="base 3.13-cli")
 	$(INSTALL) wheel
 	$(BIN)/python tools/check_wheel.py
 

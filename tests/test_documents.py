@@ -105,7 +105,8 @@ def test_record_of_the_tutorial_is_the_one_that_is_run():
 
 
 def test_readme_is_short():
-    assert len((REPOSITORY / "README.md").read_text().split()) <= 500
+    words = (REPOSITORY / "README.md").read_text().split()
+    assert sum(bool(re.search(r"\w", word)) for word in words) <= 500  # without bars of tables
 
 
 @pytest.mark.parametrize(

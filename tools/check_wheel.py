@@ -1,4 +1,4 @@
-"""Build the package, and install it as others will: alone, with each extra alone, and with the oldest versions that it allows.
+"""Build the package, and install it as others will: alone, with each extra, at the oldest versions, by each Python here.
 
 Run with:  make test-slow NAME=wheel  (half an hour; ONLY="base tables" checks these environments alone)
 """
@@ -12,7 +12,6 @@ import sys
 import tarfile
 import tempfile
 import tomllib
-import venv
 import zipfile
 from pathlib import Path
 
@@ -22,6 +21,9 @@ EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
 NOT_FOR_USERS = {"all", "audit", "bench", "browser", "dev", "docs", "wheel"}
 LEFT_OUT = (".ci/", ".github/")
 """Of the repository, in the source distribution."""
+
+PYTHONS = re.findall(r"Programming Language :: Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+"""That the package is stated to run on."""
 
 
 def run(*command: object, folder: Path = ROOT) -> None:
@@ -80,9 +82,20 @@ def oldest(extra: str | None, folder: Path) -> Path:
     return path
 
 
-def installed(wheel: Path, extra: str | None, folder: Path, constraints: Path) -> None:
+def interpreter(version: str) -> str | None:
+    """An interpreter of this version, also of those that pyenv keeps; None where there is none."""
+    kept = [str(path) for path in (Path.home() / ".pyenv" / "versions").glob("*/bin")]
+    paths = os.pathsep.join([*kept, os.environ["PATH"]])
+    found = subprocess.run(
+        [sys.executable, "-m", "uv", "python", "find", "--no-python-downloads", "--no-project", version],
+        capture_output=True, text=True, check=False, env={**os.environ, "PATH": paths},
+    )  # fmt: skip
+    return None if found.returncode else found.stdout.strip()
+
+
+def installed(wheel: Path, extra: str | None, folder: Path, constraints: Path, by: str = sys.executable) -> None:
     """A fresh environment with the wheel and one extra, and what must work there."""
-    venv.create(folder, with_pip=True)
+    run(sys.executable, "-m", "uv", "venv", "--quiet", "--python", by, folder)
     python = folder / "bin" / "python"
     wanted = f"{wheel}[{extra}]" if extra else str(wheel)
     # pip refuses hashes of constraints beside a wheel without one
@@ -103,10 +116,15 @@ def main() -> None:
         wheel = built(folder)
         environments = {extra or "base": extra for extra in users}
         environments |= {f"{extra or 'base'}-oldest": extra for extra in (None, "cli", "all")}
+        environments |= {f"{version}-cli": "cli" for version in PYTHONS}
         for name in (os.environ.get("ONLY") or " ".join(environments)).split():
             extra = environments[name]
             constraints = oldest(extra, folder) if name.endswith("-oldest") else ROOT / "constraints.txt"
-            installed(wheel, extra, folder / name, constraints)
+            by = interpreter(name.removesuffix("-cli")) if name.endswith("-cli") else sys.executable
+            if by is None:
+                print(f"{name} was left out: there is no such interpreter here", flush=True)
+                continue
+            installed(wheel, extra, folder / name, constraints, by)
 
 
 if __name__ == "__main__":

@@ -62,7 +62,9 @@ def test_a_raw_file_is_published_by_two_commands(name, tmp_path, monkeypatch, da
     monkeypatch.chdir(tmp_path)
     truth = read_data(Project.load().settings.traces).histogram()
     noise, of_scale = np.abs(found.counts - truth).mean(), {"gaussian": np.sqrt(2 / np.pi), "laplace": 1.0}[found.noise]
-    assert noise == pytest.approx(found.scales.mean() * of_scale, rel=5.0 / np.sqrt(truth.size))  # five deviations at most
+    assert noise == pytest.approx(
+        found.scales.mean() * of_scale, rel=5.0 / np.sqrt(truth.size)
+    )  # five deviations at most
     assert (
         (tmp_path / "published.csv")
         .read_text()

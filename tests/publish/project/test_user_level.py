@@ -59,13 +59,14 @@ def test_a_stream_has_the_user_level_of_each_epoch(tmp_path):
         assert done.returncode == 0, done.stderr
     with tdp.Ledger(tmp_path / "r.db") as ledger:
         assert ledger.epsilons.tolist() == [pytest.approx(1 / 3)] * 6
-    assert "at any 3 consecutive steps together, against the releases of these steps" in words(done.stdout)
+    assert "for every correlation, against the releases of these steps alone" in words(done.stdout)
     assert temporaldp("report", "--ledger", "r.db", "-o", "page.html", cwd=tmp_path).returncode == 0
     page = words((tmp_path / "page.html").read_text())
     assert (
-        "at any 3 consecutive steps together, against the releases of these steps becomes at most 73.2 %: 1 nat" in page
+        "at any 3 consecutive steps together becomes at most 73.2 %: 1 nat, for every correlation, against the" in page
     )
     assert "all states of one person in 6 steps together becomes at most 88.1 %: 2 nats, for every observer" in page
+    assert "Against releases of other steps" in page
     assert "leave out privacy.renew" in words(refused(*asked, "--set", "privacy.renew=yearly", cwd=tmp_path))
 
 

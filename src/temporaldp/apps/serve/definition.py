@@ -81,14 +81,15 @@ class Definition(Strict):
         "of `Adversary.document()`, also of chains with a longer memory.",
     )
     alpha: Annotated[float, Field(ge=SMALLEST, le=1e6, allow_inf_nan=False)] = Field(
-        description="The level, in nats: temporal privacy leakage about any step never exceeds it."
+        description="The level, in nats: the largest leakage about what the guarantee protects."
     )
     guarantee: str = Field(
         "temporal",
         pattern=r"^(temporal|user|(user|window):[1-9][0-9]{0,4})$",
         description="What alpha is about: temporal (one state, for this correlation) or, without matrices, user (all states of "
-        "a person together, for every correlation; with a horizon), user:W (those of each epoch of W steps) or window:W (those "
-        "of any W consecutive steps, where states outside reveal nothing about them).",
+        "a person together, for every correlation; with a horizon), user:W (those of any W consecutive steps, for every "
+        "correlation, against the outputs of these steps alone, each about its own step) or window:W (those of any W "
+        "consecutive steps, where states outside reveal nothing about them).",
     )
     horizon: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         None,

@@ -1,4 +1,4 @@
-"""Plans that need no correlation: of all states of a person together, or of any so many consecutive steps."""
+"""Plans that need no correlation: of all states of a person together, or of any W consecutive steps."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ def plan_guarantee(
 ) -> Plan:
     """Plan a release that satisfies a level without a correlation: no adversary is needed.
 
-    The user level holds for every correlation; a window where states outside of it reveal nothing about those inside
-    (`Guarantee.condition`): the temporal leakage about its states can be larger.
+    "user" holds for every correlation, against all releases; "user:W" for every correlation, against the releases of these W
+    steps alone, each about its own step, with noise of its own; "window:W" against all releases, where states outside of the
+    window reveal nothing about those inside. The temporal leakage about one of its states can be larger.
 
-    Every step has the same budget or noise. With delta = 0, budgets of a window add up (Theory, section 3); for a delta, the
+    Every step has the same budget or noise. With delta = 0, budgets of a window add up (Theory, section 2); for a delta, the
     privacy curves of its releases are composed.
 
     Parameters
     ----------
     guarantee : {"user", "user:W", "window:W", "event"} or Guarantee
-        All states of a person together, those of each epoch of W steps, those of any W consecutive steps, or that of one step
-        (for comparison).
+        All states of a person together, those of any W consecutive steps, or that of one step (for comparison).
     alpha : float, > 0
         Level, in nats: the epsilon of all releases that depend on the protected states together, at `delta`. An upper bound.
     horizon : int, optional
-        Number of steps T; the user level needs it.
+        Number of steps T; "user" needs it.
     delta : float
         0 for pure differential privacy.
     noise : {"gaussian", "laplace"}, optional
@@ -149,7 +149,7 @@ def leakage_together(release: Any, n_steps: int, accounting: Accounting[Any, Any
 def epochs_together(plan: Plan, n_epochs: int) -> float:
     """Leakage about all states of a person in so many epochs together, for every correlation, where each satisfies the plan.
 
-    An upper bound, in nats, at the plan's delta.
+    An upper bound, in nats, against the releases of these epochs; at the plan's delta, once for all of them.
 
     Parameters
     ----------

@@ -29,10 +29,10 @@ WORDINGS = {
     ),
     "user": Wording("user level", "all states of a person together", "every correlation", "any"),
     "epochs": Wording(
-        "user level of {steps} steps",
-        "all states of a person at any {steps} consecutive steps together, against the releases of these steps",
-        "every correlation",
-        "any, in one epoch",
+        "user level within {steps} steps",
+        "all states of a person at any {steps} consecutive steps together",
+        "every correlation, against the releases of these steps alone",
+        "any, by these releases alone",
     ),
     "window": Wording(
         "window of {steps} steps",
@@ -57,12 +57,12 @@ class Guarantee:
     ----------
     kind : {"temporal", "user", "window", "event"}
         One state against all releases, for given correlations; all states of a person together, for every correlation; those
-        of any so many consecutive steps, where states outside of the window reveal nothing about them; or one state against
-        the release of its own step alone.
+        of any W consecutive steps against all releases, where states outside of the window reveal nothing about them; or one
+        state against the release of its own step alone.
     steps : int, optional
-        Length of the window in steps; with the user level that of an epoch, which a release without an end needs. Both have
-        the same noise. They differ in what is claimed: the user level of an epoch is against its own releases, for every
-        correlation, and `epochs_together` bounds those of several epochs.
+        Length W of the window. With the user level: all states of any W consecutive steps, for every correlation, but against
+        the releases of these steps alone, each of which must be about its own step, with noise of its own. Releases of other
+        steps can reveal more; `epochs_together` bounds what several times as many reveal. A window has the same noise.
 
     Examples
     --------

@@ -247,7 +247,8 @@ class PrivacySettings(Section):
     guarantee: str = Field(
         "temporal",
         description="What is protected: temporal (one state, for given correlations), user (all states of a person), user:365d "
-        "(all those of each 365 days), or window:7d (those of any 7 days, if others reveal nothing about them).",
+        "(those of any 365 days, against the tables of these days alone), or window:7d (those of any 7 days, if states of "
+        "other days reveal nothing about them).",
     )
     delta: Share | None = Field(None, description="Account in (epsilon, delta)-DP_T instead of delta = 0.")
     noise: Literal["gaussian", "laplace"] | None = Field(
