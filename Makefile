@@ -152,7 +152,7 @@ bench.performance: $(READY)  ## benchmarks/recorded/performance.md: profiles, se
 bench.engine: $(READY)  ## benchmarks/recorded/engine.md: what the exact engine costs, in units of a Python loop (five minutes)
 	$(BIN)/python benchmarks/engine.py benchmarks/recorded/engine.md
 
-bench.online: $(READY)  ## benchmarks/recorded/online.md: what an accountant and a ledger cost, step by step (two minutes)
+bench.online: $(READY)  ## benchmarks/recorded/online.md: what an accountant and a ledger cost, step by step (half an hour)
 	$(BIN)/python benchmarks/online.py benchmarks/recorded/online.md
 
 bench.exact: $(READY)  ## benchmarks/recorded/exact.md: the exact leakage beside both bounds, on real and random correlations (ten minutes)

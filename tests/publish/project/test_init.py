@@ -200,7 +200,7 @@ def test_suggested_absent_state_protects_absence(tmp_path, states):
         (
             "user,time,state\n1,01/02/2024,a\n1,02/02/2024,b\n2,01/02/2024,b\n",
             "times such as '01/02/2024' fit '%d/%m/%Y', '%m/%d/%Y': day or month first? The first is "
-                "assumed; otherwise --set traces.time_format='%m/%d/%Y'",
+            "assumed; otherwise --set traces.time_format='%m/%d/%Y'",
         ),
         ("person,wave 1,wave 2,wave 3\n1,a,b,a\n2,b,a,a\n", "are its states public"),
         ("person,T1,T2,T10\n1,a,b,a\n2,b,a,a\n", "are its states public"),
