@@ -98,13 +98,18 @@ def typed() -> float:
     return math.floor(tdp.sustainable_budget(tdp.Adversary(walk, walk), 1.0, 36) / 2.0 * 1e5) / 1e5
 
 
+def five_years() -> float:
+    """What five years of 365 tables leak together, each with at most 1 nat at a delta."""
+    return tdp.planning.epochs_together(tdp.plan_guarantee("user:365", 1.0, delta=1e-6), 5)
+
+
 SLEEP = "sleep stages of 151 people, 5 min (bundled)"
 INFINITE = "Noise of a histogram that satisfies alpha = 1 over an infinite horizon"
 
 RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"(?<![\d.])(0\.66\d{2,})(?![\d.]*\d)", lambda: (leakage(),)),
     (r"(?<![\d.])(1\.033\d)(?!\d)", lambda: (paper_bound(),)),
-    (r"and (6\d(?:\.\d+)?) % by all 47|into (6\d(?:\.\d+)?) % \(0", lambda: (belief(leakage()),)),
+    (r"and (6\d(?:\.\d+)?) % by all 47|into (?:at most )?(6\d(?:\.\d+)?) % \(0", lambda: (belief(leakage()),)),
     (r"(52\.\d) %", lambda: (belief(EPSILON),)),
     (r"move from step to step \| (\d+\.\d) \|", lambda: (noise("optimal"),)),
     (r"how long stages last \| (\d+\.\d) \|", lambda: (tdp.plan_budget(models(), 1.0, STEPS).mean_absolute_noise,)),
@@ -113,11 +118,13 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"paper's planner needs (\d+\.\d)", lambda: (noise("quantified", accounting=tdp.PaperBound()),)),
     (r"the whole night\? \| (4\.7) ", lambda: (STEPS * EPSILON,)),
     (r"\| 4\.7 \| (\d+\.\d+) \|", lambda: (recorded("comparison", "In short", "dp-accounting", "says"),)),
-    (r"Markov quilts: at most (\d+\.\d+)", lambda: (recorded("comparison", "In short", "Markov quilts", "says"),)),
+    (r"Markov quilts give (\d+\.\d+)", lambda: (recorded("comparison", "In short", "Markov quilts", "says"),)),
     (r"\(temporal level\) \| (0\.0\d+) \|", lambda: (typed(),)),
     (r"e\^0\.1 = (\d\.\d+)", lambda: (math.exp(EPSILON),)),
-    (r"1 nat is a factor of (\d\.\d+)", lambda: (math.e,)),
+    (r"1 nat (?:is a factor of|multiplies the odds by) (\d\.\d+)", lambda: (math.e,)),
     (r"probability 0\.9, all (?:tables|days) together leak up to (\d\.\d) nats", lambda: (sticky_supremum(0.9, 1.0),)),
+    (r"up to (\d\.\d) nats about one day if people stay with probability 0\.99", lambda: (sticky_supremum(0.99, 1.0 / 7.0),)),
+    (r"and (\d\.\d) nats at delta = 1e-6 \(`temporaldp plan`", lambda: (five_years(),)),
     (r"mean absolute noise (?:of|is) (13\.\d) people", lambda: (recorded("delta", INFINITE, SLEEP, "pure, exact"),)),
     (
         r"(?:a curve for each pair|the exact method, and) (9\.\d)",
