@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -156,8 +157,8 @@ def _show(card: DeploymentCard, places: list[Path]) -> None:
     kinds = [
         {
             "guarantee": ("> " if kind == card.protected else "  ") + kind.label,
-            "leakage (nats)": upper(leakage),
-            "odds change by": factor(leakage),
+            "leakage (nats)": upper(leakage) if kind.is_temporal or math.isfinite(leakage) else "not known",
+            "odds change by": factor(leakage) if kind.is_temporal or math.isfinite(leakage) else "-",
             "observers": kind.observers,
         }
         for kind, leakage in card.by_guarantee.items()
