@@ -111,3 +111,12 @@ def test_histogram_under_a_metric_with_distances_below_one_is_refused(tmp_path):
     plain = TemporalAccountant(WALK, alpha=1.0, horizon=4)
     with pytest.raises(InputError, match="other distances"):
         ContinualRelease(histogram, ledger=tmp_path / "other.db", accountant=plain, plan=far)
+
+
+def test_a_shape_that_leaks_without_bound_is_scaled_to_the_level():
+    """Rows known up to nothing: by the bound for sets, budgets add up without forgetting, at any factor."""
+    unknown = IntervalMatrix(np.zeros((2, 2)), np.ones((2, 2)))
+    adversary = Adversary(unknown, unknown)
+    plan = plan_budget(adversary, alpha=1.0, horizon=6)
+    assert plan.leakage.worst <= 1.0
+    assert plan.epsilons.sum() == pytest.approx(1.0, rel=2e-3)

@@ -97,8 +97,9 @@ def _largest_factor(request: Request, shape: FloatArray, high: float, leaked: fl
     def worst(factor: float) -> float:
         return request.series(factor * shape).worst
 
-    # Leakage grows at least in proportion to budgets. A method that a user wrote may count otherwise.
-    least = high * ceiling / leaked
+    # Leakage grows at least in proportion to budgets, and no step leaks more than all releases together promise. A method that
+    # a user wrote may count otherwise.
+    least = min(high, max(high * ceiling / leaked, ceiling / (request.most_promised * float(shape.sum()))))
     while worst(least) > ceiling:
         least *= 0.5
         if least * float(shape.max()) < LEAST_SHARE * request.alpha / request.most_promised:
