@@ -126,7 +126,7 @@ class Definition(Strict):
 
     @property
     def together(self) -> int | None:
-        """Number of consecutive steps whose states a guarantee of a window or of epochs protects together."""
+        """Number of consecutive steps whose states window:W or user:W protects together; None for other guarantees."""
         return Guarantee.of(self.guarantee).steps
 
     def adversary(self) -> Adversary | dict[str, Adversary]:

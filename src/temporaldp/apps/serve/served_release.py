@@ -157,7 +157,7 @@ class ServedGuard(AccountantGuard):
 
 
 class WindowedGuard(ServedGuard):
-    """Enforcement of the level of a window or of epochs: the budgets of any so many consecutive steps add up to at most alpha.
+    """Enforcement of window:W or user:W: the budgets of any W consecutive steps add up to at most alpha.
 
     Every later step keeps an even share of alpha, so no step may spend more than that, but for the last one.
     """

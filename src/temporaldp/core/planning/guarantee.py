@@ -108,7 +108,7 @@ class Guarantee:
 
     @property
     def is_of_epochs(self) -> bool:
-        """Whether it is the user level of each epoch of so many steps."""
+        """Whether it is the user level within a number of steps, against the releases of these steps alone."""
         return self.kind == "user" and self.steps is not None
 
     @property
@@ -153,7 +153,8 @@ class Guarantee:
         if horizon is None:
             raise BudgetError(
                 "the user level of a release without an end is not bounded, because every step adds to it: give a horizon of T "
-                "steps, take the user level of each epoch of W steps (user:W), a window (window:W), or the temporal level"
+                "steps, take the temporal level, a window (window:W), or the user level within W steps, against the releases "
+                "of these steps alone (user:W)"
             )
         return horizon
 

@@ -83,7 +83,7 @@ class GuaranteeRow:
 
     @property
     def five_epochs(self) -> float | None:
-        """Leakage of five epochs together, about all states of a person, in nats; None for other guarantees."""
+        """Leakage of five times as many steps, by their releases, about all states in them; None without `epochs`."""
         return epochs_together(self.plan, 5) if self.guarantee.is_of_epochs and self.plan is not None else None
 
     @property
@@ -234,7 +234,7 @@ def compare_guarantees(
     windows : sequence of int
         Numbers of steps of windows, if any.
     epochs : sequence of int
-        Numbers of steps of epochs, such as a year, that have the user level, if any.
+        Numbers of steps, such as those of a year, for rows of the user level against the releases of these steps alone.
     n_people, n_states : int, optional
         Public numbers, for shares of an average count.
     correlation : PublicCorrelation, optional

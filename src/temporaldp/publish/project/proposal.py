@@ -122,7 +122,8 @@ def _publication(
         privacy["horizon"] = n_steps
         questions.append(
             f"are these {n_steps} steps all that will be published from this table? If later steps follow, leave out "
-            "privacy.horizon and release.estimates: a stream has a user level for each epoch only (user:365d)"
+            "privacy.horizon and release.estimates: a stream has the user level within a period only, against "
+            "the releases of that period (user:365d)"
         )
         if history is not None and looked.settings.get("layout") != "long" and history.n_times == n_steps:
             release["same_start"] = True

@@ -245,8 +245,9 @@ def _refuse_contradictions(settings: Settings, planned: Plan | None) -> None:
         (
             privacy.renew is not None and privacy.guarantee != "temporal",
             InputError(
-                "privacy.renew begins a plan of the temporal level again. The user level of each epoch of W steps, such as "
-                "privacy.guarantee = user:365d, goes on without an end: leave out privacy.renew and privacy.horizon"
+                "privacy.renew begins a plan of the temporal level again. The user level within W steps, against the "
+                "releases of these steps alone (privacy.guarantee = user:365d), goes on without an end: leave out "
+                "privacy.renew and privacy.horizon"
             ),
         ),
         (
