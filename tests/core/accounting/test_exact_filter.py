@@ -15,7 +15,7 @@ from exact_oracles import boxes_of, enumerated_boxes
 from methods import method_of
 from temporaldp import Adversary, TransitionMatrix, estimate_adversaries, temporal_leakage
 from temporaldp.base.errors import BudgetError
-from temporaldp.core.accounting.exact.online import ExactFilter
+from temporaldp.core.accounting.exact.filter import ExactFilter
 
 RING = TransitionMatrix(np.roll(np.eye(6), 1, axis=1) * 0.4 + np.eye(6) * 0.2 + np.roll(np.eye(6), -1, axis=1) * 0.4)
 STAYS = TransitionMatrix([[0.99, 0.01], [0.01, 0.99]])

@@ -14,7 +14,7 @@ from temporaldp import (
     estimate_adversaries,
     temporal_leakage,
 )
-from temporaldp.core.accounting.exact.online import LOOK_AHEAD, ExactOdometer
+from temporaldp.core.accounting.exact.odometer import LOOK_AHEAD, ExactOdometer
 
 CLOSE = 3e-12
 

@@ -14,10 +14,10 @@ from temporaldp.publish.project import Project
 from transport_agency import write_table
 
 # Largest error of an estimate of one draw, as a share of an average count, least coverage, and the advised guarantee.
-# Errors are 22, 19 and 3 % on average. Life courses change with the season, which one matrix does not describe: single draws
-# are further off.
+# Errors are 27.8, 18.5 and 3.0 % on average, with standard deviations of 2.8, 1.7 and 0.1 between draws, of which five at least
+# are allowed.
 CASES = {
-    "sleep": (0.32, 0.85, "user", 1e-6),
+    "sleep": (0.42, 0.85, "user", 1e-6),
     "mvad": (0.30, 0.78, "user", 1e-6),
     "agency": (0.05, 0.93, "temporal", 1e-6),
 }

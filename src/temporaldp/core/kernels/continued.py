@@ -9,14 +9,14 @@ bounded as there (Theory, section 22), backward and by sums; plain releases only
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from temporaldp.base.values import ROUNDOFF as UNIT
 from temporaldp.base.values import BoolArray, FloatArray, IntArray
 from temporaldp.core.kernels.chain import LARGEST_EXPONENT, ROWS, Chain, product, rounding
-from temporaldp.core.kernels.rollouts import LONGEST, Rollouts
+from temporaldp.core.kernels.rollouts import LONGEST, Rollouts, signs_of
 from temporaldp.core.kernels.roots import ENOUGH, MISSED_SHARE, Foreseen, newton_steps
 
 
@@ -180,11 +180,14 @@ def _roots_from_above(chain: Chain, items: Rollouts, high: float, least: float) 
 
 def _unproved(chain: Chain, items: Rollouts, h: float, incoming: float, room: float) -> BoolArray:
     """The items whose signs are not proved where the last step may raise by h."""
-    found, alive = np.zeros(len(items), bool), np.arange(len(items))
-    now, s = items, chain.up.shape[0] - 1
+    found, s = np.zeros(len(items), bool), chain.up.shape[0] - 1
     spread = (np.log1p(h) + incoming) * (1.0 + 4.0 * UNIT)
+    sign = _signs(chain, items, h, spread, room)
+    found[sign > 0] = True
+    alive = np.flatnonzero(sign == 0)
+    now = items[alive]
     up, more = np.array([[h]]), np.array([np.expm1(spread) if spread <= LARGEST_EXPONENT else np.inf])
-    for _ in range(LONGEST):
+    for _ in range(LONGEST if len(alive) else 0):
         is_last = s == 0 and not chain.infinite
         seen = now.look(up, None, up[0] if is_last else more)
         by_sums = seen.summed_high + seen.bound
@@ -205,3 +208,22 @@ def _unproved(chain: Chain, items: Rollouts, h: float, incoming: float, room: fl
     else:
         found[alive] = True
     return found
+
+
+def _signs(chain: Chain, items: Rollouts, h: float, spread: float, room: float) -> IntArray:
+    """Signs of F as they are computed where the last step may raise by h; 0 where they prove nothing with that room."""
+    last, user = chain.up.shape[0] - 1, np.zeros(len(items), np.int64)
+    c, before = items.c.copy(), 0
+    if chain.infinite:  # the last step is taken here, the one that repeats follows
+        c += h * np.maximum(c, 0.0)
+        c, before = product(c, chain.matrices[chain.into[0, last]], ROWS), 1
+        chain = replace(
+            chain, into=chain.into[:, :1], up=chain.up[:1], down=chain.down[:1], spreads=chain.spreads[:, :1]
+        )
+    else:
+        up, spreads = chain.up.copy(), chain.spreads.copy()
+        up[last], spreads[0, last] = h, spread
+        chain = replace(chain, up=up, spreads=spreads)
+    sign, depth = signs_of(chain, user, user + len(chain.up) - 1, c, chain.few_steps)
+    error = 2.0 * (chain.gamma * (items.depth + depth + before + 2.0) + 2.0 * (chain.n + 4) * UNIT)
+    return np.where((sign < 0) & (error > room), 0, sign)

@@ -306,20 +306,24 @@ def signs(chain: Chain, items: Items, level: FloatArray, slack: float, deepest: 
     return Signs(above, below, depth)
 
 
-@np.errstate(over="ignore", invalid="ignore")
 def computed_signs(chain: Chain, items: Items, level: FloatArray, deepest: int) -> tuple[IntArray, IntArray]:
     """Signs of F as they are computed at a level each, and their depths; 0 where there is none after so many steps.
 
     A sign proves K to the backward error of its depth.
     """
     user, t, i, j = items
-    found, depths = np.zeros(len(level), np.int64), np.zeros(len(level), np.int64)
-    alive, s, every_step = np.arange(len(level)), t if chain.infinite else t - 1, chain.n >= ROWS
-    kind = chain.matrices[0].dtype
     c = chain.rows(user, t, i)
-    c *= np.exp(-level).astype(kind)[:, None]
+    c *= np.exp(-level).astype(chain.matrices[0].dtype)[:, None]
     c -= chain.rows(user, t, j)
-    ones, pause, at_once = np.ones(chain.n, kind), Pause(chain, FIRST_JUMP), np.zeros(len(level), np.int64)
+    return signs_of(chain, user, t if chain.infinite else t - 1, c, deepest)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def signs_of(chain: Chain, user: IntArray, s: IntArray, c: FloatArray, deepest: int) -> tuple[IntArray, IntArray]:
+    """`computed_signs` of coefficients before a step s each, which are written over."""
+    found, depths = np.zeros(len(c), np.int64), np.zeros(len(c), np.int64)
+    alive, every_step, kind = np.arange(len(c)), chain.n >= ROWS, c.dtype
+    ones, pause, at_once = np.ones(chain.n, kind), Pause(chain, FIRST_JUMP), np.zeros(len(c), np.int64)
     look_at, nearest = 1, deepest if chain.infinite else int(s.min(initial=deepest))
     for depth in range(1, deepest + 1 if len(alive) else 0):
         ends = not chain.infinite and nearest == 0

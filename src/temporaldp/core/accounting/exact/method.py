@@ -27,8 +27,9 @@ from temporaldp.core.accounting.exact.arrivals import (
 )
 from temporaldp.core.accounting.exact.estimate import BUDGETS, seconds_of_series, seconds_of_supremum
 from temporaldp.core.accounting.exact.evidence import ExactLeakage
+from temporaldp.core.accounting.exact.filter import ExactFilter
 from temporaldp.core.accounting.exact.incoming import not_admitted
-from temporaldp.core.accounting.exact.online import ExactFilter, ExactOdometer
+from temporaldp.core.accounting.exact.odometer import ExactOdometer
 from temporaldp.core.accounting.exact.outputs import FiniteOutputs, is_finite
 from temporaldp.core.accounting.exact.supremum import (
     Limit,
