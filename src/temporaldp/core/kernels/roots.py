@@ -310,7 +310,10 @@ class _RootRun:
         self.roots: list[tuple[IntArray, FloatArray]] = []
         # Steps that are taken one by one before several are taken at once
         self.at_root, self.pause, self.has_jumped = both[0], Pause(chain, 16), False
-        self._nearest = -1 if chain.infinite else int(s.min(initial=LONGEST))
+        self._nearest, self._is_any_plain = (
+            -1 if chain.infinite else int(s.min(initial=LONGEST)),
+            bool(self.plain.any()),
+        )
 
     @property
     def ends(self) -> bool:
@@ -332,7 +335,11 @@ class _RootRun:
             root = root + self.foreseen.later[depth - 2, self.alive]
         else:
             root = np.maximum(root, -self.before)
-        self.at_root = self.both[0] - np.where(self.plain, -self.before, root)[:, None] * self.both[1]
+        self.at_root = self.both[0] - self._kept_plain(root)[:, None] * self.both[1]
+
+    def _kept_plain(self, root: FloatArray) -> FloatArray:
+        """These roots, but where signs are plain those at which the run began."""
+        return np.where(self.plain, -self.before, root) if self._is_any_plain else root
 
     def bound(self, *, within: bool) -> _RootBound:
         """Before a step; `within` the spread of everything before, F and its slope may be as large as `whole`."""
@@ -354,7 +361,7 @@ class _RootRun:
     def is_settled(self, bound: _RootBound, least: FloatArray) -> BoolArray:
         """After a step: whether no further one adds as much as `least`, or there is none."""
         settled = np.abs(bound.most - (bound.positive * self.raising) @ self.ones) <= least
-        if self.plain.any():  # where all coefficients are positive, F and its slope grow alike
+        if self._is_any_plain:  # where all coefficients are positive, F and its slope grow alike
             top, low = np.maximum(self.both[0], 0.0) @ self.ones, self.sums[0]
             settled |= self.plain & (low > 0.0) & (top - low <= ENOUGH * top)
         return np.asarray(settled | (self.s == 0) if self.ends else settled)
@@ -364,7 +371,7 @@ class _RootRun:
         for name in ("alive", "user", "s", "plain", "before", "at_once"):
             setattr(self, name, getattr(self, name)[kept])
         self.both, self.sums = self.both[:, kept], self.sums[:, kept]
-        self._nearest = -1 if self.chain.infinite else int(self.s.min())
+        self._nearest, self._is_any_plain = -1 if self.chain.infinite else int(self.s.min()), bool(self.plain.any())
 
     def move(self, *, may_jump: bool) -> bool:
         """Go on to the step before, or over several; whether it were several."""
@@ -374,8 +381,7 @@ class _RootRun:
             self.sums *= shrink
         self.both = self.chain.through_pairs(self.user, self.s, self.both)
         if jumps := may_jump and self.pause.is_over(len(self.alive)):
-            root = np.maximum(self.sums[0] / self.sums[1], -self.before)
-            root = np.where(self.plain, -self.before, root)
+            root = self._kept_plain(np.maximum(self.sums[0] / self.sums[1], -self.before))
             self.both[0] -= root[:, None] * self.both[1]
             self.sums[0] -= root * self.sums[1]
             self.both, steps, gained = self.chain.jumped(self.both)[:3]

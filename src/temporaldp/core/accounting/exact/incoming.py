@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import math
 from bisect import bisect_right
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -38,9 +38,6 @@ LONGEST_MEMORY, DIGITS = 20_000, 30.0
 KEPT, LEAST_KEPT = 2, 64
 """Steps of the past that are kept: so many times the longest rollout, and so many more. If doubled, a spend copies more."""
 
-
-ARRAYS = ("into", "up", "spread", "leakage", "rho", "close")
-"""Fields of incoming leakage that are saved as arrays."""
 
 MANY = 256
 """Rollouts from which on it is worth looking for those that are dominated."""
@@ -253,8 +250,6 @@ class Incoming:
     rho: FloatArray
     close: BoolArray
     depth: int = 0
-    _following: dict[tuple[float, int, bool], Self] = field(default_factory=dict, init=False)
-    """Results of `after`, which a trial and the spend after it share."""
 
     @classmethod
     def at_start(cls, problem: OnlineProblem, side: Transitions | None, step: int = 0) -> Self:
@@ -278,15 +273,6 @@ class Incoming:
         """Incoming leakage of the step that follows in this direction, after a budget at this one."""
         if side is None:
             return self
-        asked = epsilon, following, close
-        found = self._following.get(asked)
-        if found is None:
-            found = self._after(problem, side, *asked)
-            self._following.clear()
-            self._following[asked] = found
-        return found
-
-    def _after(self, problem: OnlineProblem, side: Transitions, epsilon: float, following: int, close: bool) -> Self:
         spread = np.append(self.spread, (epsilon + self.largest) * (1.0 + 4.0 * U))
         up, into = np.append(self.up, math.expm1(epsilon)), np.append(self.into, side.number(following))
         surplus = len(up) - KEPT * self.depth - LEAST_KEPT
@@ -331,7 +317,8 @@ class Incoming:
 
     def saved(self) -> dict[str, Any]:
         """All fields as JSON values."""
-        return {"depth": self.depth, "arrays": [packed(getattr(self, name)) for name in ARRAYS]}
+        arrays = self.into, self.up, self.spread, self.leakage, self.rho, self.close
+        return {"depth": self.depth, "arrays": list(map(packed, arrays))}
 
     @classmethod
     def restored(cls, document: dict[str, Any]) -> Self:

@@ -43,9 +43,6 @@ LOOK_AHEAD = 16
 SAME_BUDGET = 1e-12
 """Relative difference up to which two steps count as leaking equally."""
 
-MOST_COMPARED = 1 << 17
-"""Coefficients of all pairs at all steps that are not final, up to which each is compared with the largest sum by itself."""
-
 
 @dataclass(slots=True, eq=False, repr=False)
 class ExactOdometer(Odometer):
@@ -72,6 +69,8 @@ class ExactOdometer(Odometer):
         BPL, FPL and TPL of final steps; None where they are not known, after a state was restored or the ceiling was exceeded.
     current : array, shape (3, k), or None
         BPL, FPL and TPL of the steps that are not final, in nats, upper bounds; None until they are needed.
+    _tried : tuple, or None
+        The last budget that `worst_with` was asked for, and the odometer after it: mostly it is spent next.
     """
 
     problem: OnlineProblem
@@ -85,6 +84,7 @@ class ExactOdometer(Odometer):
     time: int = 0
     final: list[FloatArray] | None = field(default_factory=list)
     current: FloatArray | None = None
+    _tried: tuple[float, ExactOdometer] | None = None
 
     @classmethod
     def at_start(cls, adversary: Adversary) -> Self:
@@ -94,11 +94,16 @@ class ExactOdometer(Odometer):
         return cls(problem, past, np.zeros(0), nothing, nothing)
 
     def __copy__(self) -> Self:
-        return replace(self, final=None if self.final is None else list(self.final))
+        return replace(self, final=None if self.final is None else list(self.final), _tried=None)
 
     def extend(self, releases: Sequence[float]) -> None:
         """Add the budgets of the next steps."""
         for epsilon in releases:
+            tried, self._tried = self._tried, None
+            if tried is not None and tried[0] == epsilon:
+                for name in self.__dataclass_fields__:
+                    setattr(self, name, getattr(tried[1], name))
+                continue
             # No step gains more than the budgets from it on.
             most = max(self.largest, float(self.arrived.max(initial=0.0)) + math.fsum(self.spent)) + epsilon
             if most <= LARGEST_LEVEL or self.worst()[0] + epsilon <= LARGEST_LEVEL:
@@ -126,6 +131,7 @@ class ExactOdometer(Odometer):
         """The largest TPL and its step if `release` were spent next; changes nothing."""
         trial = copy(self)
         trial.extend([release])
+        self._tried = release, trial
         return trial.worst()
 
     def adopted(self, adversary: Adversary) -> Self:
@@ -199,7 +205,8 @@ class ExactOdometer(Odometer):
     def _largest_sums(self) -> FloatArray:
         """TPL of the steps that are not final where it may be the largest so far; of others, less than that."""
         side = self.problem.forward
-        if side is None or not 0 < self.rho.size * self.problem.n <= MOST_COMPARED:
+        # Coefficients of all pairs at all steps that are not final, up to which each is compared by itself
+        if side is None or not 0 < self.rho.size * self.problem.n <= (1 << 17):
             return np.asarray(self._current()[2])
         into, up, epsilons, arrived = self._future(side)
         chain, (i, j) = side.chain(into, up, np.cumsum(epsilons) * (1.0 + len(epsilons) * U)), self.problem.pairs
@@ -207,9 +214,9 @@ class ExactOdometer(Odometer):
         step, pair = np.divmod(np.arange(self.rho.size), len(i))
         own, rho = (epsilons[:, None] + arrived).ravel(), self.rho[::-1].ravel()
         total, known = np.where(step == 0, own, -math.inf), step == 0
-        most, likely, many = own + chain.arriving(0 * step, step), own + np.log1p(rho), 1
+        most, likely, many = own + chain.arriving(0 * step, step), own + np.log1p(rho), 8
         best = max(self.largest, float(total.max()))
-        chosen = np.array([likely.argmax()])
+        chosen = np.argsort(-likely)[:many]
         while len(chosen):
             found = pair_values(chain, step[chosen], i[pair[chosen]], j[pair[chosen]], rho[chosen]).proved
             total[chosen], known[chosen] = own[chosen] + found, True
