@@ -55,12 +55,27 @@ class Spread:
     starts: tuple[int, ...] = (0,)
     rise: float = 0.0
 
+    @property
+    def apart(self) -> FloatArray:
+        """Log ratios of each hidden state and the mean of its label, from both sides, shape (2 m,): `around_mean` undone."""
+        return np.concatenate([np.log(self.high[0]), -np.log(self.low[0])])
+
     def at(self, positions: IntArray) -> tuple[FloatArray, FloatArray]:
         """The bounds at some positions, shape (B, m), or (1, m) for all."""
         if len(self.starts) == 1:
             return self.low, self.high
         rows = np.searchsorted(self.starts, positions, side="right") - 1
         return self.low[rows], self.high[rows]
+
+    def sums(
+        self, weights: tuple[FloatArray, FloatArray], positions: IntArray, shown: FloatArray
+    ) -> list[tuple[FloatArray, FloatArray]]:
+        """Least and largest sums of weights, shape (B, m), over the hidden states of each label, shape (B, n)."""
+        if len(self.starts) == 1:
+            low, high = self.low[0, :, None] * shown, self.high[0, :, None] * shown
+            return [(one @ low, one @ high) for one in weights]
+        bounds = self.at(positions)
+        return [((one * bounds[0]) @ shown, (one * bounds[1]) @ shown) for one in weights]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +137,8 @@ class Hidden:
         # Positions that are parts of their own tighten one another's bounds. The largest budgets of several positions are no
         # budgets of a position, for which alone such bounds hold
         for _ in range(3 if len(parts) == n_positions and not follow.any() else 1):
-            found = self.largest(top, bottom, budgets, known, further, np.repeat(starts, 2 * m))[0]
+            near = np.repeat([known.apart], len(parts), axis=0).ravel() if len(known.starts) == 1 else None
+            found = self.largest(top, bottom, budgets, known, further, np.repeat(starts, 2 * m), near)[0]
             each = [around_mean(one) for one in np.split(found, len(parts))]
             low, high = (np.concatenate(rows) for rows in zip(*((one.low, one.high) for one in each), strict=True))
             known = Spread(low, high, tuple(starts.tolist()))
@@ -144,7 +160,7 @@ class Hidden:
         guess, mean = self.constant(epsilon, n_steps), np.broadcast_to(self.overall, (m, m))
         compared = np.concatenate([np.eye(m), mean]), np.concatenate([mean, np.eye(m)])
         budgets, follow = np.full((2 * m, n_steps), epsilon), np.ones(2 * m, dtype=np.bool_)
-        near = np.concatenate([np.log(guess.high[0]), -np.log(guess.low[0])])
+        near = guess.apart
         apart, _ = self.largest(*compared, budgets, guess, follow)
         widest = _rise(apart)
         if widest > 100.0:  # nats; what is so far apart does not settle within a block
@@ -268,34 +284,39 @@ class _Pairs:
 
     def attained(self, chosen: IntArray, ratio: FloatArray) -> tuple[FloatArray, BoolArray]:
         """N x / D x by the choices for some ratios, with a margin for rounding: if it is at most the ratio, that is a bound."""
-        chain, top, bottom, budgets, last = (
-            self.chain, self.top[chosen], self.bottom[chosen], self.budgets[chosen], self.last[chosen]
-        )  # fmt: skip
-        shown, labels = chain.shown, chain.labels
+        chain, shown, labels = self.chain, self.chain.shown, self.chain.labels
+        top, bottom, budgets = (one[chosen] for one in (self.top, self.bottom, self.budgets))
+        last, start = self.last[chosen], self.start[chosen]
         whole_top, whole_bottom = top.sum(axis=1), bottom.sum(axis=1)
         raised = np.zeros((*budgets.shape, shown.shape[1]), dtype=np.bool_)
-        for step in range(int(last.max(initial=0))):
-            some = slice(0, int(np.searchsorted(-last, -step, side="left")))
+        n_steps, lifts, ratios = int(last.max(initial=0)), np.expm1(budgets), ratio[:, None]
+        # Items that take each step, the first ones
+        ends = np.searchsorted(-last, -np.arange(n_steps + 1), side="left").tolist()
+        for step in range(n_steps):
+            some = slice(0, ends[step])
             top, bottom = top[some] @ chain.rows, bottom[some] @ chain.rows
-            signed = top - ratio[some, None] * bottom
-            positive, negative = np.maximum(signed, 0.0), np.maximum(-signed, 0.0)
-            low, high = self.spread.at(self.start[chosen][some] + step + 1)
+            signed = top - ratios[some] * bottom
+            is_positive, positive = signed > 0.0, np.maximum(signed, 0.0)
+            (positive_low, positive_high), (negative_low, negative_high) = self.spread.sums(
+                (positive, positive - signed), start[some] + step + 1, shown
+            )
             with np.errstate(divide="ignore", invalid="ignore"):
                 # The range of A / B, a little wider than these sums have it, for their rounding
-                least = (1.0 - 1e-12) * ((positive * low) @ shown) / ((negative * high) @ shown)
-                most = (1.0 + 1e-12) * ((positive * high) @ shown) / ((negative * low) @ shown)
-                least = np.fmin(least, 1.0)
-                share = (most - 1.0) / (most - least)
-            share = np.where(most <= 1.0, 0.0, np.where((least == 1.0) | np.isinf(most), 1.0, share))
-            share, least = np.nan_to_num(share), np.nan_to_num(least)
-            lift = np.expm1(budgets[some, step])[:, None]
+                least = np.fmin((1.0 - 1e-12) * positive_low / negative_high, 1.0)
+                most = (1.0 + 1e-12) * positive_high / negative_low
+                share = np.where((least == 1.0) | (most == np.inf), 1.0, (most - 1.0) / (most - least))
+            share[(most <= 1.0) | np.isnan(share)] = 0.0
+            lift = lifts[some, step, None]
             of_positive, of_negative = 1.0 + lift * share, 1.0 + lift * share * least
-            factors = np.where(signed > 0.0, of_positive[:, labels], of_negative[:, labels]) / (1.0 + lift)
             if step + 1 == budgets.shape[1]:
-                beyond = np.where(self.follow[chosen][some], np.exp(self.spread.rise), 1.0)[:, None]
-                factors = factors * np.where(signed > 0.0, beyond, 1.0)
-            top, bottom = top * factors, bottom * factors
+                of_positive *= np.where(self.follow[chosen][some], np.exp(self.spread.rise), 1.0)[:, None]
+            factors = np.where(
+                is_positive, (of_positive / (1.0 + lift))[:, labels], (of_negative / (1.0 + lift))[:, labels]
+            )
+            top *= factors
+            bottom *= factors
             raised[some, step] = share > 0.5
-            whole_top[some], whole_bottom[some] = top.sum(axis=1), bottom.sum(axis=1)
+            ended = slice(ends[step + 1], ends[step])
+            whole_top[ended], whole_bottom[ended] = top[ended].sum(axis=1), bottom[ended].sum(axis=1)
         margin = 1.0 + 8.0 * (budgets.shape[1] + 1) * (len(labels) + 8) * ROUNDOFF
         return margin * whole_top / whole_bottom, raised
