@@ -260,28 +260,29 @@ def release_figure(released: ReleasedHistograms, true_counts: NDArray[np.int64] 
     columns = 3 if len(chosen) > 4 else min(2, len(chosen))
     height = -(-len(chosen) // columns)
     figure, grid = new_figure(0.5 + 1.45 * height, subplots=(height, columns))
-    panels = np.ravel(grid)
+    panels, line, dot = np.ravel(grid), 1.8 if len(steps) < 100 else 1.2, 3.0 if len(steps) < 100 else 1.2
     for panel in panels[len(chosen) :]:
         panel.set_visible(False)
     for k, (panel, state) in enumerate(zip(panels, chosen, strict=False)):
         counts, label = released.counts[steps, state], "released"
         panel.fill_between(
-            steps, low[steps, state], high[steps, state], color=BLUE, alpha=0.25, linewidth=0.0, label=band
+            steps, low[steps, state], high[steps, state], color=BLUE, alpha=0.25, linewidth=0.0, label=band, zorder=2.0
         )
         if estimates is not None:
-            panel.plot(steps, estimates.counts[steps, state], color=BLUE, linewidth=1.8, label="estimate")
+            panel.plot(steps, estimates.counts[steps, state], color=BLUE, linewidth=line, label="estimate", zorder=3.0)
             most = 1.25 * float(high[:, state].max()) + 2.0
             counts, label = np.clip(counts, -0.15 * most, most), "released (clipped at the edge)"
             panel.set_ylim(-0.19 * most, 1.04 * most)
         if true_counts is not None:
-            panel.plot(steps, true_counts[steps, state], color=DARK, linewidth=1.2, label="true")
+            panel.plot(steps, true_counts[steps, state], color=DARK, linewidth=1.2, label="true", zorder=3.0)
         label += "" if every == 1 else f", 1 of {every} steps"
-        panel.plot(steps, counts, ".", color=ORANGE, markersize=3, label=label)
+        panel.plot(steps, counts, ".", color=ORANGE, markersize=dot, label=label, zorder=1.0)
         panel.set_title(_short(released.states[state], 40 if columns < 3 else 28), fontsize=10, loc="left")
         panel.set_ylabel("" if k % columns else "people")
         _time_axis(panel, released.times, most=6 if columns < 3 else 4)
-    for panel in panels[: len(chosen) - columns]:  # the panel below has the label
+    for panel in panels[: len(chosen) - columns]:  # the panel below has the labels
         panel.set_xlabel("")
+        panel.tick_params(labelbottom=False)
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside upper left", ncols=4, fontsize=9, frameon=False)
     return figure
 
