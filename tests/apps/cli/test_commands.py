@@ -205,7 +205,7 @@ def test_plan_release_and_report_of_the_sample(tmp_path):
 def test_plan_json_is_the_plan_file(tmp_path):
     result = temporaldp("plan", SAMPLE, "--alpha", "1", "--json", "-o", tmp_path / "plan.json")
     printed, kept = json.loads(result.stdout), json.loads((tmp_path / "plan.json").read_text())
-    beside = {"mean_absolute_noise", "noise_beside_counts", "guarantees", "advice", "advised"}
+    beside = {"mean_absolute_noise", "noise_share", "guarantees", "advice", "advised"}
     assert {key: value for key, value in printed.items() if key not in beside} == kept
     assert "estimated from the protected traces themselves" in kept["provenance"]["warning"]
     assert kept["horizon"] is None

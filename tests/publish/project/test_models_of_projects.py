@@ -79,7 +79,10 @@ def test_a_plan_and_a_release_satisfy_the_level_for_every_model(project):
     assert " ".join(planned.stdout.split()).startswith(headline)
     inputs = gather(read_settings(project / "temporaldp.toml"))
     plan = load_plan(project / "plan.json")
-    assert 0.99 <= temporal_leakage(inputs.everyone, plan.epsilons).worst <= 1.0
+    worst = {name: temporal_leakage(one, plan.epsilons).worst for name, one in inputs.everyone.items()}
+    assert 0.99 <= max(worst.values()) <= 1.0
+    told = json.loads(temporaldp("plan", "--json", cwd=project).stdout)
+    assert {row["model"]: row["at_most"] for row in told["models"]} == pytest.approx(worst, rel=1e-8)
     released = temporaldp("release", cwd=project)
     assert released.returncode == 0, released.stderr
     assert "(first order, second order, dwell times)" in " ".join(released.stdout.split())

@@ -173,8 +173,10 @@ def _document(made: Plan | None, found: GuaranteeComparison, methods: PlanCompar
     if made is not None:
         document |= {
             "mean_absolute_noise": made.mean_absolute_noise,
-            "noise_beside_counts": found.share(made.mean_absolute_noise),
+            "noise_share": found.share(made.mean_absolute_noise),
         }
+        if made.guarantee.is_temporal and isinstance(made.leakage, LeakageSeries):
+            document["models"] = explanation.by_model(made.leakage, made.provenance)
         if made.provenance.spends:
             document["alpha_in_all"] = made.alpha_in_all
     document |= {

@@ -181,7 +181,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
                 "neighboring_relation": released.neighboring_relation,
                 "l1_sensitivity": 2,
                 "unit": "nats",
-                "noise_beside_counts": beside.share,
+                "noise_share": beside.share,
                 "estimates": None
                 if estimates is None
                 else {
