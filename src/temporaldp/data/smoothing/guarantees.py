@@ -176,14 +176,14 @@ class GuaranteeComparison(Table):
             return "No guarantee can be planned at this level: see the reasons."
         others = [row for row in self.rows if row.alpha == best.alpha and row.plan is not None]
         said = f"Take the {best.name}, for {self.condition(best)}: {_error_of(best)}"
-        rival = Guarantee("user" if best.guarantee.is_temporal else "temporal")
-        other = next((one for one in others if (one.delta, one.guarantee) == (best.delta, rival)), None)
+        rival = "user" if best.guarantee.is_temporal else "temporal"
+        other = next((one for one in others if (one.delta, one.guarantee.kind) == (best.delta, rival)), None)
         if other is not None:
             said += f". The {other.guarantee.label}, for {self.condition(other)}, has {_error_of(other)}"
             said += "" if best.guarantee.is_temporal else ", less than 25 % better"
         if best.delta:
             pure = next((one for one in others if one.guarantee == best.guarantee and not one.delta), None)
-            said += "" if pure is None else f". With delta = 0 it is {_error_of(pure)}"
+            said += "" if pure is None else f". The {best.guarantee.label} with delta = 0 has {_error_of(pure)}"
         return said + "."
 
 

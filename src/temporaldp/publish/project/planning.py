@@ -125,11 +125,7 @@ def compared(settings: Settings, inputs: Inputs, made: Plan | None, levels: Sequ
     kept = guarantee_of(settings, step)
     windows, epochs = ([kept.steps] if kept.steps and kept.kind == kind else [] for kind in ("window", "user"))
     if kept.steps is None and settings.privacy.horizon is None:
-        a_day, a_year = (
-            None if step is None else steps_between(step, "2024-01-01", end) for end in ("2024-01-02", "2025-01-01")
-        )
-        windows = [7 if a_day is None or a_day < 2.0 else math.ceil(a_day)]
-        epochs = [] if a_year is None or a_year < 2.0 else [math.ceil(a_year)]
+        windows, epochs = periods_of_streams(step)
     terms = _public_terms(settings, inputs)
     n = len(inputs.states or settings.traces.states or ()) or None
     delta = settings.privacy.delta or USUAL_DELTA
@@ -137,6 +133,15 @@ def compared(settings: Settings, inputs: Inputs, made: Plan | None, levels: Sequ
         alphas=levels, plan=made, windows=windows, epochs=epochs, n_states=n, delta=delta, **terms
     )
     return replace(found, observers=observers(inputs.provenance))
+
+
+def periods_of_streams(step: str | None) -> tuple[list[int], list[int]]:
+    """Steps of the windows and of the epochs that streams are compared by: a day, or seven steps; and a year, if known."""
+    a_day, a_year = (
+        None if step is None else steps_between(step, "2024-01-01", end) for end in ("2024-01-02", "2025-01-01")
+    )
+    windows = [7 if a_day is None or a_day < 2.0 else math.ceil(a_day)]
+    return windows, [] if a_year is None or a_year < 2.0 else [math.ceil(a_year)]
 
 
 def level_of_error(settings: Settings, inputs: Inputs, largest: float) -> float:

@@ -23,6 +23,7 @@ from temporaldp.data.tables.traces import shared_people
 from temporaldp.lab.studies.refinements import ModelChoice, chosen_models
 from temporaldp.publish.project.document import DEFAULT_FILE
 from temporaldp.publish.project.looking import MAX_STATES, Looked, look
+from temporaldp.publish.project.planning import periods_of_streams
 from temporaldp.publish.project.settings import Settings
 from temporaldp.publish.report.sentences import observers
 
@@ -135,11 +136,13 @@ def _publication(
         left_out["horizon"] = n_steps
         questions.append(f"does the release end? If so, --set privacy.horizon={n_steps}, or another number of steps")
     adversaries, public, choice, period = _correlated(traces, history)
+    windows, epochs = ([], []) if "horizon" in privacy else periods_of_streams(traces.step)
     found = compare_guarantees(
         adversaries,
         alphas=privacy["alpha"],
         horizon=privacy.get("horizon"),
-        windows=[] if "horizon" in privacy else [7],
+        windows=windows,
+        epochs=epochs,
         n_people=traces.n_users,
         n_states=traces.n_states,
         correlation=public,
