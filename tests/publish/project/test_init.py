@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shlex
 import tomllib
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pyarrow as pa
@@ -311,3 +313,23 @@ def test_from_the_table_of_an_agency_to_a_report_in_four_commands(tmp_path):
     again = temporaldp("release", cwd=tmp_path)  # as a nightly job runs it
     assert again.returncode == 0 and "96 steps now" in again.stdout
     assert load_released(tmp_path / "published.csv").counts.tolist() == released.counts.tolist()
+
+
+def test_a_running_daily_table_is_compared_with_a_year_of_days(tmp_path):
+    """`init` and `plan` give the same advice, and the year is 366 days long."""
+    rng, today = np.random.default_rng(0), datetime.now(UTC).date()
+    for name, first, days in (("past", 60, 30), ("now", 5, 5)):
+        rows = [
+            f"{name}{person},{today - timedelta(days=first - day)},{'ab'[int(rng.random() < 0.5)]}"
+            for person in range(60)
+            for day in range(days)
+        ]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["person,day,ward", *rows]) + "\n")
+    made = temporaldp("init", "now.csv", "--history", "past.csv", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    planned = json.loads(temporaldp("plan", "--json", cwd=tmp_path).stdout)
+    assert f"# {planned['advice']}\n" in (tmp_path / "temporaldp.toml").read_text()
+    assert "The user level within 366 steps" in planned["advice"]
+    year = {row["delta"]: row["noise"] for row in planned["guarantees"] if row["guarantee"] == "user:366"}
+    odds = math.exp(-1.0 / (2 * 366))  # discrete Laplace noise of scale 2 / epsilon, with an epsilon of 1 / 366
+    assert year[0.0] == pytest.approx(2.0 * odds / (1.0 - odds**2), rel=1e-9)
