@@ -137,7 +137,7 @@ def test_nothing_depends_on_threads_or_on_the_order_in_which_they_end(tmp_path, 
         table = pa.table(dict(zip(("user", "time", "state"), zip(*rows, strict=True), strict=True)))
         parquet.write_table(table, tmp_path / f"{name}.parquet", row_group_size=20)
     monkeypatch.chdir(tmp_path)
-    for run in range(6):
+    for run in range(4):
         monkeypatch.setenv("TEMPORALDP_THREADS", "14"[run % 2])
         proposal = propose(tmp_path / "t.parquet", tmp_path / "past.parquet", tmp_path / "temporaldp.toml")
         (tmp_path / "temporaldp.toml").write_text(proposal.text)
@@ -146,7 +146,7 @@ def test_nothing_depends_on_threads_or_on_the_order_in_which_they_end(tmp_path, 
         with setup.opened(settings.release.ledger) as stream:  # refuses another correlation than that of its digest
             began = stream.ledger.began
         audited = temporal_leakage(adversary, [0.1] * 24)
-        planned = plan_budget(adversary, alpha=1.0, horizon=24)
+        planned = plan_budget(adversary, alpha=1.0, horizon=6)
         found = (proposal.text, *proposal.questions, setup.data.histogram().tobytes(), setup.data.users, began)
         everything.add((*found, audited.temporal.tobytes(), planned.epsilons.tobytes()))
     assert len(everything) == 1
