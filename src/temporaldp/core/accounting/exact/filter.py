@@ -13,7 +13,7 @@ e is admitted if and only if with the budgets so far, e, and rho at every later 
 - *The step itself:* ``K_B + e + K_F <= A`` for all pairs, K_F that of rho: a closed form.
 - *Each earlier step and pair:* K_B is known, so that ``K_F <= A - e_s - K_B`` is the sign of one rollout into the future. Its
   coefficients are kept, and take one more step at each spend. Once it is proved that nothing within alpha can raise the sum
-  above alpha any more, whatever follows, the pair is dropped.
+  above alpha, whatever follows, the pair is dropped.
 - *Each later step and pair:* K_F is known, so that ``K_B <= A - rho - K_F`` is the sign of a rollout into the past. Its first
   steps, all with rho, are the same at every spend, and are taken beforehand.
 
