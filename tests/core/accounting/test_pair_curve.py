@@ -280,6 +280,14 @@ def test_two_states_that_differ_have_a_curve_for_each_pair_by_default(table, row
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(("n_states", "n_steps", "by_pairs"), [(3, 12, True), (12, 12, True), (12, 480, False)])
+def test_default_counts_how_long_curves_become_and_how_late_they_settle(n_states, n_steps, by_pairs):
+    """The second chain leaks 6 nats, hence curves of 100 times as many points as that of one release; they settle late."""
+    matrix = TransitionMatrix(np.full((n_states, n_states), 0.03 / n_states) + 0.97 * np.eye(n_states))
+    adversary = Adversary(matrix, matrix)
+    assert ApproximateDP(1e-6).specialised([adversary], [0.1] * n_steps).pairwise is by_pairs
+
+
 def test_values_of_the_theory_chapter(sample):
     """The common curve gives 0.643; the release, simulated with 60,000 draws, leaks 0.465."""
     adversary, noise = Adversary(backward=sample[0]), GaussianNoise(10.0, sensitivity=math.sqrt(2.0))

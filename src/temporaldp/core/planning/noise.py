@@ -17,7 +17,7 @@ from temporaldp.base.errors import BudgetError, InputError, PlanError
 from temporaldp.base.values import FloatArray, real_number
 from temporaldp.core.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.core.accounting.curve.method import ApproximateDP
-from temporaldp.core.accounting.curve.pair_curves import SETTLING, affordable, checked_pairs
+from temporaldp.core.accounting.curve.pair_curves import affordable, checked_pairs
 from temporaldp.core.accounting.monotone_search import largest_in_few_tries
 from temporaldp.core.accounting.periodic import limits_of
 from temporaldp.core.accounting.protocol import SIDES
@@ -147,11 +147,10 @@ class _Calibration:
 
         Over an infinite horizon it is tighter only where its curves settle, which coarse ones show.
         """
-        made = self.releases(np.full(self.request.n_shares, self.alone))
-        # Scales that such a search looks at, about
-        steps = 12 * (self.request.horizon or SETTLING)
         users, grid = self.request.users, planned_grid(self.request.alpha, pairwise=True)
-        if not affordable(users, made, grid, self.delta, steps=steps, settling=steps):
+        made = self.releases(scales) * (1 if self.request.horizon else 1000)
+        # A search looks at about twelve scales
+        if not affordable(users, made, grid, self.delta, times=12):
             return False
         if self.request.horizon is not None:
             return True

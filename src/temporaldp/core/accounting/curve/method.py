@@ -201,9 +201,9 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
                 exactly_known(matrix)
         # Ratio of the grid of pairwise curves to that of one curve, unless a grid is given: their cost falls with its square
         coarser = max(h if self.grid is not None else min(4 * h, COARSEST), h)
-        # Number of steps that a supremum counts as where the cost of pairwise curves is estimated
-        steps = len(known) - 1 or 1000
-        if not (self.pairwise or affordable(users, known, coarser, self.delta, steps=steps)):
+        # Over an infinite horizon there is one release, and in a search none yet; curves settle in fewer steps, or never
+        made = known if len(known) > 1 else (known or (release_from(0.1),)) * 1000
+        if not (self.pairwise or affordable(users, made, coarser, self.delta)):
             return single
         both = ApproximateDP(self.delta, pairwise=True, grid=coarser, beyond=self.beyond)
         both._single_grid = h

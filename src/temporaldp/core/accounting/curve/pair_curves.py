@@ -21,7 +21,7 @@ import numpy as np
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import ULP, FloatArray
 from temporaldp.core.accounting.curve import grid
-from temporaldp.core.accounting.curve.arrivals import FINEST, INFLATED, NOTHING, SingleCurve
+from temporaldp.core.accounting.curve.arrivals import FINEST, INFLATED, NOTHING, SingleCurve, steps_of
 from temporaldp.core.accounting.curve.pair_kernels import Searches, lowest_lines, made_convex
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import Matrix, exactly_known
@@ -33,10 +33,6 @@ SMALLEST_DELTA = 1e-9
 
 TOGETHER = 1 << 11
 """Problems that are searched together, about. Doubled: fewer, larger operations, also beyond the end of curves."""
-
-
-SETTLING = 64
-"""Number of steps in which the curves of a chain settle, about."""
 
 
 @dataclass(unsafe_hash=True, repr=False)
@@ -206,34 +202,28 @@ def goes_by_pairs(user: Adversary) -> bool:
 
 
 def affordable(
-    users: Sequence[Adversary],
-    releases: Sequence[Mechanisms],
-    grid: float,
-    delta: float,
-    *,
-    steps: int,
-    settling: int = SETTLING,
-    most: float = 4e9,
+    users: Sequence[Adversary], releases: Sequence[Mechanisms], grid: float, delta: float, *, times: int = 1
 ) -> bool:
-    """Whether pairwise curves take minutes at most (about 5 to 8 states), so that they are the default.
+    """Whether pairwise curves of these releases, computed so many times, take minutes at most: so that they are the default.
 
-    `steps` is the number of steps, or, for constant releases and matrices, `settling`. False where all users have two states
-    that can be exchanged: one curve is then the same.
+    Their cost is counted along one curve for all pairs, which is as long and settles as late. False where all users have two
+    states that can be exchanged: one curve is then the same.
     """
-    if delta < SMALLEST_DELTA:
+    by_pairs = [user for user in users if goes_by_pairs(user)]
+    if delta < SMALLEST_DELTA or all(_are_exchangeable(user, releases) for user in by_pairs):
         return False
-    side = SingleCurve(grid, delta, up=True)
-    # Length of a curve of a series, as a multiple of that of one release, about
-    points = 4 * max((side.own(release).size for release in set(releases)), default=0)
-    work = 0.0
-    for user in users:
-        n_states = len(user.states or ()) if goes_by_pairs(user) else 0
-        constant = user.n_steps is None and len(set(releases)) == 1
-        looked_at = min(steps, settling) if constant else steps
-        work += sum(bool(known) for known in user.directions) * n_states**4 * points * looked_at
-    # States to the fourth, times points, times steps, up to which pairwise curves are the default: about 5 to 8 states,
-    # eight minutes on one core. Doubled, a call may take twice as long.
-    return work <= most and any(goes_by_pairs(user) and not _are_exchangeable(user, releases) for user in users)
+    # States to the fourth, times points, over all steps: about eight minutes on one core; doubled, twice as long
+    left, one = 4e9 / times, SingleCurve(grid, delta, up=True)
+    for user in by_pairs:
+        sides = (user.backward, releases), (user.forward.in_reverse(), releases[::-1])
+        for correlation, made in sides:
+            for step in steps_of(one, correlation, made):
+                if step.settled:
+                    break
+                left -= len(user.states or ()) ** 4 * step.total.size
+                if left < 0.0:
+                    return False
+    return True
 
 
 def _are_exchangeable(user: Adversary, releases: Sequence[Mechanisms]) -> bool:
