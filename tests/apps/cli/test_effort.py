@@ -140,3 +140,17 @@ def test_short_work_prints_nothing_to_a_pipe(capsys):
     with render.working("accounting"), estimated("leakage of every step", lambda: 9.0):
         progressed("leakage of every step", 0.25)
     assert lines_of(capsys) == []
+
+
+def test_a_population_by_groups_counts_their_people(tmp_path):
+    """Nine people who mostly stay, and one who always moves, which reveals more, in another region."""
+    rows = [
+        f"u{user},{t},{'ab'[t // (10 if user < 9 else 1) % 2]},{'north' if user < 9 else 'south'}"
+        for user in range(10)
+        for t in range(40)
+    ]
+    (tmp_path / "walks.csv").write_text("\n".join(["user,time,state,region", *rows]))
+    asked = "population", "walks.csv", "--epsilon", "0.05", "--horizon", "8", "--set", "traces.by=region"
+    found = json.loads(temporaldp(*asked, "--set", "correlation.prior=0.1", "--json", cwd=tmp_path).stdout)
+    assert (found["people"], found["worst_names"]) == (10, ["south", "north"])
+    assert found["quantiles"]["0.9"] < found["quantiles"]["1"] == found["worst"]

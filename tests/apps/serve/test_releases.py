@@ -16,8 +16,10 @@ from command import refused, temporaldp
 from level import worst_leakage
 from postgres import place_of
 from served import served, token_for
-from temporaldp import Adversary, Ledger, TemporalAccountant, TransitionMatrix, plan_budget
+from temporaldp import Adversary, Ledger, LedgerError, TemporalAccountant, TransitionMatrix, plan_budget
+from temporaldp.apps.serve import served_release
 from temporaldp.apps.serve import service as service_module
+from temporaldp.apps.serve.definition import Definition
 from temporaldp.apps.serve.tokens import Role
 from temporaldp.core.correlation import LiftedChain
 from temporaldp.publish.release.guards import AccountantGuard
@@ -486,3 +488,22 @@ def test_readiness_reports_the_database(service):
         time.sleep(0.1)
     assert service.ask.get("/ready").json == {"status": "ready"}
     assert math.isfinite(service.get(service.create()).json["remaining"])
+
+
+def test_a_release_that_cannot_be_made_leaves_the_others_of_the_file(tmp_path, monkeypatch):
+    """A disk that is full for a moment, between the heading of the second release and what is kept beside it."""
+    monkeypatch.setenv("TEMPORALDP_KEY_FILE", str(tmp_path / "key"))
+
+    def failing(*_):
+        raise LedgerError("disk full")
+
+    made = service_module.Service(str(tmp_path / "s.db"))
+    first = made.create(Definition.model_validate(DEFINITION), "one")
+    ask = StepRequest(None, 0.1, key="k", data=(3, 4))
+    row, _ = made.find(first.release).take_step(ask)
+    with monkeypatch.context() as broken, pytest.raises(LedgerError, match="disk full"):
+        broken.setattr(served_release, "keep_correlations", failing)
+        made.create(Definition.model_validate(DEFINITION | {"alpha": 2.0}), "two")
+    again, _ = made.find(first.release).take_step(ask)
+    assert again.counts == row.counts and (tmp_path / "s.db").exists()
+    assert made.create(Definition.model_validate(DEFINITION | {"alpha": 2.0}), "two").release != first.release

@@ -17,6 +17,7 @@ from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning import plan_for_share
 from temporaldp.data.files.columns import save_columns
 from temporaldp.data.tables import CountedTraces
+from temporaldp.data.tables.trace_table import TraceTable
 from temporaldp.data.tables.traces import scarcity
 from temporaldp.lab.studies import LeakageDistribution, leakage_distribution
 from temporaldp.publish.project.inputs import absences, read_data
@@ -69,13 +70,15 @@ def population(
     with working("reading traces"):
         data = read_data(settings.traces, correlation=True)
     groups, method = settings.traces.by is not None, privacy.accounting
+    sizes = data.group_sizes() if groups and isinstance(data, TraceTable) else None
+    who = "groups" if groups and sizes is None else "people"  # counts of transitions do not tell how many people made them
     people = partial(estimate_adversaries, data, prior=prior, per_user=not groups, per_group=groups)
     with working("leakage of every person"):
         found = leakage_distribution(
             people(),
             epsilon=privacy.epsilon,
             horizon=privacy.horizon,
-            people=getattr(data, "groups", None) if groups else None,
+            people=sizes,
             accounting=method,
         )
     warn(scarcity(data), None if isinstance(data, CountedTraces) else absences(data))
@@ -88,7 +91,7 @@ def population(
     answer(
         as_json,
         document=partial(_document, found, study.above, planned[0]),
-        show=partial(_show, found, study.above, "group" if groups else "person", planned[1]),
+        show=partial(_show, found, study.above, who, planned[1]),
         draw=partial(population_figure, found, level=study.above, groups=groups),
         figure=figure,
         table=output,
@@ -135,18 +138,18 @@ def _document(found: LeakageDistribution, level: float | None, planned: dict[str
     }
 
 
-def _show(found: LeakageDistribution, level: float | None, whose: str, planned: list[tuple[str, str]]) -> None:
-    """Print the distribution, and the rows about what is planned."""
+def _show(found: LeakageDistribution, level: float | None, who: str, planned: list[tuple[str, str]]) -> None:
+    """Print the distribution over people, or groups, and the rows about what is planned."""
     effort, attained = found.accounting.effort, found.leakage if found.attained is None else found.attained
     largest = zip(found.names[:5], attained.tolist(), found.leakage.tolist(), strict=False)
-    above = "" if level is None else f"{at_most(found)}{number(100.0 * found.share_above(level))} % of people"
+    above = "" if level is None else f"{at_most(found)}{number(100.0 * found.share_above(level))} % of {who}"
     horizon = "infinite horizon" if found.horizon is None else steps(found.horizon)
     rows = [
         ("epsilon of each step", number(found.epsilon, up=True)),
         ("leakage", found.label if found.accounting.is_exact else PAPER_BOUND),
-        *((f"{100.0 * share:g} % of people leak at most", between(*found.sides(share), effort)) for share in SHARES),
+        *((f"{100.0 * share:g} % of {who} leak at most", between(*found.sides(share), effort)) for share in SHARES),
         ("largest leakage", ", ".join(f"{name} ({between(low, high, effort)})" for name, low, high in largest)),
         (f"above {level or 0.0:g}", above),
         *planned,
     ]
-    facts(f"Leakage of {found.n_people} people by {whose}, {horizon} (nats, replace one person's state)", rows)
+    facts(f"Leakage of {found.n_people} {who}, {horizon} (nats, replace one person's state)", rows)

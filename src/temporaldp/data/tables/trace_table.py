@@ -339,6 +339,13 @@ class TraceTable(Traces):
         """Rows that `counting` turns into the transitions of all users: one row for each user and pair of states."""
         return self._sums("user", self._found.rows)
 
+    def group_sizes(self) -> dict[str, int]:
+        """Number of people in each group, by its name; `InputError` where the traces were read without groups."""
+        query = "SELECT belongs, count(DISTINCT user) AS n FROM rows GROUP BY belongs"
+        found = self._grouped.in_parts(lambda part: part.then(query))
+        names, n = text(values(found.column("belongs"))), integers(found, "n")
+        return {name: int(n[names == name].sum()) for name in dict.fromkeys(names.tolist())}
+
     def group_transitions(self) -> Iterator[tuple[str, IntArray]]:
         """Every group's name and the transitions of the people in it, in order of names.
 
@@ -347,11 +354,15 @@ class TraceTable(Traces):
         InputError
             The traces were read without groups.
         """
+        yield from self._by("belongs", self._grouped).items()
+
+    @property
+    def _grouped(self) -> Rows:
         if self._found.rows.group is None:
             raise InputError(
                 "these traces were read without groups; name the column with them: read_traces(..., by='region')"
             )
-        yield from self._by("belongs", self._found.rows).items()
+        return self._found.rows
 
     @property
     def codes(self) -> NDArray[np.int32]:

@@ -260,7 +260,11 @@ class Store:
             self.database.make(fill)
 
     def discard(self) -> None:
-        """Remove the release if it has no steps. Errors as for `writing`."""
+        """Remove the release if it has no steps; with the file, unless others share it. Errors as for `writing`."""
+        if self._is_shared:
+            with self.writing() as transaction:
+                transaction.discard()
+            return
         self.database.discard(lambda connection: Transaction(connection, self.release, lock=True).discard())
 
     @contextmanager

@@ -24,7 +24,6 @@ from temporaldp.core.correlation.documents import adversary_from
 from temporaldp.core.planning import Plan
 from temporaldp.publish.release.chain import canonical, digest
 from temporaldp.publish.release.database import Store
-from temporaldp.publish.release.ledger import Ledger
 from temporaldp.publish.release.tables import Transaction
 
 if TYPE_CHECKING:
