@@ -97,6 +97,28 @@ def test_fourier_convolution_stays_a_bound(up):
     assert (by_fft >= other).all() if up else (by_fft <= other).all()
 
 
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("delta", [1e-12, 1e-9, 1e-6, 0.3, 0.99])
+def test_the_epsilon_of_a_composition_is_that_of_its_curve(up, delta):
+    h, rng = 0.01, np.random.default_rng(2)
+    D = grid.rounded(np.append(np.exp(-0.02 * np.arange(900) - 1.0), 1e-10), up=True)
+    m = np.append(rng.uniform(0, 1, 500) ** 8 * np.exp(-h * np.arange(500, 0, -1)), rng.uniform(0, 1, 501) ** 8)
+    m *= (1.0 - 1e-11) / m.sum()
+    sums = [math.fsum(m * [_at(D, h, k - j) for j in range(-500, 501)]) + 1e-11 for k in range(1400)]
+    known = next((k for k, one in enumerate(sums) if one <= delta), math.inf)
+    found = grid.composed_epsilon(D, h, m, 1e-11, delta, up=up)
+    if not math.isfinite(known) or known == 0:
+        assert found == known
+        return
+    whole = grid.epsilon_at(grid.composed(D, h, m, 1e-11, up=up), h, delta, up=up)
+    assert (known - 1) * h - 1e-12 <= found <= known * h + 1e-12 and found == pytest.approx(whole, rel=1e-11)
+
+
+def _at(D, h, k):
+    """A profile at any point of its grid, below 0 by symmetry."""
+    return D[min(k, len(D) - 1)] if k >= 0 else 1.0 - math.exp(k * h) * (1.0 - D[min(-k, len(D) - 1)])
+
+
 def test_truncating_a_tail_stays_a_bound():
     D = np.array([0.5, 0.1, 1e-9, 1e-12, 1e-13])
     assert grid.trimmed(D, 1e-8, up=True).tolist() == [0.5, 0.1, 1e-9]

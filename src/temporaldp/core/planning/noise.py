@@ -205,11 +205,17 @@ class _Calibration:
                 )
         return shape * (1.0 / largest_in_few_tries(leaked, low, high, alpha, close))
 
+    def refined(self, shape: FloatArray, close: float) -> FloatArray:
+        """The same, on a coarse grid first, which rounds up more: its scales satisfy alpha, and few are left to try."""
+        with suppress(PlanError):
+            shape = self.least(shape, NEAR, coarser=4)
+        return self.least(shape, close)
+
 
 def _least_scales(sought: _Calibration, *, equal: bool) -> FloatArray:
     """The scales with the least mean that were found: constant or, with a horizon, shaped by derivatives."""
     request = sought.request
-    scales = sought.least(np.full(request.n_shares, sought.alone), CLOSE_SCALES)
+    scales = sought.refined(np.full(request.n_shares, sought.alone), CLOSE_SCALES)
     if equal or request.n_shares == 1:
         return scales
     shape = least_shape(request.users, sought.noise, scales, alpha=request.alpha, delta=sought.delta)
@@ -224,20 +230,14 @@ def _tightened(sought: _Calibration, scales: FloatArray) -> FloatArray:
     """Less of the same noise, as much less as a curve for each pair allows; the search begins with the result of one curve."""
     request, method = sought.request, sought.method()
 
-    def least(shape: FloatArray) -> FloatArray:
-        # A coarse grid rounds up more: its scales satisfy alpha on the fine one, where fewer evaluations are left to make.
-        with suppress(PlanError):
-            shape = sought.least(shape, NEAR, coarser=4)
-        return sought.least(shape, NEAR)
-
-    best = min(least(scales), scales, key=np.mean)
+    best = min(sought.refined(scales, NEAR), scales, key=np.mean)
     # Times at most that scales are shaped again, by what each pair leaks at every step
     for _ in range(2 if request.n_shares > 1 else 0):
         leaks = np.stack([method.temporal(user, sought.releases(best)) for user in request.users])
         shape = least_shape(request.users, sought.noise, best, alpha=request.alpha, delta=sought.delta, tighter=leaks)
         if shape is None or shape.mean() >= best.mean():
             break
-        found = least(shape)
+        found = sought.refined(shape, NEAR)
         if found.mean() >= best.mean() * (1.0 - NEAR):
             break
         best = found

@@ -143,20 +143,20 @@ class _Run:
         run, side, found = self.curves, self.curves.curves, self.epsilons.copy()
         own = side.own(release)
         total = side.composed(run.past[t], own)
-        found[t] = side.epsilon(side.composed(total, run.future[t]))
+        found[t] = side.epsilon_together(total, run.future[t])
         for s in range(t + 1, len(found)):
             arrived = side.through(self.user.backward.at(s - 1), total)
             if _same(side, arrived, run.past[s]):
                 break
             total = side.composed(arrived, side.own(self.releases[s]))
-            found[s] = side.epsilon(side.composed(total, run.future[s]))
+            found[s] = side.epsilon_together(total, run.future[s])
         total = side.composed(run.future[t], own)
         for s in range(t - 1, -1, -1):
             arrived = side.through(self.user.forward.at(s), total)
             if _same(side, arrived, run.future[s]):
                 break
             total = side.composed(arrived, side.own(self.releases[s]))
-            found[s] = side.epsilon(side.composed(arrived, run.backward[s]))
+            found[s] = side.epsilon_together(arrived, run.backward[s])
         return found
 
 

@@ -105,11 +105,13 @@ class Run:
 
     def epsilons(self, direction: Direction) -> FloatArray:
         """The epsilon of every step, in nats; steps that share curves are computed once."""
-        arrays = (self.backward, self.future) if direction == "temporal" else (getattr(self, direction),)
-        keys = [tuple(map(id, each)) for each in zip(*arrays, strict=True)]
-        steps = {key: t for t, key in enumerate(keys)}
-        known = {key: self.curves.epsilon(self.curve(t, direction)) for key, t in steps.items()}
-        return np.array([known[key] for key in keys])
+        is_one = direction != "temporal"
+        arrays = (getattr(self, direction),) if is_one else (self.backward, self.future)
+        found = self.curves.epsilon if is_one else self.curves.epsilon_together
+        each = list(zip(*arrays, strict=True))
+        known = {tuple(map(id, one)): one for one in each}
+        epsilons = {key: found(*one) for key, one in known.items()}
+        return np.array([epsilons[tuple(map(id, one))] for one in each])
 
     def window(self, first: int, end: int, releases: Sequence[Mechanisms]) -> float:
         """The epsilon of all outputs about the states of steps ``first:end``, at least two, in nats."""
@@ -117,7 +119,7 @@ class Run:
         whole = self.curves.composed(
             worst(self.backward[first]), composition(self.curves, releases[first + 1 : end - 1])
         )
-        return self.curves.epsilon(self.curves.composed(whole, worst(self.forward[end - 1])))
+        return self.curves.epsilon_together(whole, worst(self.forward[end - 1]))
 
 
 @compared_by_value

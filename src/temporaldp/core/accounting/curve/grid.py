@@ -76,13 +76,7 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
     """The profile of two independent outputs: ``sum_j m[j] D(k - j) + infinite``; an error above `finest` is not made."""
     from scipy.signal import fftconvolve
 
-    J = m.size // 2
-    K = D.size - 1
-    if K + J > MOST_POINTS:
-        raise InputError(f"expected a grid of at most {MOST_POINTS} points, got {K + J}; give a larger grid than {h:g}")
-    back = np.arange(J, 0, -1)
-    below = -np.expm1(-h * back) + np.exp(-h * back) * D[np.minimum(back, K)]
-    extended = np.concatenate((below, D, np.full(2 * J, D[K])))
+    extended = _extended(D, h, m.size // 2)
     norms = math.sqrt(float(np.square(extended).sum()) * float(np.square(m).sum()))
     by_fft = fft_error(extended.size + m.size, norms)
     products = extended.size * m.size
@@ -106,6 +100,36 @@ def composed(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: boo
     # Rounding may leave a tail that does not fall: the largest value to the right (up), the smallest to the left (down).
     sums = np.maximum.accumulate(sums[::-1])[::-1] if up else np.minimum.accumulate(np.maximum(sums, 0.0))
     return rounded(sums, up=up)
+
+
+def _extended(D: FloatArray, h: float, J: int) -> FloatArray:
+    """D at the losses from -J to K + 2 J; `InputError` where the grid of the sums has too many points."""
+    K = D.size - 1
+    if K + J > MOST_POINTS:
+        raise InputError(f"expected a grid of at most {MOST_POINTS} points, got {K + J}; give a larger grid than {h:g}")
+    back = np.arange(J, 0, -1)
+    below = -np.expm1(-h * back) + np.exp(-h * back) * D[np.minimum(back, K)]
+    return np.concatenate((below, D, np.full(2 * J, D[K])))
+
+
+def composed_epsilon(D: FloatArray, h: float, m: FloatArray, infinite: float, delta: float, *, up: bool) -> float:
+    """The epsilon of `composed` at a delta, of whose profile only a few points are computed, without an FFT."""
+    extended, reverse = _extended(D, h, m.size // 2), m[::-1]
+    error = 1.0 + m.size * ULP if up else 1.0 - m.size * ULP
+
+    def at(k: int) -> float:
+        value = float(extended[k : k + m.size] @ reverse) * error + infinite
+        return float(rounded(np.asarray(value), up=up))
+
+    last = D.size - 1 + m.size // 2
+    if at(last) > delta:
+        return math.inf
+    # Both ends bound the epsilon even where rounding lets the profile rise.
+    low, high = -1, last
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if at(middle) <= delta else (middle, high)
+    return _within_cell(at(low), at(high), low, h, delta, up=up) if high else 0.0
 
 
 def pair_masses(D: FloatArray, reverse: FloatArray, h: float) -> tuple[FloatArray, float]:
@@ -216,9 +240,13 @@ def epsilon_at(D: FloatArray, h: float, delta: float, *, up: bool) -> float:
     k = int(np.argmax(delta >= D))
     if k == 0:
         return 0.0
-    share = float((D[k - 1] - delta) / (D[k - 1] - D[k]))
-    epsilon = (k - 1) * h + math.log1p(share * math.expm1(h))
-    return float(epsilon * (1.0 + ROUNDED if up else 1.0 - ROUNDED))
+    return _within_cell(float(D[k - 1]), float(D[k]), k - 1, h, delta, up=up)
+
+
+def _within_cell(left: float, right: float, k: int, h: float, delta: float, *, up: bool) -> float:
+    """Where the straight line from `left`, above delta, at k h to `right`, at most delta, at the next point is delta."""
+    epsilon = k * h + math.log1p((left - delta) / (left - right) * math.expm1(h))
+    return epsilon * (1.0 + ROUNDED if up else 1.0 - ROUNDED)
 
 
 def raised_by(after: FloatArray, before: FloatArray) -> float:

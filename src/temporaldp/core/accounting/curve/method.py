@@ -356,7 +356,7 @@ class CurveSteps:
     def leakage(self, past: FloatArray, release: Mechanisms, future: FloatArray) -> float:
         """The epsilon of the composition."""
         own = self._curves.own(release)
-        return self._curves.epsilon(self._curves.composed(self._curves.composed(past, own), future))
+        return self._curves.epsilon_together(self._curves.composed(past, own), future)
 
     def never_more(self, one: FloatArray, other: FloatArray) -> bool:
         """Whether delta is at most as large at every epsilon."""
@@ -372,7 +372,7 @@ def _limits(curves: Curves, past: Arrivals | None, future: Arrivals | None) -> l
     found = [math.inf if one is None else curves.epsilon(one[1][0]) for one in (past, future)]
     if past is None or future is None:
         return [*found, math.inf]
-    return [*found, curves.epsilon(curves.composed(past[1][0], future[0][0]))]
+    return [*found, curves.epsilon_together(past[1][0], future[0][0])]
 
 
 def _pure_epsilons(releases: Sequence[Mechanisms]) -> FloatArray | None:

@@ -195,6 +195,10 @@ class PairCurves:
         """The largest epsilon of any pair at the delta, in nats."""
         return grid.epsilon_at(self.worst(D).ravel(), self.h, self.delta, up=True)
 
+    def epsilon_together(self, first: FloatArray, second: FloatArray) -> float:
+        """The largest epsilon of two independent outputs of any pair at the delta, in nats."""
+        return self.epsilon(self.composed(first, second))
+
 
 def goes_by_pairs(user: Adversary) -> bool:
     """Whether all matrices are known exactly, and do not depend on a clock; else one curve for all pairs is used."""
