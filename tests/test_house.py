@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 9_080, "base + data": 3_520, "lab": 1_030, "publish": 4_790, "apps": 2_225, "in all": 20_645}
+LIMITS = {"core": 9_135, "base + data": 3_525, "lab": 1_030, "publish": 4_805, "apps": 2_225, "in all": 20_720}
 """The most statements of each wing."""
 
 

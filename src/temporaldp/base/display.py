@@ -114,8 +114,8 @@ def grid(title: str, names: Sequence[str], corner: NDArray[np.float64]) -> str:
     return f"<div><strong>{escape(title)}</strong>{table}{below}</div>"
 
 
-def spread(values: ArrayLike, *, up: bool = False, down: bool = False) -> str:
+def spread(values: ArrayLike, *, up: bool = False, down: bool = False, digits: int = 6) -> str:
     """Return the smallest and the largest number, or the one number if all are equal; rounded as by `number`."""
     numbers = np.asarray(values)
-    low, high = (number(float(one), up=up, down=down, digits=6) for one in (numbers.min(), numbers.max()))
+    low, high = (number(float(one), up=up, down=down, digits=digits) for one in (numbers.min(), numbers.max()))
     return low if low == high else f"{low} to {high}"

@@ -12,8 +12,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 from command import temporaldp
 from places import REPOSITORY
 from temporaldp import TransitionMatrix, load_plan, load_released, save_matrix
-from temporaldp.base.display import number
-from temporaldp.publish.report.sentences import span
+from temporaldp.base.display import number, spread
 
 SAMPLE = REPOSITORY / "src" / "temporaldp" / "data" / "sample" / "sleep_5min.csv"
 
@@ -82,7 +81,7 @@ def test_plan_release_and_report_under_approximate_dp(tmp_path):
             "--details",
         )
     )
-    scales = span(load_plan(plan).scales)
+    scales = spread(load_plan(plan).scales, digits=4)
     assert "Plan for alpha = 1, delta = 0.001" in words and f"discrete Gaussian noise of scale {scales} counts" in words
     words = said(temporaldp("release", traces, "--plan", plan, "-o", counts))
     assert (

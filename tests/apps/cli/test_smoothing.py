@@ -48,7 +48,7 @@ def test_release_is_smoothed(folder):
     command = "release now.csv --plan plan.json --history past.csv -o out.csv"
     result = temporaldp(*command.split(), cwd=folder)
     assert result.returncode == 0, result.stderr
-    assert "no protected data" in " ".join(result.stdout.split())
+    assert "nothing else of the protected table" in " ".join(result.stdout.split())
     rows = list(csv.DictReader((folder / "out.csv").read_text().splitlines()))
     assert len(rows) == 47 * 5
     assert sum(float(row["estimate"]) for row in rows) == pytest.approx(47 * 76, abs=1.0)
@@ -97,7 +97,7 @@ def test_learned_correlation_satisfies_the_level_and_smooths(tmp_path):
     told = json.loads(made.stdout)
     assert told["alpha_in_all"] == 3.0 and told["worst_leakage"] <= 1.0
     used = told["estimates"]["used"]
-    assert "differential privacy" in used and "no protected data" in used
+    assert "differential privacy" in used and "nothing else of the protected table" in used
 
 
 @pytest.mark.long

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from functools import partial
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -355,3 +357,37 @@ def test_ordinary_and_extreme_arguments_have_a_result():
         )
     with pytest.raises(InputError, match="the class"):
         temporal_leakage(Adversary(WALK), [GaussianNoise], accounting=ApproximateDP(0.1))
+
+
+@pytest.mark.parametrize("stays", [None, 0.8, 1.0])
+def test_a_guess_is_right_with_half_of_one_plus_the_total_variation(stays):
+    """All states of a person by Gaussian noise: Phi(sqrt(T) / (2 sigma)); between both for a state of a chain that moves."""
+    rows = None if stays is None else TransitionMatrix([[stays, 1.0 - stays], [1.0 - stays, stays]])
+    noise = GaussianNoise(30.0, sensitivity=2.0)
+    series = temporal_leakage(Adversary(rows, rows), [noise] * 50, accounting=ApproximateDP(1e-6))
+    one, whole = (NormalDist().cdf(math.sqrt(steps) * 2.0 / (2.0 * 30.0)) for steps in (1, 50))
+    alone, state, everything = series.guesses
+    assert alone == pytest.approx(one, abs=1e-6) and everything == pytest.approx(whole, abs=1e-6)
+    assert alone >= one and everything >= whole
+    if stays == 0.8:
+        assert one + 0.003 < state < whole - 0.05
+    else:
+        assert state == pytest.approx(one if stays is None else whole, abs=1e-6)
+
+
+def test_a_guess_from_all_outputs_is_enumerated():
+    """Six answers by randomised response about a chain: half the sum of differences over all outputs, at any step."""
+    rows, truth, n = np.array([[0.9, 0.1], [0.3, 0.7]]), 0.6, 6
+    start = np.array([0.75, 0.25])  # stationary: two states have the same matrix backward
+    likelihoods = np.zeros((n, 2, 2**n))
+    for path in itertools.product((0, 1), repeat=n):
+        weight = start[path[0]] * math.prod(rows[a, b] for a, b in itertools.pairwise(path))
+        for k, seen in enumerate(itertools.product((0, 1), repeat=n)):
+            chance = weight * math.prod(truth if a == b else 1.0 - truth for a, b in zip(path, seen, strict=True))
+            for t in range(n):
+                likelihoods[t, path[t], k] += chance / start[path[t]]
+    right = 0.5 + 0.25 * np.abs(likelihoods[:, 0] - likelihoods[:, 1]).sum(axis=1).max()
+    chain = TransitionMatrix(rows)
+    answer = RandomizedResponse(math.log(truth / (1.0 - truth)))
+    found = temporal_leakage(Adversary(chain, chain), [answer] * n, accounting=ApproximateDP(1e-6)).guesses
+    assert right <= found.state <= right + 0.01

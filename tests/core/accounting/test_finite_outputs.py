@@ -16,6 +16,7 @@ from temporaldp import (
     GaussianNoise,
     LaplaceNoise,
     Mechanism,
+    OutputTable,
     PaperBound,
     PrivacyGuarantee,
     RandomizedResponse,
@@ -113,6 +114,14 @@ def test_any_pure_mechanism_counts_by_its_epsilon():
     # beside other mechanisms, a table counts by its epsilon too
     mixed = temporal_leakage(WALKER, [RandomizedResponse(0.1), 0.1])
     assert mixed.temporal == pytest.approx(temporal_leakage(WALKER, [0.1, 0.1]).temporal)
+
+
+def test_a_budget_of_zero_is_a_step_without_a_release():
+    chain = TransitionMatrix([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.3, 0.3, 0.4]])
+    answer = OutputTable([[0.6, 0.3, 0.1], [0.3, 0.3, 0.4], [0.2, 0.7, 0.1]])
+    none, zero = (temporal_leakage(Adversary(chain, chain), [answer, one, answer]) for one in (None, 0))
+    assert zero.temporal.tolist() == none.temporal.tolist() and zero.accounting.name == none.accounting.name
+    assert zero.temporal[1] < temporal_leakage(Adversary(chain, chain), [answer, 1e-9, answer]).temporal[1]
 
 
 def test_a_delta_of_zero_is_exact():

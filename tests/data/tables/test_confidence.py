@@ -261,5 +261,5 @@ def test_invalid_draws_are_refused(wrong):
 
 def test_draws_require_traces():
     for draw in (leakage_posterior, leakage_bootstrap):
-        with pytest.raises(InputError, match="expected traces, a path, or a table"):
+        with pytest.raises(InputError, match="expected traces"):
             draw(Adversary(TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])), epsilons=0.1)

@@ -153,7 +153,7 @@ def test_unsupported_releases_are_refused(streamed):
 
 def test_result_records_its_inputs(streamed):
     found = smooth(streamed[1], KNOWN, total=76)
-    assert "no protected data" in found.used
+    assert "nothing else of the protected table" in found.used
     assert "a test" in found.used
     assert found.provenance == KNOWN.provenance
     order = tuple(reversed(PEOPLE.states))

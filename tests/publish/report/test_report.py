@@ -98,14 +98,14 @@ def test_page_one_answers_an_officer_in_at_most_500_words(released):
     answers = [
         "Controller Sleep laboratory of the university Purpose Teaching",
         "Period Nights of March 2024 (47 steps of 5 min)",
-        "151 people; 5 states: W, R, N1, N2, N3",
+        "151 people at a time; 5 states: W, R, N1, N2, N3",
         "Contact privacy@example.org",
         "The guarantee A suspicion of 50 % about one person's state at one step becomes at most 73.2 %: 1 nat, for observers "
         "who know how these people move from step to step (first order).",
         "A second, separate guarantee: a suspicion of 50 % about all states of one person in 47 steps together becomes at most",
         "for every observer and every correlation",
         "What it does not protect",
-        "How good the numbers are Mean absolute noise: ",
+        "How good the numbers are The mean absolute noise of a count is ",
         "% of an average count",
         "Approval name or role date signature Data protection officer Head of the laboratory",
     ]

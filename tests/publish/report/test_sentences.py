@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from temporaldp import Exact, LeakageSupremum, PaperBound
-from temporaldp.base.display import number
+from temporaldp.base.display import number, spread
 from temporaldp.core.planning import Guarantee
 from temporaldp.publish.report import sentences
-from temporaldp.publish.report.sentences import NoiseBesideCounts, span
+from temporaldp.publish.report.sentences import NoiseBesideCounts
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_admissible_budgets_are_rounded_down():
     assert number(0.0211543, up=True) == "0.02116"
     assert number(0.0211589, down=True) == "0.02115"
     assert number(0.3 - 1e-16, down=True) == "0.3"
-    assert span(np.array([0.021151, 0.021159]), up=True) == "0.02116"
+    assert spread(np.array([0.021151, 0.021159]), up=True, digits=4) == "0.02116"
 
 
 def test_infinite_bounds_are_words():
@@ -151,3 +151,14 @@ def test_large_noise_is_warned_of():
     assert NoiseBesideCounts(10.0, 100, 5).warning is None
     assert "more than half of an average count: 15 on a count" in NoiseBesideCounts(15.0, 100, 5).warning
     assert "more than an average count: 30 on a count" in NoiseBesideCounts(30.0, 100, 5).warning
+
+
+def test_the_length_of_a_step_is_in_the_largest_unit():
+    lengths = {
+        "900 seconds": "15 minutes",
+        "3600 seconds": "1 hour",
+        "604800 seconds": "7 days",
+        "90 seconds": "90 seconds",
+    }
+    assert {step: sentences.duration(step) for step in lengths} == lengths
+    assert [sentences.duration(step) for step in (None, "1 months", "1")] == [None, "1 months", "1"]

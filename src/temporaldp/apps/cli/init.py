@@ -37,7 +37,7 @@ def init(
     """Inspect a table and write a commented project file with its shape, columns, steps, states and level.
 
     Tables of states, events, intervals (trips, stays), wide ones and sequences are recognised, and how their times are written.
-    Answer what is asked with --set. The other commands read temporaldp.toml in the working directory. Review it before you
+    Answer what is asked with --set. Most other commands read temporaldp.toml in the working directory. Review it before you
     publish.
     """
     from temporaldp.publish.project.document import json_schema, read_settings

@@ -16,7 +16,7 @@ from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import console, warn
 from temporaldp.apps.cli.ledger_share import share
 from temporaldp.apps.cli.render import answer, facts, listing, require_places, say_json, working
-from temporaldp.base.display import number
+from temporaldp.base.display import number, spread
 from temporaldp.base.values import REPLACE_PERSON, plural
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation.provenance import UNSTATED
@@ -39,7 +39,6 @@ from temporaldp.publish.report.sentences import (
     guarantee_line,
     nats,
     renewed_line,
-    span,
     steps,
     sustainable,
 )
@@ -249,7 +248,7 @@ def _show(ledger: Ledger, *, every_row: bool) -> None:
             for event in ledger.adoptions
         ),
         *_decided(ledger),
-        ("spent per step", span(spent, up=True) if spent.size else ""),
+        ("spent per step", spread(spent, up=True, digits=4) if spent.size else ""),
         (
             "largest leakage so far",
             "" if leaked is None else nats(leaked) + (", of all tables together" if tables else ""),
@@ -301,7 +300,7 @@ def _epochs(ledger: Ledger) -> str:
 
 def _table_words(table: TableSpent) -> str:
     published = table.epsilons[table.epsilons > 0.0]
-    spent = f", {span(published, up=True)} nats each" if published.size else ""
+    spent = f", {spread(published, up=True, digits=4)} nats each" if published.size else ""
     share = "" if table.share is None else f"{100.0 * table.share:g} % of every step; "
     return f"{share}published at {steps(published.size)}{spent}"
 
@@ -318,7 +317,7 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
     kept = Guarantee.of(known.get("guarantee", "temporal"))
     level = known["alpha"] if renewal is None else renewal.promise
     scales = np.array([] if is_pure else [row.parameter for row in ledger[:] if row.output is not None])
-    drawn = f", scale {span(scales)} counts so far" if scales.size else ""
+    drawn = f", scale {spread(scales, digits=4)} counts so far" if scales.size else ""
     return [
         ("guarantee", guarantee_line(level, known.get("delta", 0.0), kept, source)),
         ("leakage", accounting_line(accounting_from(known["accounting"]), source) if is_pure else ""),

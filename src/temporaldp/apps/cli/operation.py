@@ -125,7 +125,7 @@ class LedgerRun:
             None if found["spent"] is None else f"spent {number(found['spent'], up=True)} nats in all",
             None if remaining is None else f"the next step may spend {number(remaining, down=True)}",
             f"noise {number(noise)} people on a count"
-            + ("" if half_width is None else f", half of the intervals within {number(half_width)}"),
+            + ("" if half_width is None else f", typical interval of an estimate +- {number(half_width)}"),
             None if found["steps_behind"] is None else f"{found['steps_behind']:g} steps behind the clock",
         ]
         return "; ".join(part for part in parts if part)

@@ -22,7 +22,7 @@ from temporaldp.apps.cli.render import (
     say_json,
     working,
 )
-from temporaldp.base.display import number
+from temporaldp.base.display import number, spread
 from temporaldp.base.errors import InputDiffersWarning, OutputError
 from temporaldp.base.values import plural, refuse
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
@@ -34,6 +34,7 @@ from temporaldp.publish.release.histograms import require_reached
 from temporaldp.publish.report import explanation
 from temporaldp.publish.report.figures import release_figure
 from temporaldp.publish.report.sentences import (
+    TYPICAL,
     NoiseBesideCounts,
     accounting_line,
     at_delta,
@@ -41,7 +42,6 @@ from temporaldp.publish.report.sentences import (
     guarantee_line,
     nats,
     observers,
-    span,
     steps,
 )
 from temporaldp.publish.report.style import save_figure
@@ -154,9 +154,8 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     released, estimates, setup = published.released, published.estimates, published.setup
     assert released.alpha is not None
     known = published.known
-    beside = NoiseBesideCounts(
-        mean_absolute_noise(released.scales, released.noise), setup.data.n_users, len(released.states)
-    )
+    noise = mean_absolute_noise(released.scales, released.noise)
+    beside = NoiseBesideCounts(noise, published.n_people, len(released.states))
     if (estimates is None or estimates.seen == "each release") and (run is None or run.is_first):
         warn(beside.warning)
     half_width = None if released.estimates is None else released.estimates.half_width
@@ -195,13 +194,13 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
         )
         return
     learning, cost = learning_fact(known, released.alpha, released.delta)
-    average = number(setup.data.n_users / len(released.states))
+    average = number(beside.average)
     read = (
         ""
         if half_width is None
         else (
-            f"Read its column estimate: half of its 95 % intervals are within {number(half_width)} people, where an average "
-            f"count is {average}. "
+            f"Read its column estimate: typically its error is {number(TYPICAL * half_width)} people and its 95 % interval "
+            f"+- {number(half_width)}, where an average count is {average}. "
         )
     )
     say(
@@ -215,8 +214,8 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
         listing(explanation.by_observer(plan.leakage, plan.provenance, None), left=("the observer knows",))
     rows = [
         ("leakage", "" if released.accounting is None else accounting_line(released.accounting, setup.source)),
-        ("spent per step", span(released.epsilons, up=True) + at_delta(released.delta)),
-        ("noise", f"{discrete_noise(released.noise)}, scale {span(released.scales)} counts"),
+        ("spent per step", spread(released.epsilons, up=True, digits=4) + at_delta(released.delta)),
+        ("noise", f"{discrete_noise(released.noise)}, scale {spread(released.scales, digits=4)} counts"),
         ("noise on a count", beside.sentence),
         ("estimates from", "" if estimates is None else estimates.used),
         ("fit", "" if estimates is None else estimates.fit),

@@ -63,7 +63,7 @@ def smooth(
     rows = [
         (
             "estimates",
-            f"{release.output}, half of their 95 % intervals within {number(estimated.estimates.half_width)} people",
+            f"{release.output}, a typical 95 % interval is +- {number(estimated.estimates.half_width)} people",
         ),
         ("estimates from", found.used),
         ("fit", found.fit),

@@ -10,6 +10,7 @@ from temporaldp.apps.serve.failures import refusals
 from temporaldp.apps.serve.messages import Problem
 from temporaldp.apps.serve.page import assets
 from temporaldp.apps.serve.service import require_writable
+from temporaldp.publish.report.page import template
 
 router = APIRouter(tags=["operation"])
 
@@ -40,7 +41,8 @@ async def metrics(request: Request) -> Response:
 @router.get("/docs", response_class=HTMLResponse, include_in_schema=False)
 def docs(request: Request) -> str:
     """Return the page of the API documentation."""
-    return assets.filled("reference.html.j2", description=request.app.openapi(), problem=Problem.model_json_schema())
+    page = template("apps/serve/page/reference.html.j2")
+    return str(page.render(description=request.app.openapi(), problem=Problem.model_json_schema()))
 
 
 @router.get("/docs/style.css", include_in_schema=False)

@@ -74,17 +74,22 @@ def largest_sustainable(worst: Callable[[float], float], most: float, ceiling: f
 
     `known` is an admissible budget, or 0. For other budgets, `worst` may be any number above the ceiling.
     """
-    least = max(LEAST_SHARE * most, SMALLEST)
+    least, tried = max(LEAST_SHARE * most, SMALLEST), reported(worst, "sustainable budget")
+    if known < least and tried(least) > ceiling:
+        return known
+    return largest(tried, max(known, least), most, ceiling)
+
+
+def reported(worst: Callable[[float], float], name: str) -> Callable[[float], float]:
+    """The function of a search of unknown length, each call of which reports that it is a little further."""
     shares = (1.0 - 1.0 / (1.0 + 0.2 * tries) for tries in count(1))
 
-    def reported(epsilon: float) -> float:
+    def tried(number: float) -> float:
         share = next(shares)
-        with part(share, share, "sustainable budget"):
-            return worst(epsilon)
+        with part(share, share, name):
+            return worst(number)
 
-    if known < least and reported(least) > ceiling:
-        return known
-    return largest(reported, max(known, least), most, ceiling)
+    return tried
 
 
 def largest_in_few_tries(

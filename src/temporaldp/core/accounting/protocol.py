@@ -63,6 +63,18 @@ class Attained(NamedTuple):
     temporal: FloatArray
 
 
+class Guesses(NamedTuple):
+    """Largest probabilities that a guess between two equally likely alternatives is right; upper bounds.
+
+    By one release about a state at its step; by all, about a state at any step; and by all, about all states of a person, for
+    every correlation. Each is half of 1 plus the total variation distance of the outputs, which is delta at epsilon = 0.
+    """
+
+    alone: float
+    state: float
+    everything: float
+
+
 class Evidence:
     """Evidence of an accounting method for the series of one user; `LeakageSeries.evidence`.
 
@@ -114,6 +126,11 @@ class Evidence:
     @property
     def user_level(self) -> float | None:
         """Leakage at the series' delta about all states together, for every correlation; None where budgets add up."""
+        return None
+
+    @property
+    def guesses(self) -> Guesses | None:
+        """Largest probabilities of right guesses; None without privacy curves."""
         return None
 
     def gap(self, step: int) -> float | None:
@@ -523,7 +540,7 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
         other = next((one for one in releases if not isinstance(one, int | float | np.number)), releases)  # type: ignore[union-attr]
         raise BudgetError(
             f"expected numbers (epsilons in nats) or mechanisms, one per step, got {type(other).__name__}: a LikelihoodBox is "
-            "accounted for by Exact() or PaperBound()"
+            "accounted for by Exact() or PaperBound(), and windows or a matrix mechanism over a horizon"
         ) from None
     if spent.ndim != 1 or spent.size == 0:
         raise BudgetError(f"expected epsilons of shape (T,), one per step and at least one, got shape {spent.shape}")

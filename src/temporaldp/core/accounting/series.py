@@ -23,6 +23,7 @@ from temporaldp.core.accounting.protocol import (
     Attained,
     Direction,
     Evidence,
+    Guesses,
     Leakage,
     grouped,
     listed,
@@ -194,6 +195,13 @@ class LeakageSeries(Table):
         known = (self.members or (self,))[0].evidence
         return self._composed(None if known is None else known.user_level)
 
+    @property
+    def guesses(self) -> Guesses | None:
+        """Largest probabilities of right guesses, which a delta and its epsilon do not tell; None without privacy curves."""
+        each = [None if one.evidence is None else one.evidence.guesses for one in self.members or (self,)]
+        known = [one for one in each if one is not None]
+        return Guesses(*map(max, zip(*known, strict=True))) if known and len(known) == len(each) else None
+
     def window(self, start: int | None, stop: int | None) -> float:
         """Leakage about all states in steps ``start:stop`` together, by Theorem 2, in nats; exact where the series is.
 
@@ -313,10 +321,11 @@ def temporal_leakage(
     adversary : Adversary, or an iterable or mapping of them
         Several: every user is accounted for, and results are those of the worst. Iterables may be generators.
     releases : array_like, shape (T,), or sequence of T mechanisms
-        Release of each step: a number >= 0 is the privacy loss of any mechanism by itself (replacement of one state), in nats;
-        0 or None stands for a step that is not published. Accepted mechanisms depend on `accounting`. One number or
-        mechanism stands for all steps, if the adversary's matrices or `horizon` determine how many there are. A mechanism whose
-        outputs concern several steps, `MatrixMechanism` or `Windows`, stands for all of them.
+        Release of each step: a number >= 0 is the epsilon, in nats, of all outputs when the state of that step alone is
+        replaced: of its own release or, where outputs share noise, by `event_epsilons`. 0 or None stands for a step that is
+        not published. Accepted mechanisms depend on `accounting`. One number or mechanism stands for all steps, if the
+        adversary's matrices or `horizon` determine how many there are. A mechanism whose outputs concern several steps,
+        `MatrixMechanism` or `Windows`, stands for all of them.
     accounting : Accounting
         The method: `Exact()`, `PaperBound()`, `MetricPrivacy(distances)`, `ApproximateDP(delta)`, or one of your own
         (docs/architecture.md). Interval matrices are accounted for by an upper bound over their set (`IntervalBound`).

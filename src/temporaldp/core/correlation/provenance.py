@@ -39,6 +39,8 @@ class Provenance:
         Whether there is one correlation per user.
     models : tuple of str
         Names of the models that the observer may know, where they were estimated together; one adversary for each.
+    left_out : tuple of str
+        Names of models that a test prefers and the observer is assumed not to know.
     step : str or None
         Length of a step, where the traces that the correlation was estimated from have times.
     clock : Clock or None
@@ -58,6 +60,7 @@ class Provenance:
     confidence: float = 0.0
     per_user: bool = False
     models: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
     step: str | None = None
     clock: Clock | None = None
 

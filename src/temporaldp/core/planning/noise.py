@@ -18,7 +18,7 @@ from temporaldp.base.values import FloatArray, real_number
 from temporaldp.core.accounting import LeakageSeries, LeakageSupremum, leakage_supremum, temporal_leakage
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.curve.pair_curves import affordable, checked_pairs
-from temporaldp.core.accounting.monotone_search import largest_in_few_tries
+from temporaldp.core.accounting.monotone_search import largest_in_few_tries, reported
 from temporaldp.core.accounting.periodic import limits_of
 from temporaldp.core.accounting.protocol import SIDES
 from temporaldp.core.correlation import Adversaries
@@ -190,11 +190,7 @@ class _Calibration:
 
     def least(self, shape: FloatArray, close: float, coarser: int = 1) -> FloatArray:
         """The least multiple of `shape` that satisfies alpha, within `close` of it or of the level, on the side that does."""
-
-        @cache
-        def leaked(less: float) -> float:
-            return self.worst(shape / less, coarser)
-
+        leaked = cache(reported(lambda less: self.worst(shape / less, coarser), "least noise"))
         alpha, low, high = self.request.alpha, 1.0, max(2.0 * float(shape.min()) / self.alone, 1.0)
         while leaked(low) > alpha:
             low, high = 0.5 * low, low

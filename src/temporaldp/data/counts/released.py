@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
 
     from temporaldp.data.counts.smoothed import SmoothedHistograms
 
-
-SIX_DIGITS_UP = Context(prec=6, rounding=ROUND_CEILING)
 
 ESTIMATES = {"estimate": "counts", "low": "lower", "high": "upper"}
 """Columns of estimates in a file, and the parts of a `CountEstimate`."""
@@ -122,7 +119,7 @@ class ReleasedHistograms(Table):
         long |= {
             "noisy": self.counts.ravel().tolist(),
             "scale": [float(f"{scale:.6g}") for scale in self.scales.tolist() for _ in range(n)],
-            "epsilon": [shown for shown in map(_six_digits_up, self.epsilons.tolist()) for _ in range(n)],
+            "epsilon": [float(bound(epsilon)) for epsilon in self.epsilons.tolist() for _ in range(n)],
         }
         if self.delta > 0.0:
             long |= {"delta": [self.delta] * self.counts.size, "noise": [self.noise] * self.counts.size}
@@ -163,12 +160,6 @@ class ReleasedHistograms(Table):
             "holds": "not said" if self.alpha is None else f"alpha = {bound(self.alpha)}",
         }
         return summary(f"ReleasedHistograms, {len(self.times)} steps", shown, self.neighboring_relation)
-
-
-def _six_digits_up(epsilon: float) -> float:
-    """An epsilon in six digits, not below it but for ulps."""
-    near = float(f"{epsilon:.6g}")
-    return near if near >= epsilon * (1.0 - 1e-12) else float(SIX_DIGITS_UP.create_decimal_from_float(epsilon))
 
 
 def save_released(released: ReleasedHistograms, path: str | Path, *, time: str = "time", state: str = "state") -> None:

@@ -31,7 +31,7 @@ Seen: TypeAlias = Literal["all releases", "past releases", "each release"]
 
 @compared_by_value
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class SmoothedHistograms(Table):
+class SmoothedHistograms(CountEstimate, Table):
     """Estimated counts of every step with an interval for each, from released counts and public knowledge alone.
 
     Parameters
@@ -57,9 +57,6 @@ class SmoothedHistograms(Table):
         it does not fit at all. None for steps from a ledger.
     """
 
-    counts: FloatArray
-    lower: FloatArray
-    upper: FloatArray
     states: tuple[str, ...]
     times: tuple[str, ...]
     totals: FloatArray
@@ -81,9 +78,9 @@ class SmoothedHistograms(Table):
     def used(self) -> str:
         """Data that were used, in a sentence."""
         if self.seen == "each release":
-            return "Each release by itself and the public number of people; no protected data, and no correlation."
+            return "each release by itself and the public number of people; nothing else of the protected table."
         return (
-            f"{self.seen.capitalize()}, the public number of people, and a correlation; no protected data. "
+            f"{self.seen}, the public number of people, and a correlation; nothing else of the protected table. "
             f"The correlation: {self.provenance.sentence}"
         )
 
@@ -93,12 +90,12 @@ class SmoothedHistograms(Table):
         if self.seen == "each release":
             return ""
         if self.movement is None:
-            return "the intervals of each step are widened by the prediction errors of the chain up to that step"
+            return "The intervals of each step are widened by the prediction errors of the chain up to that step."
         if not np.isfinite(self.movement):
-            return "the chain does not fit at all, and is not used"
+            return "The chain does not fit at all, and is not used."
         if self.movement <= 2.0:
-            return "the releases are consistent with the moves of people under the chain"
-        return f"people move with {self.movement:.2g} times the variance of the chain; the intervals are widened accordingly"
+            return "The releases are consistent with the moves of people under the chain."
+        return f"People move with {self.movement:.2g} times the variance of the chain; the intervals are widened accordingly."
 
     def of(self, released: ReleasedHistograms) -> ReleasedHistograms:
         """The released histograms with these estimates of their steps."""

@@ -183,8 +183,6 @@ def sum_of_noise(scale: float, count: int, risk: float) -> float:
     ``r = e^(-1 / scale)``, at the best of some s; or the sum of single tails where that is smaller.
     """
     single = _tail(scale, risk / count)
-    if count == 1:
-        return float(single)
     s = np.linspace(0.01, 0.99, 99) / scale
     # log(1 - r e^s) by expm1, which keeps its digits where the scale is large.
     log_moment = count * (

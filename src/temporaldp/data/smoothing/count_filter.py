@@ -111,6 +111,11 @@ class CountEstimate:
         """Median of half the width of the intervals, in people."""
         return float(np.median(self.upper - self.lower)) / 2.0
 
+    @property
+    def n_people(self) -> int:
+        """Number of people at a step, which the counts sum to; of several steps, the average."""
+        return round(float(self.counts.sum(axis=-1).mean()))
+
 
 def advance(state: FilterState | None, step: StepRelease, correlation: PublicCorrelation) -> FilterState:
     """The state after one more step; None stands for the state before the first."""

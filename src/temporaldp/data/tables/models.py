@@ -97,6 +97,8 @@ def estimate_models(
     >>> series.worst_user, [member.name for member in series.members]
     ('second order', ['first order', 'second order'])
     """
+    if isinstance(models, str):
+        raise InputError(f"expected a list of models, such as [{models!r}], got {models!r}")
     table, found = as_traces(traces), dict[str, Adversary]()
     for name in models:
         kind, _, given = name.rpartition(" ")

@@ -317,8 +317,8 @@ def table_of(table: Any) -> SourceTable:
     known = nw.from_native(table, pass_through=True)
     if not isinstance(known, nw.DataFrame | nw.LazyFrame):
         raise InputError(
-            f"expected traces, a path, or a table (pandas, Polars, PyArrow, a DuckDB relation, a PySpark DataFrame), got "
-            f"{type(table).__name__}"
+            "expected traces (read_traces reads files), or a table (pandas, Polars, PyArrow, a DuckDB relation, a PySpark "
+            f"DataFrame), got {type(table).__name__}"
         )
     names = known.collect_schema().names()
     header, unreadable = tuple(map(str, names)), dict[str, str]()

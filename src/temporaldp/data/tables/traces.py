@@ -70,6 +70,11 @@ class Traces(ABC):
         return len(self.users)
 
     @property
+    def n_observed(self) -> int:
+        """Number of people with a state at a time, on average."""
+        return round(float(self.histogram().sum()) / self.n_times)
+
+    @property
     def n_times(self) -> int:
         """Number of times T."""
         return len(self.times)

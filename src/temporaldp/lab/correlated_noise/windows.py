@@ -73,8 +73,9 @@ def event_epsilons(horizon: int, *outputs: Any) -> FloatArray:
     """Event-level epsilon of everything that is published together, at each step: the budgets that other functions take.
 
     The epsilon at a step bounds how much replacing one person's state at that step alone changes the probability of all
-    outputs. At delta = 0 it is all that `temporal_leakage` needs, however the noise is shared between steps. Epsilons of
-    several outputs add up (Theory, section 20). An upper bound, rounded up.
+    outputs. At delta = 0 it is all that `temporal_leakage` needs, however the noise is shared between steps; `ApproximateDP`
+    must not be given it where outputs share noise. Epsilons of several outputs add up (Theory, section 20). An upper bound,
+    rounded up. Only outputs until the horizon count: a window that ends after it is left out.
 
     Parameters
     ----------
@@ -100,7 +101,7 @@ def event_epsilons(horizon: int, *outputs: Any) -> FloatArray:
     BudgetError
         An epsilon is negative or not finite, or an array has another number of steps.
     InputError
-        A mechanism has no pure epsilon, or one that its profile contradicts.
+        No outputs, or a mechanism that has no pure epsilon, or one that its profile contradicts.
 
     Examples
     --------
@@ -121,6 +122,8 @@ def event_epsilons(horizon: int, *outputs: Any) -> FloatArray:
     array([0.5, 0.5, 0.5])
     """
     n_steps = whole_number(horizon, "horizon", least=1)
+    if not outputs:
+        raise InputError("expected what is published: an epsilon, a mechanism or Windows, got nothing")
     total = np.zeros(n_steps)
     for output in outputs:
         each = _of_one(output, n_steps)

@@ -134,10 +134,13 @@ class ModelChoice:
         Names, as `estimate_models` takes them.
     reasons : tuple of str
         Sentences, with the figures of each test.
+    left_out : tuple of str
+        Names of models that the history prefers and whose leakage takes minutes.
     """
 
     models: tuple[str, ...]
     reasons: tuple[str, ...]
+    left_out: tuple[str, ...] = ()
 
 
 def chosen_models(history: Traces, *, period: int | None = None) -> ModelChoice:
@@ -149,7 +152,7 @@ def chosen_models(history: Traces, *, period: int | None = None) -> ModelChoice:
     """
     order, clock, _, ages = refinements(history, period=period)
     tests = {"second order": order, "dwell times": ages} | ({} if period is None else {"time of day": clock})
-    models, reasons, is_undecided = [], [], False
+    models, reasons, left_out, is_undecided = [], [], [], False
     n = history.n_states
     per_hidden = n * (n - 1) * history.n_times
     takes_long = {
@@ -169,8 +172,9 @@ def chosen_models(history: Traces, *, period: int | None = None) -> ModelChoice:
             reasons.append(f"First order is not rejected for {name} ({figures}).")
             continue
         if name in takes_long:
+            left_out.append(name)
             reasons.append(
-                f"First order is rejected for {name} ({figures}), whose leakage takes minutes: add it to wait for it."
+                f"First order is rejected for {name} ({figures}), whose leakage takes minutes: move it to models to wait."
             )
             continue
         try:
@@ -190,7 +194,7 @@ def chosen_models(history: Traces, *, period: int | None = None) -> ModelChoice:
         reasons.append("So all first-order chains within 95 % confidence count, too.")
     if not models and "first order" not in takes_long:
         models = ["first order 0.95"]
-    return ModelChoice(("first order", *models), tuple(reasons))
+    return ModelChoice(("first order", *models), tuple(reasons), tuple(left_out))
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ class DeploymentCard:
         self, section: Literal["limits", "answers", "condition", "assumptions", "assumed", "to_publisher"]
     ) -> tuple[str, ...]:
         """The sentences of a section, by a template."""
-        text = getattr(template("deployment/card.txt.j2").module, section)(self)
+        text = getattr(template("publish/deployment/card.txt.j2").module, section)(self)
         items = f"\n{text}".split("\n- ")[1:]
         return tuple(re.sub(r"\s*\n\s*", " ", item).strip() for item in items)
 

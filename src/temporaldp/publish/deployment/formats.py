@@ -78,7 +78,7 @@ def _draw_curve(axes: Axes, card: DeploymentCard) -> None:
 
 def render_card(card: DeploymentCard) -> str:
     """Return the card as an HTML document that loads nothing from outside."""
-    return template("deployment/card.html.j2").render(card=card, quoted=_quoted, curve_figure=curve_figure)
+    return template("publish/deployment/card.html.j2").render(card=card, quoted=_quoted, curve_figure=curve_figure)
 
 
 def _quoted(text: str) -> str:

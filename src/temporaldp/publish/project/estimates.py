@@ -128,4 +128,5 @@ def estimated_from(traces: str, known: CorrelationSettings) -> Provenance:
         prior=known.prior,
         confidence=known.confidence or 0.0,
         per_user=known.per_user,
+        left_out=known.left_out,
     )

@@ -154,7 +154,7 @@ def _public_terms(settings: Settings, inputs: Inputs) -> dict[str, Any]:
     """What guarantees are compared by: adversaries, public numbers, and the public correlation where there is one."""
     privacy, n_people, public = settings.privacy, settings.release.population, None
     if n_people is None and inputs.trajectories is not None:
-        n_people = inputs.trajectories.n_users
+        n_people = inputs.trajectories.n_observed
     if settings.has_other_source:
         with suppress(InputError):  # one that cannot smooth counts
             public = public_part(inputs, same_start=settings.release.same_start)

@@ -143,12 +143,15 @@ def _publication(
         horizon=privacy.get("horizon"),
         windows=windows,
         epochs=epochs,
-        n_people=traces.n_users,
+        n_people=traces.n_observed,
         n_states=traces.n_states,
         correlation=public,
     )
     if choice is not None:
-        found = replace(found, observers=observers(Provenance("history", "A history.", models=choice.models)))
+        found = replace(
+            found,
+            observers=observers(Provenance("history", "A history.", models=choice.models, left_out=choice.left_out)),
+        )
     best = found.advised
     if best is None or best.plan is None:
         return ProposedPublication(privacy, release, left_out, [found.advice], False, choice, period)
@@ -250,7 +253,8 @@ def _text(traces: Looked, past: Looked | None, publication: ProposedPublication)
 
 
 def _correlation(choice: ModelChoice, period: int | None) -> list[str]:
-    keys: dict[str, Any] = {"models": choice.models} | ({} if period is None else {"period": period})
+    keys: dict[str, Any] = {"models": choice.models, "left_out": choice.left_out, "period": period}
+    keys = {key: value for key, value in keys.items() if value}
     return _section("correlation", keys, facts=choice.reasons)
 
 

@@ -15,12 +15,12 @@ from temporaldp.core.correlation import Provenance
 from temporaldp.core.correlation.provenance import together
 from temporaldp.core.planning import plan_guarantee
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
-from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms, load_released, save_released, smooth
+from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms, save_released, smooth
 from temporaldp.data.files.atomic import write_text
 from temporaldp.data.smoothing import CountEstimate
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import moment
-from temporaldp.publish.project.release import BOTH_TOGETHER, ReleaseSetup, named_times, published_times
+from temporaldp.publish.project.release import BOTH_TOGETHER, ReleaseSetup, named_times, published_in, published_times
 from temporaldp.publish.release import ContinualRelease, filtered_histograms, release_histograms
 from temporaldp.publish.release.key_and_marks import require_decision
 from temporaldp.publish.report.sentences import even_split, published_text
@@ -94,13 +94,19 @@ class PublishingRun:
         """The counts of this run and those that the output had before, in the order of the ledger."""
         return _with_earlier(self.released, self.earlier, self.stream)
 
+    @property
+    def n_people(self) -> int:
+        """Number of people at a step, on average; it is public."""
+        found = self.released.estimates
+        return self.setup.data.n_observed if found is None else found.n_people
+
     def write(self, output: Path) -> Path:
         """Write the table, and the text that explains its columns; give the place of the text."""
         everything, beside = self.everything, output.with_suffix(".md")
         save_released(everything, output, **self.setup.settings.traces.own_names)
-        n_people = self.setup.data.n_users
         write_text(
-            beside, published_text(everything, self.estimates, self.known, n_people, output.name, self.setup.source)
+            beside,
+            published_text(everything, self.estimates, self.known, self.n_people, output.name, self.setup.source),
         )
         return beside
 
@@ -149,7 +155,7 @@ def earlier_counts(
     OutputError
         The file exists and has others, and may not be overwritten.
     """
-    found = None if stream is None or not output.exists() else _of_ledger(output, stream, data)
+    found = None if stream is None else _of_ledger(output, stream, data)
     if found is None and output.exists() and not overwrite:
         raise OutputError(
             f"{output} exists, and not all of it is released again: name another output, or replace it (--overwrite)"
@@ -178,11 +184,8 @@ def require_unpublished(output: Path, data: Traces, *, begin_anew: bool) -> None
 
 def _of_ledger(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -> ReleasedHistograms | None:
     """The counts of a file, if a ledger published all of them."""
-    try:
-        old = load_released(output)
-    except InputError:
-        return None
-    if set(old.states) != set(data.states):
+    old = published_in(output)
+    if old is None or set(old.states) != set(data.states):
         return None
     old = old.reordered(data.states)
     kept = [stream.published(time) for time in old.times]

@@ -16,8 +16,8 @@ from temporaldp.base.values import plural, refuse
 from temporaldp.core.accounting import PaperBound, TemporalAccountant
 from temporaldp.core.correlation import Adversary, Provenance
 from temporaldp.core.correlation.provenance import UNSTATED, together
-from temporaldp.core.planning import NoisePlan, Plan, plan_budget
-from temporaldp.data.counts import load_released
+from temporaldp.core.planning import NoisePlan, Plan
+from temporaldp.data.counts import ReleasedHistograms, load_released
 from temporaldp.data.counts.histogram import brief_histogram, histogram_mechanism
 from temporaldp.data.counts.released import COLUMNS, release_suffix
 from temporaldp.data.files.atomic import require_writable
@@ -120,12 +120,18 @@ class ReleaseSetup:
         )
 
 
+def published_in(output: Path | None) -> ReleasedHistograms | None:
+    """The published counts of a file, where it is there and readable."""
+    try:
+        return load_released(output) if output is not None and output.is_file() else None
+    except InputError:
+        return None
+
+
 def published_times(output: Path) -> tuple[str, ...]:
     """Times of a file of published counts; none if there is no such file, or another one."""
-    try:
-        return load_released(output).times if output.is_file() else ()
-    except InputError:
-        return ()
+    found = published_in(output)
+    return () if found is None else found.times
 
 
 def named_times(times: Sequence[str]) -> str:
@@ -178,7 +184,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     is_alone = is_alone or (remembers and ends is not None and privacy.renew is None)
     is_alone = is_alone or (planned is not None and not planned.guarantee.is_temporal)
     if is_alone or (settings.correlation.period is not None and ends is None):
-        return plan_alone(_clock_plan(settings) if planned is None else planned, settings)
+        return plan_alone(_made_plan(settings) if planned is None else planned, settings)
     by_plan = privacy.renew and planned and planned.accounting == PaperBound()
     method = privacy.by(privacy.bound or ("paper" if by_plan else "exact"))
     if planned is not None and planned.accounting.is_exact and not method.is_exact:
@@ -302,14 +308,6 @@ def _setup_of_table(table: str, settings: Settings) -> ReleaseSetup:
     return ReleaseSetup(settings, None, None, read_data(settings.traces, states), UNSTATED, None, None)
 
 
-def _clock_plan(settings: Settings) -> Plan:
-    """One budget for every step of a clock without end, where an accountant would need the phases of all later steps."""
-    assert settings.privacy.alpha is not None
-    found = gather(without_traces(settings))
-    made = plan_budget(found.everyone, alpha=settings.privacy.alpha, accounting=settings.privacy.accounting)
-    return replace(made, provenance=found.provenance)
-
-
 def _begun_at(settings: Settings) -> str | None:
     """Time of the first step of the ledger, from which the phases of a clock are counted; None without a clock or steps."""
     ledger = settings.release.ledger
@@ -320,7 +318,7 @@ def _begun_at(settings: Settings) -> str | None:
 
 
 def _made_plan(settings: Settings) -> Plan:
-    """A plan by the settings, where no accountant enforces their level: for a delta, every correlation, or a longer memory."""
+    """A plan by the settings, where no accountant enforces it: for a delta, every correlation, a longer memory, a clock."""
     if settings.privacy.guarantee == "temporal":
         return planned_by(settings, gather(without_traces(settings)))
     data = read_data(settings.traces)

@@ -7,7 +7,6 @@ import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.errors import InputError
@@ -33,7 +32,7 @@ from temporaldp.publish.project.estimates import given_matrices
 from temporaldp.publish.project.inputs import Inputs, gather, people_of, uncertainty_of
 from temporaldp.publish.project.planning import given_plan, kept_plan
 from temporaldp.publish.project.recipe import recipe_of, recipes_of
-from temporaldp.publish.project.release import without_traces
+from temporaldp.publish.project.release import published_in, without_traces
 from temporaldp.publish.release import Ledger
 from temporaldp.publish.release.outputs import counts_of
 from temporaldp.publish.release.renewal import Renewal, renewal_of
@@ -136,7 +135,7 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
         "plan": planned,
         "released": shown,
         "true_counts": data.histogram() if asked.true_counts and data is not None else None,
-        "n_users": settings.release.population if data is None else data.n_users,
+        "n_users": settings.release.population if data is None else data.n_observed,
         "name_users": asked.name_users,
         "recipes": ((0, recipe_of(_command(asked), settings, inputs.provenance)),),
         "publication": _publication(asked),
@@ -179,11 +178,11 @@ def reported_ledger(settings: Settings, identifier: str, *, is_other: bool) -> t
             inputs = gather(without_traces(settings), None if states is None else tuple(states), begun_at)
         plan = kept_plan(ledger) if release.plan is None else load_plan(release.plan)
         found = report_of(ledger, plan, inputs, name_users=asked.name_users)
-    shown, n_users = _published(release.output), release.population
+    shown, n_users = published_in(release.output), release.population
     if shown is not None and shown.times == found.times:
         found = replace(found, released=shown)
         if n_users is None and shown.estimates is not None:  # which sum to the public number of people
-            n_users = round(float(shown.estimates.counts[0].sum()))
+            n_users = shown.estimates.n_people
     return replace(found, n_users=n_users, publication=_publication(asked)), inputs
 
 
@@ -207,14 +206,6 @@ def _without_correlation(settings: Settings, planned: Plan, shown: ReleasedHisto
         publication=_publication(asked),
         guarantee=planned.guarantee,
     )
-
-
-def _published(output: Path | None) -> ReleasedHistograms | None:
-    """The published table of the settings, where it is there and readable."""
-    try:
-        return None if output is None or not output.is_file() else load_released(output)
-    except InputError:
-        return None
 
 
 def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_users: bool) -> Report:
@@ -339,6 +330,6 @@ def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
         sentences = [f"From step {step} on: {one.sentence}" for step, one in noted.items()]
         provenance = replace(provenance, sentence=" ".join(sentences), warning=noted[1].warning)
     if len({one.models for one in noted.values()}) > 1:  # all of them of first order: no other is adopted
-        provenance = replace(provenance, source="matrices", models=())
+        provenance = replace(provenance, source="matrices", models=(), left_out=())
     per_user = len(accountant.population) > max(1, len(provenance.models)) + len(changes)
     return Inputs(users, replace(provenance, per_user=per_user), None)

@@ -213,6 +213,11 @@ class CorrelationSettings(Section):
         "times, time of day (with period), each also at a confidence (dwell times 0.95); per person; confidence 0.95 (all "
         "matrices within intervals). Default: first order, or time of day with a period.",
     )
+    left_out: Names = Field(
+        (),
+        description="Models that a test of the history prefers and that are not computed, because that takes minutes: "
+        "sentences about the guarantee name them.",
+    )
     directions: Literal["both", "backward", "forward"] = Field("both", description="Directions that are estimated.")
     prior: Annotated[float, BeforeValidator(_number), Field(ge=0.0, allow_inf_nan=False)] = Field(
         0.0, description="Dirichlet prior: added to the count of every transition."
@@ -330,7 +335,7 @@ class ReportSettings(Section):
     """Settings of the written report."""
 
     output: Annotated[Path, Written((".html",))] | None = Field(None, description="Where to write the page (.html).")
-    title: str = Field("Temporal privacy leakage report", description="Heading of the page.")
+    title: str = Field("What the releases reveal about one person", description="Heading of the page.")
     controller: str | None = Field(None, description="Who is responsible for the data and publishes the counts.")
     purpose: str | None = Field(None, description="What the counts are published for.")
     contact: str | None = Field(None, description="Where people ask about the publication.")

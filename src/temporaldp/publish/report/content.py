@@ -15,6 +15,7 @@ from temporaldp.base.errors import InputError
 from temporaldp.base.values import refuse
 from temporaldp.core.accounting import LeakageSeries, LeakageSupremum
 from temporaldp.core.accounting.exact.evidence import Observation
+from temporaldp.core.accounting.protocol import Guesses
 from temporaldp.core.correlation import Adversary, Provenance
 from temporaldp.core.correlation.provenance import together
 from temporaldp.core.planning import Guarantee, Plan
@@ -121,7 +122,7 @@ class Report:
     true_counts : int array, shape (T, n), optional
         The true histogram. With it, the report is internal.
     n_users : int, optional
-        Number of people in the data.
+        Public number of people at a step, on average.
     name_users : bool
         Whether the person with the largest leakage may be named.
     paper : LeakageSeries, optional
@@ -288,6 +289,12 @@ class Report:
         """The level that is satisfied at all steps, of all epochs together; without one, the largest leakage of a step."""
         level = self.held if self.plan is None else self.plan.alpha
         return level if self.is_satisfied and level is not None else self.leakage.worst
+
+    @property
+    def guesses(self) -> Guesses | None:
+        """Largest probabilities of right guesses for a delta, where no release follows; None elsewhere."""
+        is_whole = self.plan is not None and self.plan.horizon == len(self.leakage)
+        return self.leakage.guesses if is_whole and self.renewal is None else None
 
     @property
     def states(self) -> tuple[str, ...]:

@@ -37,7 +37,10 @@ def verdict(report: Report, satisfied: str | None, *, is_determined: bool) -> li
     """
     series, limits, step = report.leakage, report.supremum, report.explained_step
     at, time, is_one_number = s.at_delta(series.delta), report.times[step], series.label == series.accounting.label
-    alone, together = (s.percent(s.best_guess(one, series.delta)) for one in (float(series.epsilons[0]), series.worst))
+    likely, numbers = series.guesses or (1.0, 1.0), (float(series.epsilons[0]), series.worst)
+    alone, together = (
+        s.percent(min(s.best_guess(one, series.delta), p)) for one, p in zip(numbers, likely, strict=False)
+    )
     leakage = s.nats(series.worst) + at if is_one_number else series.written(unit=" nats")
     found = (
         f"at most {together} ({leakage}{f', {series.label}' if is_one_number else ''}), about step {step + 1}"

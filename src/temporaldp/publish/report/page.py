@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @cache
 def template(name: str) -> Template:
-    """A template of the package, such as "report/page.html.j2"; what is filled in is escaped in HTML.
+    """A template of the package, such as "publish/report/page.html.j2"; what is filled in is escaped in HTML.
 
     Templates share `sentences` as `s`; the function `data_url` draws a figure, with the length of a step on axes of time.
     """
@@ -33,7 +33,7 @@ def template(name: str) -> Template:
         from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     known = Environment(
-        loader=PackageLoader("temporaldp.publish", ""),
+        loader=PackageLoader("temporaldp", ""),
         autoescape=select_autoescape(["html.j2"]),
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -48,7 +48,9 @@ def _data_url(figure: Figure, step: str | None = None) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(figure_svg(figure)).decode('ascii')}"
 
 
-def render_report(report: Report, *, title: str = "Temporal privacy leakage report", step: str | None = None) -> str:
+def render_report(
+    report: Report, *, title: str = "What the releases reveal about one person", step: str | None = None
+) -> str:
     """Return the report as one HTML document: verdict, guarantee, reasons, assumptions, figures, method, numbers.
 
     Parameters
@@ -64,8 +66,8 @@ def render_report(report: Report, *, title: str = "Temporal privacy leakage repo
         HTML that loads nothing from outside.
     """
     series, plan = report.leakage, report.plan
-    return template("report/page.html.j2").render(
-        step=plan.provenance.step if step is None and plan is not None else step,
+    return template("publish/report/page.html.j2").render(
+        step=sentences.duration(plan.provenance.step) if step is None and plan is not None else step,
         title=title,
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         report=report,
@@ -82,7 +84,7 @@ def write_report(
     report: Report,
     path: str | Path,
     *,
-    title: str = "Temporal privacy leakage report",
+    title: str = "What the releases reveal about one person",
     step: str | None = None,
 ) -> None:
     """Write the report to one HTML file, whole or not at all; `title` and `step` as for `render_report`.

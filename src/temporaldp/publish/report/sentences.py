@@ -11,21 +11,19 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from temporaldp.base.display import interval, number
+from temporaldp.base.display import interval, number, spread
 from temporaldp.base.values import plural
 from temporaldp.core.correlation.provenance import UNSTATED
+from temporaldp.core.planning import Guarantee
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
 from temporaldp.data.tables.models import ANOTHER_SAMPLE, LONGER_MEMORY
+from temporaldp.data.tables.moments import STEP_LENGTH
 
 if TYPE_CHECKING:
     from temporaldp.core.accounting import Accounting, LeakageSeries, LeakageSupremum
-    from temporaldp.core.accounting.protocol import Direction
+    from temporaldp.core.accounting.protocol import Direction, Guesses
     from temporaldp.core.correlation import Provenance
     from temporaldp.core.correlation.provenance import Kind
-    from temporaldp.core.planning import Guarantee
     from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms
     from temporaldp.publish.release.renewal import Renewal
 
@@ -44,6 +42,9 @@ CHAINS: dict[Kind, str] = {
     "learnt": "any first-order chain within the learned bounds",
 }
 """The model that observers know, by the source of the correlation."""
+
+TYPICAL = 0.8 / 1.96
+"""The mean absolute error of a normal distribution, as a share of half its 95 % interval."""
 
 PREDICTABLE = "the most predictable 5 % of people, by their own habits"
 ADVERSARY = "The adversary knows the states of all other people at every step, and the correlation"
@@ -75,15 +76,18 @@ def nats(leakage: float) -> str:
     return upper(leakage) if math.isinf(leakage) else plural(upper(leakage), "nat")
 
 
-def span(values: NDArray[np.float64], *, up: bool = False) -> str:
-    """The smallest and the largest number, or the one number if they are equal."""
-    low, high = (number(float(value), up=up) for value in (values.min(), values.max()))
-    return low if low == high else f"{low} to {high}"
-
-
 def steps(count: int) -> str:
     """1 step, 2 steps."""
     return plural(count, "step")
+
+
+def duration(step: str | None) -> str | None:
+    """The length of a step by the clock in its largest unit: 15 minutes for 900 seconds."""
+    known = None if step is None else STEP_LENGTH.fullmatch(step)
+    for unit, length in (("day", 86_400.0), ("hour", 3_600.0), ("minute", 60.0)):
+        if known is not None and known[2] == "seconds" and float(known[1]) % length == 0.0:
+            return plural(int(float(known[1]) / length), unit)
+    return step
 
 
 def at_delta(delta: float) -> str:
@@ -149,20 +153,27 @@ def guarantee_sentences(
     moment: str = "at one step",
     span: str = "in these steps",
     guarantee: Guarantee | None = None,
+    guesses: Guesses | None = None,
 ) -> tuple[str, str]:
-    """The guarantee in use, by default about one step, and that at the user level: each with odds, number and condition."""
+    """The guarantee in use, by default about one step, and that at the user level: each with odds, number and condition.
+
+    `guesses` are the largest probabilities of right guesses, where privacy curves tell them: less than the two numbers do.
+    """
+    _, about_one, about_all = guesses or (1.0, 1.0, 1.0)
     if guarantee is None or guarantee.is_temporal:
-        about_step = _guarantee(leakage, delta, f"one person's state {moment}", condition)
+        about_step = _guarantee(leakage, delta, f"one person's state {moment}", condition, about_one)
     else:
-        about_step = _guarantee(leakage, delta, guarantee.protects, guarantee.condition)
-    return about_step, _guarantee(user_level, delta, f"all states of one person {span} together", EVERY_CORRELATION)
+        known = about_all if guarantee == Guarantee("user") else 1.0
+        about_step = _guarantee(leakage, delta, guarantee.protects, guarantee.condition, known)
+    everything = f"all states of one person {span} together"
+    return about_step, _guarantee(user_level, delta, everything, EVERY_CORRELATION, about_all)
 
 
-def _guarantee(leakage: float, delta: float, about: str, condition: str) -> str:
-    """One guarantee; for a delta, by the best guess between two equally likely alternatives."""
+def _guarantee(leakage: float, delta: float, about: str, condition: str, known: float) -> str:
+    """One guarantee; for a delta, by the best guess between two equally likely alternatives, at most `known`."""
     if math.isinf(leakage):
         return f"What the releases reveal about {about} is not known to be bounded, for {condition}."
-    most = f"{percent(best_guess(leakage, delta))}: {nats(leakage)}{at_delta(delta)}, for {condition}."
+    most = f"{percent(min(known, best_guess(leakage, delta)))}: {nats(leakage)}{at_delta(delta)}, for {condition}."
     if delta:
         return f"A guess about {about}, between two equally likely alternatives, is correct with probability at most {most}"
     return f"A suspicion of 50 % about {about} becomes at most {most}"
@@ -202,7 +213,8 @@ def observers(known: Provenance) -> str:
     """For whom the temporal level holds: observers who know these models of how people move."""
     if not (known.models or known.sentence):
         return "observers who know the correlation"
-    return f"observers who know how these people move from step to step ({chain(known)})"
+    although = f", although a test of the history prefers {' and '.join(known.left_out)}" if known.left_out else ""
+    return f"observers who know how these people move from step to step ({chain(known)}{although})"
 
 
 def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = None, known: Provenance = UNSTATED) -> str:
@@ -243,10 +255,12 @@ def published_text(
     if released.estimates is not None and made is not None:
         width = released.estimates.half_width
         estimated = [
-            "- `estimate`: read this. The estimated number of people, at least 0, with the public number of people as its sum.",
-            f"- `low`, `high`: the true number lies between them in about 95 of 100 rows (half of them: +- {number(width)}).",
+            "- `estimate`: read this. The estimated number of people, at least 0. At each time, the estimates of all states "
+            "add up to the number of people observed then, which is public.",
+            "- `low`, `high`: the true number lies between them in about 95 of 100 rows. Typically they are "
+            f"{number(width)} people from the estimate, and the error of an estimate is {number(TYPICAL * width)}.",
         ]
-    how = "" if not estimated or made is None else f"How estimates are made: {made.used} {made.fit}".rstrip()
+    how = "" if not estimated or made is None else f"What estimates are made from: {made.used} {made.fit}".rstrip()
     learnt = ""
     if known.spends and released.alpha is not None:
         cost = learning_cost(known.epsilon, *known.in_all(released.alpha, released.delta))
@@ -259,12 +273,13 @@ def published_text(
             f"# {file}",
             "",
             f"Numbers of people in {len(released.states)} states at {plural(last + 1, 'time')}, from {released.times[0]} to "
-            f"{released.times[last]}; {n_people} people, so {number(average)} per state on average.",
+            f"{released.times[last]}; {n_people} people at a time, so {number(average)} per state, on average.",
             "",
             *estimated,
-            "- `noisy`: the true number with random noise, which the guarantee was paid for; it may be negative.",
-            f"- `scale`: of that noise, {span(released.scales)} people; on average, its size is {number(noise)} people "
-            f"({number(100.0 * noise / average)} % of an average count). `epsilon`: budget of the step, in nats.",
+            "- `noisy`: the true number plus random noise, the only column that is computed from it; it may be negative.",
+            f"- `scale`: of that noise, {spread(released.scales, digits=4)} people; on average, its size is {number(noise)} "
+            f"people ({number(100.0 * noise / average)} % of an average count). `epsilon`: budget of the step, in nats"
+            f"{', at `delta`; `noise`: its kind' if released.delta else ''}.",
             "",
             *([how, ""] if how else []),
             f"Guarantee: {level or 'not stated in the settings'}.{learnt}",
@@ -272,8 +287,12 @@ def published_text(
             "Do not conclude:",
             "",
             "- that a difference smaller than the intervals is a change;",
-            "- that a small count stands for certain people, or a count of 0 for no person;",
-            *(["- anything from `noisy` where `estimate` will do: it is further from the truth."] if estimated else []),
+            "- that a small count is about certain people, or that a count of 0 means nobody;",
+            *(
+                ["- anything from `noisy` where `estimate` will do: its error is larger on average."]
+                if estimated
+                else []
+            ),
             "",
         ]
     )
@@ -358,16 +377,20 @@ class NoiseBesideCounts:
     n_states: int
 
     @property
+    def average(self) -> float:
+        """The average count, in people."""
+        return self.n_people / self.n_states
+
+    @property
     def share(self) -> float:
         """The noise as a share of the average count."""
-        return self.noise * self.n_states / self.n_people
+        return self.noise / self.average
 
     @property
     def sentence(self) -> str:
         """Sentence with the noise and the typical count."""
-        average = number(self.n_people / self.n_states)
         return (
-            f"{number(self.noise)} on a count, compared with {average} people per state on average ({self.n_people} people, "
+            f"{number(self.noise)}, compared with {number(self.average)} people per state on average ({self.n_people} people, "
             f"{self.n_states} states); the noise is {number(100.0 * self.share)} % of an average count"
         )
 

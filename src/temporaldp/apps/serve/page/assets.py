@@ -8,9 +8,8 @@ import json
 import re
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
-from temporaldp.base.extras import needing
+from temporaldp.publish.report.page import template
 
 MODULES = (
     "words.js", "setting.js", "server.js", "dom.js", "look.js", "chart.js", "heatmap.js", "picture.js", "commands.js",
@@ -28,16 +27,6 @@ def text(name: str) -> str:
     return (files("temporaldp.apps.serve.page") / "static" / name).read_text(encoding="utf-8")
 
 
-def filled(template: str, **values: Any) -> str:
-    """A page from its template; what is filled in is escaped in HTML."""
-    with needing("report"):
-        from jinja2 import StrictUndefined, Template
-
-    source = (files("temporaldp.apps.serve.page") / template).read_text(encoding="utf-8")
-    made: Template = Template(source, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    return made.render(values)
-
-
 @cache
 def front() -> str:
     """The page as served, with links to its files, so that no inline code need be allowed.
@@ -45,7 +34,7 @@ def front() -> str:
     The sample's correlation is a block of JSON, which no browser runs and no policy forbids. Its matrices are stored, as to
     estimate them takes longer than all other work before the first page.
     """
-    return filled("page.html.j2", inline=None, sample=json.loads(text("sample.json")))
+    return template("apps/serve/page/page.html.j2").render(inline=None, sample=json.loads(text("sample.json")))
 
 
 @cache
@@ -58,7 +47,7 @@ def alone() -> str:
     )
     icon = base64.b64encode(text("icon.svg").encode("utf-8")).decode("ascii")
     inline = {"style": style, "script": script, "policy": policy, "icon": icon}
-    return filled("page.html.j2", inline=inline, sample=json.loads(text("sample.json")))
+    return template("apps/serve/page/page.html.j2").render(inline=inline, sample=json.loads(text("sample.json")))
 
 
 def _closed(module: str) -> str:

@@ -157,6 +157,13 @@ class SingleCurve:
         m, infinite = grid.masses(second, self.h, up=self.up)
         return grid.composed_epsilon(first, self.h, m, infinite, self.delta, up=self.up)
 
+    def variation_together(self, first: FloatArray, second: FloatArray) -> float:
+        """Total variation distance of two independent outputs between any two states: their delta at epsilon = 0."""
+        if first is NOTHING or second is NOTHING:
+            return float(second[0] if first is NOTHING else first[0])
+        m, infinite = grid.masses(second, self.h, up=self.up)
+        return grid.composed_variation(first, self.h, m, infinite, up=self.up)
+
     def contraction(self, matrix: Matrix) -> float:
         """The largest total variation between rows, by which an infinite loss shrinks in each step."""
         return float(self._theta(matrix, 1)[0])

@@ -16,7 +16,7 @@ from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in
 from temporaldp.core.accounting.curve import grid
 from temporaldp.core.accounting.curve.arrivals import NOTHING, Curves, checked_delta
-from temporaldp.core.accounting.protocol import Direction, Evidence
+from temporaldp.core.accounting.protocol import Direction, Evidence, Guesses
 from temporaldp.core.mechanisms.protocol import Mechanisms
 
 
@@ -247,6 +247,18 @@ class LeakageCurves(Evidence):
         found = self.upper.curves.epsilon(composition(self.upper.curves, self.releases))
         pure = math.fsum(mechanism.pure_epsilon for release in self.releases for mechanism in release)
         return min(found, pure)
+
+    @property
+    def guesses(self) -> Guesses:
+        """Largest probabilities of right guesses, by the tightest kind of curve."""
+        run = self.pairs or self.upper
+        curves = run.curves
+        each = {(id(one), id(other)): (one, other) for one, other in zip(run.backward, run.future, strict=True)}
+        return Guesses(
+            0.5 + 0.5 * max(curves.variation_together(curves.own(release), NOTHING) for release in set(self.releases)),
+            0.5 + 0.5 * max(curves.variation_together(*both) for both in each.values()),
+            0.5 + 0.5 * curves.variation_together(composition(curves, self.releases), NOTHING),
+        )
 
     def _by_one(self, direction: Direction) -> FloatArray:
         """Leakage of every step by one curve for all pairs."""

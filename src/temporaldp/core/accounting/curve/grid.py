@@ -114,12 +114,10 @@ def _extended(D: FloatArray, h: float, J: int) -> FloatArray:
 
 def composed_epsilon(D: FloatArray, h: float, m: FloatArray, infinite: float, delta: float, *, up: bool) -> float:
     """The epsilon of `composed` at a delta, of whose profile only a few points are computed, without an FFT."""
-    extended, reverse = _extended(D, h, m.size // 2), m[::-1]
-    error = 1.0 + m.size * ULP if up else 1.0 - m.size * ULP
+    extended = _extended(D, h, m.size // 2)
 
     def at(k: int) -> float:
-        value = float(extended[k : k + m.size] @ reverse) * error + infinite
-        return float(rounded(np.asarray(value), up=up))
+        return _composed_at(k, extended, m, infinite, up=up)
 
     last = D.size - 1 + m.size // 2
     if at(last) > delta:
@@ -130,6 +128,17 @@ def composed_epsilon(D: FloatArray, h: float, m: FloatArray, infinite: float, de
         middle = (low + high) // 2
         low, high = (low, middle) if at(middle) <= delta else (middle, high)
     return _within_cell(at(low), at(high), low, h, delta, up=up) if high else 0.0
+
+
+def composed_variation(D: FloatArray, h: float, m: FloatArray, infinite: float, *, up: bool) -> float:
+    """The value of `composed` at a loss of 0."""
+    return _composed_at(0, _extended(D, h, m.size // 2), m, infinite, up=up)
+
+
+def _composed_at(k: int, extended: FloatArray, m: FloatArray, infinite: float, *, up: bool) -> float:
+    error = m.size * ULP
+    value = float(extended[k : k + m.size] @ m[::-1]) * (1.0 + error if up else 1.0 - error) + infinite
+    return float(rounded(np.asarray(value), up=up))
 
 
 def pair_masses(D: FloatArray, reverse: FloatArray, h: float) -> tuple[FloatArray, float]:

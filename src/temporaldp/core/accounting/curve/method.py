@@ -113,8 +113,9 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
 
     Releases are mechanisms (`GaussianNoise`, `LaplaceNoise`, `DiscreteGaussianNoise`, `DiscreteLaplaceNoise`,
     `RandomizedResponse`, `OutputTable`, `PrivacyGuarantee`), events or privacy loss distributions of dp-accounting under
-    replacement, numbers (any mechanism with that epsilon), None, or a tuple of several that are published at one step. They
-    must not depend on earlier outputs: hockey-stick divergences do not compose along adaptive paths.
+    replacement, numbers (any mechanism with that epsilon), None, or a tuple of several that are published at one step. The
+    noise of each step must be independent of that of others, so numbers of `event_epsilons`, whose outputs share noise, are
+    not covered. Mechanisms must not depend on earlier outputs: hockey-stick divergences do not compose along adaptive paths.
 
     Parameters
     ----------

@@ -195,6 +195,10 @@ class PairCurves:
         """The largest epsilon of any pair at the delta, in nats."""
         return grid.epsilon_at(self.worst(D).ravel(), self.h, self.delta, up=True)
 
+    def variation_together(self, first: FloatArray, second: FloatArray) -> float:
+        """The largest total variation distance of two independent outputs between any two states."""
+        return float(np.max(self.composed(first, second)[..., 0]))
+
     def epsilon_together(self, first: FloatArray, second: FloatArray) -> float:
         """The largest epsilon of two independent outputs of any pair at the delta, in nats."""
         return self.epsilon(self.composed(first, second))

@@ -148,7 +148,8 @@ class Exact(Accounting[Releases, Any]):
             return LongerMemory()
         if users[0].is_uncertain:
             return IntervalBound()
-        has_tables = any(one is not None for one in releases) and all(map(is_finite, releases))
+        known = [one for one in releases if one is not None and not (isinstance(one, int | float) and one == 0)]
+        has_tables = bool(known) and all(map(is_finite, known))
         return FiniteOutputs() if has_tables else self
 
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Releases:

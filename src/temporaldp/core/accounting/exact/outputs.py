@@ -96,9 +96,9 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
 
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Outputs:
         """Likelihoods of each step's outputs."""
-        tables = {id(one): OutputTable(one.probabilities) for one in releases if one is not None}
+        tables = {id(one): OutputTable(one.probabilities) for one in releases if is_finite(one)}
         require_states([tuple(tables.values())], users[0].n_states)
-        return tuple(None if one is None else likelihoods(one) for one in releases)
+        return tuple(likelihoods(one) if is_finite(one) else None for one in releases)
 
     def of_epsilons(self, epsilons: FloatArray) -> Outputs:
         """Randomised response between two states has the leakage of every mechanism with its epsilon."""
@@ -180,9 +180,9 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
 
 
 def is_finite(release: Any) -> bool:
-    """Whether a release is a mechanism with finitely many outputs and a pure epsilon, or none."""
+    """Whether a release is a mechanism with finitely many outputs and a pure epsilon."""
     if not isinstance(release, OutputTable | RandomizedResponse):
-        return release is None
+        return False
     # Ratios beyond the range of doubles count by their epsilon
     return math.isfinite(release.pure_epsilon) and bool(likelihoods(release).all())
 
