@@ -79,7 +79,7 @@ def random_case(seed):
 @pytest.mark.long
 def test_bound_covers_the_leakage_summed_over_all_paths():
     delta, draws, ratios = 0.05, 10_000, []
-    for seed in range(200):
+    for seed in range(100):
         rng, n, T, backward, forward, strategy = random_case(seed)
         sigma, step = float(rng.uniform(0.5, 3.0)), int(rng.integers(T))
         given = tdp.Adversary(tdp.TransitionMatrix(backward), tdp.TransitionMatrix(forward))

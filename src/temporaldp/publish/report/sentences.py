@@ -157,7 +157,7 @@ def guarantee_sentences(
 ) -> tuple[str, str]:
     """The guarantee in use, by default about one step, and that at the user level: each with odds, number and condition.
 
-    `guesses` are the largest probabilities of right guesses, where privacy curves tell them: less than the two numbers do.
+    `guesses` are the largest probabilities of right guesses, where privacy curves are known, from which they follow.
     """
     _, about_one, about_all = guesses or (1.0, 1.0, 1.0)
     if guarantee is None or guarantee.is_temporal:
@@ -287,7 +287,7 @@ def published_text(
             "Do not conclude:",
             "",
             "- that a difference smaller than the intervals is a change;",
-            "- that a small count is about certain people, or that a count of 0 means nobody;",
+            "- that a small count is about certain people, or that a count of 0 means no person;",
             *(
                 ["- anything from `noisy` where `estimate` will do: its error is larger on average."]
                 if estimated
