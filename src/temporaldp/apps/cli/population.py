@@ -71,9 +71,7 @@ def population(
         data = read_data(settings.traces, correlation=True)
     groups, method = settings.traces.by is not None, privacy.accounting
     sizes = data.group_sizes() if groups and isinstance(data, TraceTable) else None
-    who = (
-        "groups" if groups and sizes is None else "people"
-    )  # counts of transitions do not tell how many people made them
+    who = "groups" if groups and sizes is None else "people"  # how many people made counted transitions is unknown
     people = partial(estimate_adversaries, data, prior=prior, per_user=not groups, per_group=groups)
     with working("leakage of every person"):
         found = leakage_distribution(

@@ -63,18 +63,6 @@ class Attained(NamedTuple):
     temporal: FloatArray
 
 
-class Guesses(NamedTuple):
-    """Largest probabilities that a guess between two equally likely alternatives is right; upper bounds.
-
-    By one release about a state at its step; by all, about a state at any step; and by all, about all states of a person, for
-    every correlation. Each is half of 1 plus the total variation distance of the outputs, which is delta at epsilon = 0.
-    """
-
-    alone: float
-    state: float
-    everything: float
-
-
 class Evidence:
     """Evidence of an accounting method for the series of one user; `LeakageSeries.evidence`.
 
@@ -129,7 +117,7 @@ class Evidence:
         return None
 
     @property
-    def guesses(self) -> Guesses | None:
+    def guesses(self) -> Any:
         """Largest probabilities of right guesses; None without privacy curves."""
         return None
 

@@ -23,7 +23,6 @@ from temporaldp.core.accounting.protocol import (
     Attained,
     Direction,
     Evidence,
-    Guesses,
     Leakage,
     grouped,
     listed,
@@ -35,6 +34,8 @@ from temporaldp.core.correlation import Adversaries, Adversary, Population
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from temporaldp.core.accounting.curve.evidence import Guesses
 
 
 @compared_by_value
@@ -200,7 +201,7 @@ class LeakageSeries(Table):
         """Largest probabilities of right guesses, which a delta and its epsilon do not tell; None without privacy curves."""
         each = [None if one.evidence is None else one.evidence.guesses for one in self.members or (self,)]
         known = [one for one in each if one is not None]
-        return Guesses(*map(max, zip(*known, strict=True))) if known and len(known) == len(each) else None
+        return known[0]._make(map(max, zip(*known, strict=True))) if known and len(known) == len(each) else None
 
     def window(self, start: int | None, stop: int | None) -> float:
         """Leakage about all states in steps ``start:stop`` together, by Theorem 2, in nats; exact where the series is.

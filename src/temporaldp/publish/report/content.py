@@ -14,8 +14,8 @@ from temporaldp import __version__
 from temporaldp.base.errors import InputError
 from temporaldp.base.values import refuse
 from temporaldp.core.accounting import LeakageSeries, LeakageSupremum
+from temporaldp.core.accounting.curve.evidence import Guesses
 from temporaldp.core.accounting.exact.evidence import Observation
-from temporaldp.core.accounting.protocol import Guesses
 from temporaldp.core.correlation import Adversary, Provenance
 from temporaldp.core.correlation.provenance import together
 from temporaldp.core.planning import Guarantee, Plan

@@ -21,7 +21,8 @@ from temporaldp.data.tables.moments import STEP_LENGTH
 
 if TYPE_CHECKING:
     from temporaldp.core.accounting import Accounting, LeakageSeries, LeakageSupremum
-    from temporaldp.core.accounting.protocol import Direction, Guesses
+    from temporaldp.core.accounting.curve.evidence import Guesses
+    from temporaldp.core.accounting.protocol import Direction
     from temporaldp.core.correlation import Provenance
     from temporaldp.core.correlation.provenance import Kind
     from temporaldp.data.counts import ReleasedHistograms, SmoothedHistograms

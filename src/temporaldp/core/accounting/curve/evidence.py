@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,7 +16,7 @@ from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in
 from temporaldp.core.accounting.curve import grid
 from temporaldp.core.accounting.curve.arrivals import NOTHING, Curves, checked_delta
-from temporaldp.core.accounting.protocol import Direction, Evidence, Guesses
+from temporaldp.core.accounting.protocol import Direction, Evidence
 from temporaldp.core.mechanisms.protocol import Mechanisms
 
 
@@ -84,6 +84,18 @@ class PrivacyCurve:
 
     def __repr__(self) -> str:
         return f"PrivacyCurve({self.deltas.size} points, {self.grid:g} nats apart, delta(0) = {self.deltas[0]:.4g})"
+
+
+class Guesses(NamedTuple):
+    """Largest probabilities that a guess between two equally likely alternatives is right; upper bounds.
+
+    By one release about a state at its step; by all, about a state at any step; and by all, about all states of a person, for
+    every correlation. Each is half of 1 plus the total variation distance of the outputs, which is delta at epsilon = 0.
+    """
+
+    alone: float
+    state: float
+    everything: float
 
 
 @compared_by_value
