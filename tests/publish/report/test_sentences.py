@@ -149,8 +149,8 @@ def test_upper_bounds_name_their_method():
 
 def test_large_noise_is_warned_of():
     assert NoiseBesideCounts(10.0, 100, 5).warning is None
-    assert "more than half of an average count: 15 on a count" in NoiseBesideCounts(15.0, 100, 5).warning
-    assert "more than an average count: 30 on a count" in NoiseBesideCounts(30.0, 100, 5).warning
+    assert "more than half of an average count: 15, compared with" in NoiseBesideCounts(15.0, 100, 5).warning
+    assert "more than an average count: 30, compared with" in NoiseBesideCounts(30.0, 100, 5).warning
 
 
 def test_the_length_of_a_step_is_in_the_largest_unit():
