@@ -13,6 +13,13 @@ from temporaldp.core.accounting.protocol import Accounting, Leakage
 from temporaldp.core.correlation import Adversary
 
 
+class SharedEpsilons(np.ndarray[Any, np.dtype[np.float64]]):
+    """Event-level epsilons of outputs that may share noise between steps: an array, which a method with a delta refuses."""
+
+    def __repr__(self) -> str:
+        return repr(np.asarray(self))
+
+
 class SequenceMechanism(ABC):
     """One mechanism for the outputs of all steps; `temporal_leakage` takes it in place of a sequence of releases.
 

@@ -29,7 +29,7 @@ from temporaldp.core.accounting.protocol import (
     require_method,
     weakest,
 )
-from temporaldp.core.accounting.sequence import SequenceMechanism
+from temporaldp.core.accounting.sequence import SequenceMechanism, SharedEpsilons
 from temporaldp.core.correlation import Adversaries, Adversary, Population
 
 if TYPE_CHECKING:
@@ -378,6 +378,11 @@ def temporal_leakage(
             found = [releases.leakage(user, n_steps, accounting) for user in population.over(n_steps).users]
             return series_of(population, _frozen(releases.event_level(n_steps, accounting.delta)), found, accounting)
         releases = releases.require_pure(n_steps)
+    if isinstance(releases, SharedEpsilons) and accounting.delta:
+        raise InputError(
+            f"expected Exact() or another method without a delta, got {accounting!r}: these are event-level epsilons of "
+            "outputs that share noise between steps, which determine the leakage at delta = 0 only"
+        )
     each = listed(releases, population.n_steps if horizon is None else horizon)
     if horizon is not None and len(each) != horizon:
         raise BudgetError(f"expected as many releases as the horizon has steps, {horizon}, got {len(each)}")

@@ -9,7 +9,7 @@ import numpy as np
 
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import ULP, FloatArray, real_array, whole_number
-from temporaldp.core.accounting.sequence import SequenceMechanism
+from temporaldp.core.accounting.sequence import SequenceMechanism, SharedEpsilons
 from temporaldp.core.mechanisms.protocol import checked_mechanism, require_positive
 
 
@@ -74,7 +74,7 @@ def event_epsilons(horizon: int, *outputs: Any) -> FloatArray:
 
     The epsilon at a step bounds how much replacing one person's state at that step alone changes the probability of all
     outputs. At delta = 0 it is all that `temporal_leakage` needs, however the noise is shared between steps; `ApproximateDP`
-    must not be given it where outputs share noise. Epsilons of several outputs add up (Theory, section 20). An upper bound,
+    refuses it where outputs share noise. Epsilons of several outputs add up (Theory, section 20). An upper bound,
     rounded up. Only outputs until the horizon count: a window that ends after it is left out.
 
     Parameters
@@ -128,7 +128,8 @@ def event_epsilons(horizon: int, *outputs: Any) -> FloatArray:
     for output in outputs:
         each = _of_one(output, n_steps)
         total = np.where((total > 0.0) & (each > 0.0), np.nextafter(total + each, np.inf), total + each)
-    return total
+    has_shared = any(isinstance(output, SequenceMechanism) for output in outputs)
+    return total.view(SharedEpsilons) if has_shared else total
 
 
 def _of_one(output: Any, n_steps: int) -> FloatArray:
