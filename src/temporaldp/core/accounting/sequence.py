@@ -14,7 +14,7 @@ from temporaldp.core.correlation import Adversary
 
 
 class SharedEpsilons(np.ndarray[Any, np.dtype[np.float64]]):
-    """Event-level epsilons of outputs that may share noise between steps: an array, which a method with a delta refuses."""
+    """Event-level epsilons of outputs that may share noise between steps: an array; `ApproximateDP` refuses it."""
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
