@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 9_140, "base + data": 3_525, "lab": 1_031, "publish": 4_805, "apps": 2_225, "in all": 20_726}
+LIMITS = {"core": 9_143, "base + data": 3_526, "lab": 1_031, "publish": 4_805, "apps": 2_225, "in all": 20_733}
 """The most statements of each wing."""
 
 

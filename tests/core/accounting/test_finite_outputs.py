@@ -14,6 +14,7 @@ from temporaldp import (
     BudgetError,
     Exact,
     GaussianNoise,
+    InputError,
     LaplaceNoise,
     Mechanism,
     OutputTable,
@@ -122,6 +123,15 @@ def test_a_budget_of_zero_is_a_step_without_a_release():
     none, zero = (temporal_leakage(Adversary(chain, chain), [answer, one, answer]) for one in (None, 0))
     assert zero.temporal.tolist() == none.temporal.tolist() and zero.accounting.name == none.accounting.name
     assert zero.temporal[1] < temporal_leakage(Adversary(chain, chain), [answer, 1e-9, answer]).temporal[1]
+
+
+@pytest.mark.parametrize("other", [OutputTable([[1.0, 0.0], [0.5, 0.5]]), 0.5, GaussianNoise(3.0, sensitivity=1.0)])
+def test_what_has_no_likelihoods_is_never_taken_for_no_release(other):
+    """The method of one series, used for another one: what it cannot count would otherwise leak nothing."""
+    chain = TransitionMatrix([[0.9, 0.1], [0.1, 0.9]])
+    method = temporal_leakage(Adversary(chain, chain), [RandomizedResponse(0.5)] * 2).accounting
+    with pytest.raises(InputError, match="expected tables of outputs"):
+        temporal_leakage(Adversary(chain, chain), [other] * 3, accounting=method)
 
 
 def test_a_delta_of_zero_is_exact():

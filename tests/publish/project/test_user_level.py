@@ -66,7 +66,7 @@ def test_a_stream_has_the_user_level_of_each_epoch(tmp_path):
         "at any 3 consecutive steps together becomes at most 73.2 %: 1 nat, for every correlation, against the" in page
     )
     assert "all states of one person in 6 steps together becomes at most 88.1 %: 2 nats, for every observer" in page
-    assert "Against releases of other steps" in page
+    assert "What releases of other steps reveal: together with those of the same 3 steps, it can be more" in page
     assert "leave out privacy.renew" in words(refused(*asked, "--set", "privacy.renew=yearly", cwd=tmp_path))
 
 

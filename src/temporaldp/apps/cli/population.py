@@ -17,7 +17,6 @@ from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning import plan_for_share
 from temporaldp.data.files.columns import save_columns
 from temporaldp.data.tables import CountedTraces
-from temporaldp.data.tables.trace_table import TraceTable
 from temporaldp.data.tables.traces import scarcity
 from temporaldp.lab.studies import LeakageDistribution, leakage_distribution
 from temporaldp.publish.project.inputs import absences, read_data
@@ -70,7 +69,7 @@ def population(
     with working("reading traces"):
         data = read_data(settings.traces, correlation=True)
     groups, method = settings.traces.by is not None, privacy.accounting
-    sizes = data.group_sizes() if groups and isinstance(data, TraceTable) else None
+    sizes = data.group_sizes() if groups else None
     who = "groups" if groups and sizes is None else "people"  # how many people made counted transitions is unknown
     people = partial(estimate_adversaries, data, prior=prior, per_user=not groups, per_group=groups)
     with working("leakage of every person"):

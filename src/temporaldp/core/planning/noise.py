@@ -202,7 +202,7 @@ class _Calibration:
         return shape * (1.0 / largest_in_few_tries(leaked, low, high, alpha, close))
 
     def refined(self, shape: FloatArray, close: float) -> FloatArray:
-        """The same, on a coarse grid first, which rounds up more: its scales satisfy alpha, and few are left to try."""
+        """The least multiple of `shape` that satisfies alpha; searched on a coarse grid first, which rounds up more."""
         with suppress(PlanError):
             shape = self.least(shape, NEAR, coarser=4)
         return self.least(shape, close)

@@ -120,6 +120,10 @@ class Traces(ABC):
         """
         raise InputError("expected traces that were read by a column with groups: read_traces(..., by='region')")
 
+    def group_sizes(self) -> dict[str, int] | None:
+        """Number of people in each group, by its name; None where it is not known. Errors as for `group_transitions`."""
+        return None
+
     def ends(self) -> IntArray:
         """Number of people whose last state is at each time, shape (n_times,). Private."""
         seen = self.codes >= 0

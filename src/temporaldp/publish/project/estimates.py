@@ -128,5 +128,5 @@ def estimated_from(traces: str, known: CorrelationSettings) -> Provenance:
         prior=known.prior,
         confidence=known.confidence or 0.0,
         per_user=known.per_user,
-        left_out=known.left_out,
+        left_out=tuple(one for one in known.left_out if not any(name.startswith(one) for name in known.models)),
     )

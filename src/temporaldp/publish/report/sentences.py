@@ -277,7 +277,8 @@ def published_text(
             f"{released.times[last]}; {n_people} people at a time, so {number(average)} per state, on average.",
             "",
             *estimated,
-            "- `noisy`: the true number plus random noise, the only column that is computed from it; it may be negative.",
+            "- `noisy`: the true number plus random noise; it may be negative. All other columns follow from it and "
+            "from public numbers.",
             f"- `scale`: of that noise, {spread(released.scales, digits=4)} people; on average, its size is {number(noise)} "
             f"people ({number(100.0 * noise / average)} % of an average count). `epsilon`: budget of the step, in nats"
             f"{', at `delta`; `noise`: its kind' if released.delta else ''}.",

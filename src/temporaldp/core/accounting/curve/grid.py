@@ -113,7 +113,7 @@ def _extended(D: FloatArray, h: float, J: int) -> FloatArray:
 
 
 def composed_epsilon(D: FloatArray, h: float, m: FloatArray, infinite: float, delta: float, *, up: bool) -> float:
-    """The epsilon of `composed` at a delta, of whose profile only a few points are computed, without an FFT."""
+    """The epsilon of `composed` for a given delta: only a few points of that profile are computed, without an FFT."""
     extended = _extended(D, h, m.size // 2)
 
     def at(k: int) -> float:

@@ -30,7 +30,7 @@ from temporaldp.core.accounting.exact.evidence import ExactLeakage
 from temporaldp.core.accounting.exact.filter import ExactFilter
 from temporaldp.core.accounting.exact.incoming import not_admitted
 from temporaldp.core.accounting.exact.odometer import ExactOdometer
-from temporaldp.core.accounting.exact.outputs import FiniteOutputs, is_finite
+from temporaldp.core.accounting.exact.outputs import FiniteOutputs, is_finite, is_none
 from temporaldp.core.accounting.exact.supremum import (
     Limit,
     Repeated,
@@ -148,7 +148,7 @@ class Exact(Accounting[Releases, Any]):
             return LongerMemory()
         if users[0].is_uncertain:
             return IntervalBound()
-        known = [one for one in releases if one is not None and not (isinstance(one, int | float) and one == 0)]
+        known = [one for one in releases if not is_none(one)]
         has_tables = bool(known) and all(map(is_finite, known))
         return FiniteOutputs() if has_tables else self
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from temporaldp.base.errors import BudgetError
+from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.progress import progressed
 from temporaldp.base.values import SAME_SIDES, ULP, FloatArray, IntArray, compared_by_value
 from temporaldp.core.accounting.protocol import (
@@ -96,9 +96,15 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
 
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Outputs:
         """Likelihoods of each step's outputs."""
-        tables = {id(one): OutputTable(one.probabilities) for one in releases if is_finite(one)}
+        known = [one for one in releases if not is_none(one)]
+        if not all(map(is_finite, known)):
+            raise InputError(
+                "expected tables of outputs that every state can have (OutputTable, RandomizedResponse), got others: "
+                "take Exact()"
+            )
+        tables = {id(one): OutputTable(one.probabilities) for one in known}
         require_states([tuple(tables.values())], users[0].n_states)
-        return tuple(likelihoods(one) if is_finite(one) else None for one in releases)
+        return tuple(None if is_none(one) else likelihoods(one) for one in releases)
 
     def of_epsilons(self, epsilons: FloatArray) -> Outputs:
         """Randomised response between two states has the leakage of every mechanism with its epsilon."""
@@ -177,6 +183,11 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
     ) -> tuple[Sequence[Filter], float]:
         """None: an accountant counts by epsilons."""
         raise BudgetError("a level is enforced by the epsilon of any mechanism: use Exact()")
+
+
+def is_none(release: Any) -> bool:
+    """Whether a step has no release: None, or a budget of 0."""
+    return release is None or (type(release) in {int, float} and release == 0)
 
 
 def is_finite(release: Any) -> bool:
