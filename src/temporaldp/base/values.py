@@ -76,9 +76,12 @@ def real_array(
     The message contains no entry; of protected arrays, neither how many are wrong, nor which.
     """
     try:
+        is_known = not np.ma.is_masked(values) and np.asarray(values).dtype.kind not in "bSU"
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise error(f"expected {name} to be numbers, got something else") from None
+        is_known = False
+    if not is_known:
+        raise error(f"expected {name} to be numbers, got something else")
     if shape is not None and found.shape != shape:
         raise error(f"expected {name} of shape {shape}, got shape {found.shape}")
     sound = np.isfinite(found)

@@ -10,9 +10,12 @@ import pytest
 
 from temporaldp import (
     Adversary,
+    ContinualRelease,
     DiscreteLaplaceHistogram,
+    Exact,
     InputError,
     LeakageBudgetError,
+    MetricPrivacy,
     TemporalAccountant,
     TransitionMatrix,
     plan_budget,
@@ -95,3 +98,26 @@ def test_budget_spent_in_a_failed_block_stays_spent():
         DiscreteLaplaceHistogram(n_states=2)([3, 4], 0.1)
         raise ZeroDivisionError
     assert len(accountant) == 1
+
+
+@pytest.mark.parametrize("distance", [3.0, 0.5])
+def test_budgets_that_multiply_other_distances_are_refused(distance, tmp_path):
+    """A budget of the plan would count for a third, or for half, of what is released."""
+    metric = MetricPrivacy([[0.0, distance], [distance, 0.0]])
+    plain, apart = (plan_budget(ADVERSARY, 1.0, 5, accounting=one) for one in (Exact(), metric))
+    for plan, around in ((apart, Exact()), (plain, metric)):
+        drawn = []
+        with TemporalAccountant(ADVERSARY, accounting=around) as accountant:
+            with pytest.raises(InputError, match="other distances"):
+                release_snapshots(lambda one, epsilon, drawn=drawn: drawn.append(epsilon), [1] * 5, plan)
+            release = ContinualRelease(
+                lambda one, epsilon, drawn=drawn: drawn.append(epsilon),
+                ledger=tmp_path / f"{around.name}.db",
+                plan=plan,
+            )
+            with release, pytest.raises(InputError, match="other distances"):
+                release.release(1, time=0)
+        assert not drawn and not len(accountant)
+    with TemporalAccountant(ADVERSARY, accounting=metric) as accountant:
+        release_snapshots(lambda one, epsilon: one, [1] * 5, apart)
+    assert len(accountant) == 5

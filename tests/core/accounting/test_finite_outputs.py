@@ -19,6 +19,7 @@ from temporaldp import (
     Mechanism,
     OutputTable,
     PaperBound,
+    Periodic,
     PrivacyGuarantee,
     RandomizedResponse,
     TemporalAccountant,
@@ -29,6 +30,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import StateError
+from temporaldp.core.accounting.exact.outputs import FiniteOutputs
 
 WALK = TransitionMatrix([[0.9, 0.1], [0.2, 0.8]])
 WALKER = Adversary.from_forward(WALK)
@@ -204,3 +206,13 @@ def test_several_mechanisms_at_one_step_are_one_step_of_an_accountant():
     accountant = TemporalAccountant(WALKER, alpha=1.0).spend(pair)
     assert accountant.spent == pytest.approx([0.2])
     assert TemporalAccountant(WALKER, alpha=1.0).spend((0.1, 0.1)).spent == pytest.approx([0.1, 0.1])
+
+
+def test_tables_of_three_states_on_a_clock_and_of_no_step():
+    rows = np.full((3, 3), 0.1) + 0.7 * np.eye(3)
+    busy, calm = TransitionMatrix(rows), TransitionMatrix(np.full((3, 3), 1 / 3))
+    clock = Adversary(Periodic([busy, calm]))
+    found = leakage_supremum(clock, RandomizedResponse(0.5, 3))
+    assert found.worst == pytest.approx(leakage_supremum(clock, 0.5).worst, rel=1e-9)
+    with pytest.raises(InputError, match="expected tables of outputs"):
+        temporal_leakage(WALKER, [None] * 3, accounting=FiniteOutputs())

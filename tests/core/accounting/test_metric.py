@@ -25,17 +25,20 @@ from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
+    IntervalMatrix,
     LeakageSeries,
     MetricPrivacy,
     PaperBound,
+    TemporalAccountant,
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
+    plan_budget,
     temporal_leakage,
 )
 from temporaldp.base.errors import StateError
 from temporaldp.core.accounting.pairwise import PairwiseLeakage
-from temporaldp.core.correlation import smoothed_correlation, strongest_correlation
+from temporaldp.core.correlation import LiftedChain, smoothed_correlation, strongest_correlation
 from temporaldp.core.kernels.lifting import closed, lifted, no_trees, off_diagonal
 from temporaldp.core.mechanisms.distances import box_of
 
@@ -132,7 +135,7 @@ def test_metric_that_is_not_a_box_is_bounded_pair_by_pair(kind):
         assert found.accounting.name == "metric"
         assert isinstance(found.evidence, PairwiseLeakage)
         assert found.attained is None
-        assert found.gap == 0.0
+        assert found.gap is None
         paper = temporal_leakage(adversary, epsilons * metric.max(), accounting=PaperBound())
         inside = temporal_leakage(adversary, epsilons * metric[off_diagonal(n) > 0].min())
         for direction in DIRECTIONS:
@@ -519,3 +522,42 @@ def test_other_bad_arguments_are_refused(sleep):
 def test_worst_pair_has_two_states_even_without_leakage(sleep):
     pairs = temporal_leakage(sleep, [0.0] * 3, accounting=MetricPrivacy(no_box(5))).evidence
     assert pairs.worst_pair(0) == ("W", "R")
+
+
+FAR = MetricPrivacy([[0.0, 3.0], [3.0, 0.0]])
+STAYS = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
+
+
+def test_a_method_of_a_result_keeps_its_distances():
+    """That of a series or a plan, where releases come one by one, for sets of matrices, and for a longer memory."""
+    user = Adversary(STAYS, STAYS)
+    for method in (
+        temporal_leakage(user, [0.1] * 5, accounting=FAR).accounting,
+        plan_budget(user, 1.0, 5, accounting=FAR).accounting,
+    ):
+        assert method.name == "exact metric" and method.looser is None
+        accountant = TemporalAccountant(user, alpha=1.0, accounting=method)
+        for _ in range(2):
+            accountant.spend(0.05)
+        assert accountant.total() >= temporal_leakage(user, [0.15] * 2).worst > 0.15
+        assert accountant.remaining() <= TemporalAccountant(user, alpha=1.0).spend([0.15] * 2).remaining() / 3.0 + 1e-9
+        near = Adversary(IntervalMatrix.around(STAYS, width=0.05))
+        found = temporal_leakage(near, [0.1] * 5, accounting=method)
+        assert found.accounting.name == "interval metric" and found.epsilons.tolist() == [pytest.approx(0.3)] * 5
+        assert found.accounting.specialised([user]).name == "exact metric"
+        with pytest.raises(InputError, match="first order"):
+            temporal_leakage(LiftedChain.of_words(np.full((2, 2, 2), 0.5)), [0.1] * 3, accounting=method)
+
+
+def test_names_of_distances_are_kept():
+    distances, states = [[0, 1, 2.0], [1, 0, 1], [2, 1, 0]], ["a", "b", "c"]
+    rows = np.array([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]])
+    matrix = TransitionMatrix(rows, states)
+    turned = matrix.reordered(["b", "a", "c"])
+    method = MetricPrivacy(distances, states)
+    one, other = (temporal_leakage(Adversary(each), [0.1] * 5, accounting=method) for each in (matrix, turned))
+    assert one.worst == pytest.approx(other.worst, rel=1e-12)
+    again = temporal_leakage(Adversary(turned), [0.1] * 5, accounting=one.accounting)
+    assert again.accounting.distances.tolist() == other.accounting.distances.tolist()
+    with pytest.raises(StateError, match="a state for each row"):
+        MetricPrivacy(distances, ["a", "b"])

@@ -21,11 +21,13 @@ from temporaldp import (
     Adversary,
     BudgetError,
     InputError,
+    LikelihoodBox,
     PaperBound,
     TransitionMatrix,
     leakage_supremum,
     temporal_leakage,
 )
+from temporaldp.base.errors import StateError
 from temporaldp.core.correlation import random_correlation, smoothed_correlation, strongest_correlation
 
 
@@ -299,6 +301,11 @@ def test_arrays_of_a_series_are_read_only(bound):
         ([math.inf], "got inf at step 0"),
         (["a lot"], "expected numbers"),
         ("0.1", "expected numbers or mechanisms"),
+        (np.ma.masked_array([0.1, 0.0, 0.1], mask=[0, 1, 0]), "expected numbers or mechanisms"),
+        ([np.False_, np.False_], "expected numbers"),
+        ([0.1, False], "expected numbers"),
+        ([b"0", b"0.1"], "expected numbers"),
+        ([LikelihoodBox.laplace_counts([2.0, 4.0]), False], "got False at step 1"),
     ],
 )
 def test_invalid_budgets_are_refused(epsilons, message):
@@ -313,6 +320,9 @@ def test_invalid_adversaries_are_refused():
         temporal_leakage([Adversary(name="x"), Adversary(name="x")], [0.1])
     with pytest.raises(InputError, match="at least one Adversary"):
         temporal_leakage([], [0.1])
+    one, other = (Adversary(TransitionMatrix(np.eye(3), list(names))) for names in ("abc", "cba"))
+    with pytest.raises(StateError, match="'user 1' are in another order"):  # a box has one row per state
+        temporal_leakage([one, other], [LikelihoodBox.laplace_counts([1.0, math.inf, math.inf])])
 
 
 def test_many_users_are_accounted_for_as_each_alone(rng):

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from exact_oracles import temporal_by_sign_rule
-from temporaldp import Adversary, BudgetError, TransitionMatrix
+from temporaldp import (
+    Adversary,
+    ApproximateDP,
+    BudgetError,
+    MetricPrivacy,
+    TransitionMatrix,
+    temporal_leakage,
+)
+from temporaldp.core.correlation import LiftedChain
 from temporaldp.core.planning import renewal_leakage
 
 EPSILONS = [0.1, 0.4, 0.2]
@@ -87,3 +95,18 @@ def test_no_promise_without_mixing():
 def test_promise_of_several_people_is_that_of_the_worst():
     few = [known([[0.6, 0.4], [0.4, 0.6]]), known([[0.9, 0.1], [0.2, 0.8]])]
     assert renewal_leakage(few, EPSILONS).promise == renewal_leakage(few[1], EPSILONS).promise
+
+
+def test_promise_of_a_longer_memory_bounds_many_epochs():
+    """The next state is mostly the one before the last: outputs at every other step are about one of two separate chains."""
+    back = 0.97
+    rows = np.array([[[back if c == a else 1.0 - back for c in (0, 1)] for _ in (0, 1)] for a in (0, 1)])
+    found = renewal_leakage(LiftedChain.of_words(rows), [0.1, 0.0], n_epochs=40)
+    one = known([[back, 1 - back], [1 - back, back]])
+    assert found.promise >= temporal_leakage(one, [0.1] * 400).worst * (1.0 - 1e-9)
+    assert found.promise >= found.together
+
+
+@pytest.mark.parametrize("method", [MetricPrivacy([[0.0, 0.5], [0.5, 0.0]]), ApproximateDP(1e-6)])
+def test_no_promise_where_leakage_is_no_budget(method):
+    assert renewal_leakage(known([[0.8, 0.2], [0.3, 0.7]]), [0.2], n_epochs=2, accounting=method).promise == np.inf

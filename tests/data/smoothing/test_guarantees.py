@@ -76,10 +76,15 @@ def test_the_advice_follows_the_error(stay, steps, expected):
 def test_without_a_correlation_the_other_rows_remain():
     found = compare_guarantees(horizon=10)
     assert [str(row.guarantee) for row in found.rows if row.plan is None] == ["temporal", "temporal"]
-    assert "give a history" in found.rows[0].refusal
+    assert "give an adversary, or a history" in found.rows[0].refusal
     stream = compare_guarantees(windows=[7])
     assert {str(row.guarantee) for row in stream.rows} == {"temporal", "window:7", "event"}
     assert stream.advised.guarantee == Guarantee("window", 7)
+
+
+def test_with_a_delta_of_zero_each_guarantee_has_one_row():
+    found = compare_guarantees(ADVERSARY, horizon=3, delta=0.0)
+    assert [(str(row.guarantee), row.delta) for row in found.rows] == [("temporal", 0.0), ("user", 0.0), ("event", 0.0)]
 
 
 def test_the_level_is_where_the_error_is_reached():
@@ -111,6 +116,10 @@ def test_invalid_arguments_are_refused():
         compare_guarantees(ADVERSARY, n_people=10, horizon=3, correlation=CHAIN)
     with pytest.raises(BudgetError, match="alpha"):
         compare_guarantees(ADVERSARY, alphas=[-1.0])
+    with pytest.raises(BudgetError, match="at least one level"):
+        compare_guarantees(ADVERSARY, alphas=[])
+    with pytest.raises(BudgetError, match="delta"):
+        compare_guarantees(ADVERSARY, delta=-1e-6, horizon=3)
     with pytest.raises(BudgetError, match="no noise has an error"):
         level_for_error(1e-9, ADVERSARY, horizon=3)
     with pytest.raises(InputError, match="needs a correlation"):

@@ -46,6 +46,8 @@ def test_every_call_of_a_measurement_is_a_step_charged_in_advance():
     assert [len(noisy([5, 6])), len(noisy([5, 6]))] == [2, 2]
     assert temporal.spent == pytest.approx([0.2, 0.2], rel=1e-12)
     assert temporal.total() == pytest.approx(temporal_leakage(Adversary(WALK, WALK), [0.2, 0.2]).worst, rel=1e-9)
+    with pytest.raises(InputError, match="expected d_in > 0"):
+        adapters.opendp(dp.m.make_laplace(*COUNTS, scale=10.0), temporal, d_in=0)
     spy = []
     watched = type(noisy)(Watched(noisy.measurement, spy), temporal, 2)
     with pytest.raises(LeakageBudgetError):

@@ -117,7 +117,10 @@ def test_what_has_no_event_epsilon_is_refused():
             event_epsilons(4, output)
     with pytest.raises(tdp.BudgetError, match="expected outputs of 5 steps"):
         event_epsilons(5, tdp.MatrixMechanism.tree(4, tdp.LaplaceNoise(1.0, 1.0, 2)))
-    for output, message in (([0.1, 0.2], "one for each of the 3 steps"), (-0.1, "epsilons"), ("much", "epsilons")):
+    for output, message in (
+        ([0.1, 0.2], "one for each of the 3 steps"),
+        *((wrong, "epsilons") for wrong in (-0.1, "much", "0.05", False, np.ma.masked_array([0.1] * 3, [0, 1, 0]))),
+    ):
         with pytest.raises(tdp.BudgetError, match=message):
             event_epsilons(3, output)
     with pytest.raises(tdp.InputError, match="delta of 0 at the pure_epsilon of Understated"):
@@ -144,3 +147,15 @@ def test_epsilons_of_shared_noise_are_refused_for_a_delta():
         tdp.temporal_leakage(tdp.Adversary(chain, chain), epsilons, accounting=tdp.ApproximateDP(1e-6))
     assert repr(epsilons[:2]) == "array([0.1, 0.1])" and pickle.loads(pickle.dumps(epsilons)).tolist() == [0.1] * 100
     assert type(event_epsilons(3, 0.1)) is np.ndarray  # its outputs have noise of their own
+
+
+def test_epsilons_of_shared_noise_stay_marked():
+    """Added to others, and for an accountant."""
+    shared = event_epsilons(7, Windows(7, epsilon=0.01))
+    summed = event_epsilons(7, 0.05, shared)
+    accountant = tdp.TemporalAccountant(adversary(), accounting=tdp.ApproximateDP(1e-6))
+    for epsilons in (shared, summed):
+        for asked in (accountant.spend, accountant.check, accountant.admits, accountant.leakage):
+            with pytest.raises(tdp.InputError, match="share noise between steps"):
+                asked(epsilons)
+    assert not len(accountant) and len(tdp.TemporalAccountant(adversary()).spend(summed)) == 7

@@ -23,7 +23,8 @@ from temporaldp import (
     plan_budget,
     temporal_leakage,
 )
-from temporaldp.base.errors import LedgerMismatchError
+from temporaldp.base.errors import LedgerMismatchError, StateError
+from temporaldp.core.correlation import LiftedChain
 
 
 def test_a_step_released_again_gives_the_same_output_and_spends_nothing(place):
@@ -370,3 +371,24 @@ def test_ledger_of_another_method_or_metric_is_refused(place):
         else:
             with pytest.raises(LedgerMismatchError, match=message):
                 ContinualRelease(MECHANISM, ledger=place, accountant=accountant)
+
+
+def test_a_release_for_other_states_than_its_level_is_refused(place):
+    """The level would be that of another correlation."""
+    places = [one / one.sum() for one in np.eye(3) + 0.2]
+    plan = plan_budget(Adversary(TransitionMatrix(places, ["home", "work", "away"])), alpha=1.0, horizon=10)
+    user = TemporalAccountant(Adversary(TransitionMatrix(places, ["home", "work", "away"])), alpha=1.0)
+    for level in ({"plan": plan}, {"accountant": user}):
+        with pytest.raises(StateError, match="states of this release do not match"):
+            ContinualRelease(DiscreteLaplaceHistogram(3), ledger=place, states=("a", "b", "c"), **level)
+    with ContinualRelease(
+        DiscreteLaplaceHistogram(3), ledger=place, plan=plan, states=("away", "home", "work")
+    ) as release:
+        assert release.states == ("away", "home", "work")
+
+
+def test_a_release_by_a_longer_memory_is_of_the_states_that_it_shows(place):
+    chain = LiftedChain.of_words([[[0.9, 0.1], [0.6, 0.4]], [[0.5, 0.5], [0.2, 0.8]]], ["home", "work"])
+    plan = plan_budget(chain, alpha=1.0, horizon=3)
+    with ContinualRelease(DiscreteLaplaceHistogram(2), ledger=place, plan=plan) as release:
+        assert release.states == plan.states == ("home", "work")

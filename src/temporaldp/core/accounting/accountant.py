@@ -45,7 +45,9 @@ from temporaldp.core.accounting.protocol import (
     grouped,
     listed,
     require_method,
+    weakest,
 )
+from temporaldp.core.accounting.sequence import refuse_shared
 from temporaldp.core.accounting.series import LeakageSeries, series_of, temporal_leakage
 from temporaldp.core.correlation import Adversaries, Population
 from temporaldp.core.mechanisms.distances import require_no_nearer
@@ -236,7 +238,7 @@ class TemporalAccountant:
         if self.alpha is not None:
             shown["level"] = f"{self.alpha:g}"
             shown["kept for each later step"] = number(self.reserve, down=True)
-        note = f"accounted: {self.accounting.label}" + (f"; at delta {self._delta:g}" if self._delta else "")
+        note = f"accounted: {weakest(self.methods).label}" + (f"; at delta {self._delta:g}" if self._delta else "")
         return summary("Temporal privacy accountant, in nats", shown, note)
 
     @property
@@ -310,7 +312,7 @@ class TemporalAccountant:
         """
         with self.lock:
             if releases is not None:
-                asked = self._listed(listed(releases, None))
+                asked = self._listed(releases if isinstance(releases, np.ndarray) else listed(releases, None))
             elif len(self):
                 asked = list(self._all_spent())
             else:
@@ -597,6 +599,7 @@ class TemporalAccountant:
 
     def _listed(self, releases: Any) -> list[Any]:
         """Releases of the next steps, one each, in the form that is counted: a number, or mechanisms under approximate DP."""
+        refuse_shared(releases, self.asked_accounting)
         several = isinstance(releases, list | np.ndarray | Iterator | Set | Mapping)
         # Several mechanisms are one step, several numbers as many steps
         several = several or (isinstance(releases, tuple) and not self._delta and not any(map(is_mechanism, releases)))

@@ -6,7 +6,10 @@ import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from temporaldp.core.accounting.protocol import Accounting
+from temporaldp.core.mechanisms.distances import require_same_distances
 
 if TYPE_CHECKING:
     from temporaldp.core.accounting.accountant import TemporalAccountant
@@ -36,9 +39,15 @@ def charged() -> tuple[TemporalAccountant, ...]:
     return tuple(reversed(found.values()))
 
 
-def charge(epsilons: Sequence[float], *, last: bool = False) -> None:
-    """Spend these budgets, one per step, with the accountants of all enclosing blocks, or with none."""
+def charge(epsilons: Sequence[float], *, last: bool = False, counted: Accounting[Any, Any] | None = None) -> None:
+    """Spend these budgets, one per step, with the accountants of all enclosing blocks, or with none.
+
+    `counted` is the method by which the caller counts them: `InputError` where an accountant's has other distances.
+    """
     around = charged()
+    if counted is not None:
+        for accountant in around:
+            require_same_distances(counted.distances, accountant.accounting.distances)
     with ExitStack() as locked:  # in one order for all threads, so that none waits for another that waits for it
         for accountant in sorted(around, key=id):
             locked.enter_context(accountant.lock)

@@ -498,7 +498,7 @@ def listed(releases: Any, n_steps: int | None) -> Sequence[Any]:
     BudgetError
         The number of steps is not known, or there are none.
     """
-    if isinstance(releases, str | bytes | type | Set | Mapping):
+    if isinstance(releases, str | bytes | type | Set | Mapping) or np.ma.is_masked(releases):
         raise BudgetError(f"expected numbers or mechanisms, one per step, got {releases!r}")
     each = list(releases) if isinstance(releases, Sequence | Iterator) else np.asarray(releases)
     if isinstance(each, np.ndarray) and each.ndim == 0:
@@ -519,8 +519,8 @@ def budgets(releases: ArrayLike | Sequence[Any]) -> FloatArray:
         where = " at step {} (from 0)"
         known = ((one, where.format(step)) for step, one in enumerate(releases))
         releases = [0.0 if one is None else epsilon_of(one, at) if is_mechanism(one) else one for one, at in known]
-    named = isinstance(releases, Sequence) and any(isinstance(one, bool | str) for one in releases)
-    if named or getattr(releases, "dtype", np.dtype(np.float64)).kind in "bSU":
+    named = isinstance(releases, Sequence) and any(isinstance(one, bool | np.bool_ | str | bytes) for one in releases)
+    if named or np.ma.is_masked(releases) or getattr(releases, "dtype", np.dtype(np.float64)).kind in "bSU":
         raise BudgetError(f"expected numbers (epsilons in nats), one per step, got {releases!r:.60}")
     try:
         spent = np.array(releases, dtype=np.float64)

@@ -20,6 +20,15 @@ class SharedEpsilons(np.ndarray[Any, np.dtype[np.float64]]):
         return repr(np.asarray(self))
 
 
+def refuse_shared(releases: Any, accounting: Accounting[Any, Any]) -> None:
+    """Raise `InputError` for event-level epsilons of outputs that share noise, where leakage is accounted for at a delta."""
+    if isinstance(releases, SharedEpsilons) and accounting.delta:
+        raise InputError(
+            f"expected Exact() or another method without a delta, got {accounting!r}: these are event-level epsilons of "
+            "outputs that share noise between steps, which determine the leakage at delta = 0 only"
+        )
+
+
 class SequenceMechanism(ABC):
     """One mechanism for the outputs of all steps; `temporal_leakage` takes it in place of a sequence of releases.
 

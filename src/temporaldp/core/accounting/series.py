@@ -29,7 +29,7 @@ from temporaldp.core.accounting.protocol import (
     require_method,
     weakest,
 )
-from temporaldp.core.accounting.sequence import SequenceMechanism, SharedEpsilons
+from temporaldp.core.accounting.sequence import SequenceMechanism, refuse_shared
 from temporaldp.core.correlation import Adversaries, Adversary, Population
 
 if TYPE_CHECKING:
@@ -137,10 +137,10 @@ class LeakageSeries(Table):
         return Attained(self.backward, self.forward, self.temporal) if self.accounting.is_exact else None
 
     @property
-    def gap(self) -> float:
-        """Largest distance between upper and attained leakage of any step, in nats; 0 where there are only upper bounds."""
+    def gap(self) -> float | None:
+        """Largest distance between upper and attained leakage of any step, in nats; None where there are only upper bounds."""
         if (attained := self.attained) is None:
-            return 0.0
+            return None
         return max(float((getattr(self, name) - getattr(attained, name)).max()) for name in DIRECTIONS)
 
     @property
@@ -149,7 +149,7 @@ class LeakageSeries(Table):
         if self.members:
             return all(member.is_exact for member in self.members)
         known = callable(self.details)  # of an accountant, whose numbers are exact where its method is
-        return self.accounting.is_exact and (known or self.gap <= SAME_SIDES * self.worst)
+        return self.accounting.is_exact and (known or (self.gap or 0.0) <= SAME_SIDES * self.worst)
 
     @property
     def label(self) -> str:
@@ -378,11 +378,7 @@ def temporal_leakage(
             found = [releases.leakage(user, n_steps, accounting) for user in population.over(n_steps).users]
             return series_of(population, _frozen(releases.event_level(n_steps, accounting.delta)), found, accounting)
         releases = releases.require_pure(n_steps)
-    if isinstance(releases, SharedEpsilons) and accounting.delta:
-        raise InputError(
-            f"expected Exact() or another method without a delta, got {accounting!r}: these are event-level epsilons of "
-            "outputs that share noise between steps, which determine the leakage at delta = 0 only"
-        )
+    refuse_shared(releases, accounting)
     each = listed(releases, population.n_steps if horizon is None else horizon)
     if horizon is not None and len(each) != horizon:
         raise BudgetError(f"expected as many releases as the horizon has steps, {horizon}, got {len(each)}")

@@ -65,7 +65,7 @@ class LeakageSupremum:
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
-        at_most = " at most" if self.label == self.accounting.label else ""
+        at_most = " at most" if self.label == self.accounting.label and not self.accounting.is_exact else ""
         shown: dict[str, object] = {
             "each release by itself": bound(self.epsilon),
             "all of them, about one step (TPL)": self.written(digits=6) + at_most,

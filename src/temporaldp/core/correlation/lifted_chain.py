@@ -120,7 +120,7 @@ class LiftedChain:
         """The adversary who knows this chain. Planning and accounting functions accept the chain itself.
 
         `Exact()` bounds leakage about the states; by other methods it is that about the hidden states, which is at least as
-        large. A release also needs the states' names (``states=``).
+        large.
         """
         return LiftedAdversary(self)
 

@@ -35,11 +35,13 @@ def box_of(metric: FloatArray) -> LikelihoodBox | None:
     return LikelihoodBox(low, high) if low.max() <= high.min() else None
 
 
-def checked_distances(metric: ArrayLike | Any, states: tuple[str, ...] | None) -> FloatArray:
+def checked_distances(
+    metric: ArrayLike | Any, states: tuple[str, ...] | None, names: tuple[str, ...] | None = None
+) -> FloatArray:
     """The distances that a step's epsilon multiplies, closed under the triangle inequality.
 
-    A table with named rows and columns (pandas) is brought into the order of the states; without states, its columns into
-    the order of its rows.
+    Those with `names`, or a table with named rows and columns (pandas), are brought into the order of the states; without
+    states, a table's columns into the order of its rows.
     """
     try:
         distances = np.array(metric)
@@ -55,7 +57,7 @@ def checked_distances(metric: ArrayLike | Any, states: tuple[str, ...] | None) -
         )
     if states is not None and len(distances) != len(states):
         raise StateError(f"the metric has {len(distances)} rows, but the correlation has {len(states)} states")
-    labels = labels_of(metric)
+    labels = labels_of(metric) if names is None else (names, names)
     if labels is not None:
         order = labels[0] if states is None else states
         distances = distances[np.ix_(*(positions(names, order, what="the metric") for names in labels))]
@@ -67,6 +69,14 @@ def checked_distances(metric: ArrayLike | Any, states: tuple[str, ...] | None) -
     if not distances.any():
         raise InputError("expected a metric that sets at least two states apart, got zeros only")
     return closed(distances)
+
+
+def require_same_distances(one: FloatArray | None, other: FloatArray | None) -> None:
+    """Raise an error where one budget is counted by two metrics; None is plain differential privacy."""
+    if one is not other and not np.array_equal(np.asarray(one), np.asarray(other)):
+        raise InputError(
+            "the plan's epsilons multiply other distances than the accountant's: make both with one metric"
+        )
 
 
 def require_no_nearer(metric: FloatArray | None, what: str) -> None:

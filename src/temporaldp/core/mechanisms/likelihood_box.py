@@ -129,7 +129,7 @@ def intervals(releases: Sequence[Any], n_states: int | None) -> tuple[FloatArray
                     f"releases[{step}] is a box of {len(one.low)} values, and the correlation has {n} states"
                 )
             high[step], low[step] = one.high, one.low
-        elif isinstance(one, int | float | np.number) and 0.0 <= one <= LARGEST:
+        elif isinstance(one, int | float | np.number) and not isinstance(one, bool) and 0.0 <= one <= LARGEST:
             high[step] = one
         elif one is not None:
             raise BudgetError(

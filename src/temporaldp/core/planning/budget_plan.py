@@ -12,7 +12,6 @@ from temporaldp.base.names import state_names
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in
 from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.accounting.exact.method import Exact
-from temporaldp.core.accounting.metric.method import MetricPrivacy
 from temporaldp.core.accounting.paper.method import PAPER
 from temporaldp.core.accounting.protocol import Accounting
 from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
@@ -96,7 +95,7 @@ class BudgetPlan(Plan):
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
         """Charge all accountants of the enclosing blocks, or none."""
-        accounting_blocks.charge(epsilons, last=last)
+        accounting_blocks.charge(epsilons, last=last, counted=self.accounting)
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
         """Scales of the noise of the budgets that were spent, which may be smaller than the plan's."""
@@ -109,5 +108,5 @@ class BudgetPlan(Plan):
     @property
     def for_others(self) -> Accounting[Any, Any]:
         """The exact leakage, of the plan's distances if it has some."""
-        distances = self.accounting.distances
-        return Exact(effort=self.accounting.effort) if distances is None else MetricPrivacy(distances)
+        has_distances = self.accounting.distances is not None
+        return self.accounting if has_distances else Exact(effort=self.accounting.effort)

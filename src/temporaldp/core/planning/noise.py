@@ -101,9 +101,10 @@ def plan_noise(
     if horizon is None:
         _require_forgetting(request, accounting)
     scales = _least_scales(sought, equal=equal)
-    of_pairs, coarser = replace(sought, by_pairs=True), 1
-    if accounting.pairwise or (accounting.pairwise is None and of_pairs.is_worthwhile(scales)):
-        coarser = 4 if equal else 1
+    of_pairs, coarser = replace(sought, by_pairs=True), 4 if equal else 1
+    if accounting.pairwise is False or not (accounting.pairwise or of_pairs.is_worthwhile(scales, coarser)):
+        coarser = 1
+    else:
         sought, scales = of_pairs, of_pairs.least(scales, NEAR, coarser) if equal else _tightened(of_pairs, scales)
     leakage = sought.leakage(scales, coarser)
     while leakage.worst > request.alpha:  # the same sums in the same order, so it should not happen
@@ -142,15 +143,15 @@ class _Calibration:
             return leakage_supremum(everyone, made[0], accounting=self.method(coarser))
         return temporal_leakage(everyone, made, accounting=self.method(coarser))
 
-    def is_worthwhile(self, scales: FloatArray) -> bool:
+    def is_worthwhile(self, scales: FloatArray, coarser: int) -> bool:
         """Whether a curve for each pair of states is tighter and takes minutes at most for the whole search.
 
         Over an infinite horizon it is tighter only where its curves settle, which coarse ones show.
         """
-        users, grid = self.request.users, planned_grid(self.request.alpha, pairwise=True)
+        users, grid = self.request.users, coarser * planned_grid(self.request.alpha, pairwise=True)
         made = self.releases(scales) * (1 if self.request.horizon else 1000)
-        # A search looks at about twelve scales
-        if not affordable(users, made, grid, self.delta, times=12):
+        # A search looks at about twelve scales; one for a comparison, on a coarse grid, may take a tenth of the time
+        if not affordable(users, made, grid, self.delta, times=12 if coarser == 1 else 120):
             return False
         if self.request.horizon is not None:
             return True

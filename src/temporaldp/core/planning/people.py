@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.display import bound
-from temporaldp.base.errors import InputError
+from temporaldp.base.errors import InputError, PlanError
 from temporaldp.base.progress import effort, estimated, part
 from temporaldp.base.values import FloatArray, compared_by_value, plural, real_number
 from temporaldp.core.accounting.exact.estimate import BUDGETS, seconds_of_supremum
@@ -109,5 +109,10 @@ def plan_for_share(
     ascending = np.array(budgets)[order]
     bearing = max(math.ceil(share * len(names) - 1e-9), 1)  # people who must bear it
     epsilon = float(ascending[len(names) - bearing])
+    if epsilon <= 0.0:
+        raise PlanError(
+            f"no budget is sustainable at alpha = {alpha:g} for {100.0 * share:g} % of the people: take a smaller share, or a "
+            "horizon (plan_budget)"
+        )
     above = tuple(names[k] for k in order[: int(np.searchsorted(ascending, epsilon))])
     return SharePlan(epsilon, alpha, 1.0 - len(above) / len(names), above, ascending)

@@ -125,8 +125,12 @@ def leakage_of_epochs(
     people = Population.of(adversary)
     if any(user.n_steps is not None or user.is_uncertain for user in people.users):
         return math.inf
+    if accounting.delta or accounting.distances is not None:  # where C nats are no budget
+        return math.inf
     one = budgets(epsilons)
-    return max(_of_repeated(user, _long_enough(one, user.period or 1), accounting) for user in people.users)
+    # What precedes an epoch is about hidden states, too; leakage about these is at least that about what they show
+    known = [Adversary(*user.directions) if user.is_lifted else user for user in people.users]
+    return max(_of_repeated(user, _long_enough(one, user.period or 1), accounting) for user in known)
 
 
 def leakage_going_on(

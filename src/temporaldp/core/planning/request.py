@@ -95,7 +95,7 @@ class Request:
         """What a plan records of the request: level, states, whether steps differ, and the provenance that matrices carry."""
         return {
             "alpha": self.alpha,
-            "states": self.population.states,
+            "states": self.users[0].shown.states,
             "has_phases": self.horizon is not None and not self.population.is_constant,
             "provenance": together(
                 m.provenance for user in self.users for m in user.matrices if isinstance(m, IntervalMatrix)

@@ -139,8 +139,8 @@ def contradiction_of(noisy: IntArray, scale: float, most: int, risk: float, stat
     return (
         f"the traces contradict stationarity, which the backward intervals assume: state {states[state]!r} has a share of "
         f"{shares[0]} before a transition and of {shares[1]} after it. The backward intervals may not contain the truth. "
-        "Estimate the correlation from public or historical data with correlation.confidence, which has backward intervals of "
-        "each step, or leave room: plan with a smaller alpha"
+        "Estimate the correlation from public or historical data at a confidence (correlation.confidence), which has backward "
+        "intervals of each step, or leave room: plan with a smaller alpha"
     )
 
 

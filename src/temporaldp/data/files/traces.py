@@ -299,7 +299,7 @@ def _laid_out(
     if grid is not None or ties is not None:
         raise TraceError(
             "every, fill and ties are for events, one row each with a column for the time (layout long), but this table has a "
-            "column for each step, or sequences: leave out traces.every, .fill and .ties, or those of history"
+            "column for each step, or sequences: leave them out (of the settings, too)"
         )
     if layout == "sequences":
         if table.header == ("user", "time", "state"):  # lines of text

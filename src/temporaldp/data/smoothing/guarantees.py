@@ -16,6 +16,7 @@ from temporaldp.base.errors import BudgetError, InputError, PlanError
 from temporaldp.base.progress import part
 from temporaldp.base.values import plural, positive, whole_number
 from temporaldp.core.accounting import leakage_supremum, temporal_leakage
+from temporaldp.core.accounting.curve.arrivals import checked_delta
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.monotone_search import bisected
@@ -226,11 +227,11 @@ def compare_guarantees(
     adversary : Adversary, or several, optional
         Of the temporal level; without, its rows have no plan.
     alphas : float, or several
-        Levels, in nats.
+        Levels, in nats, at least one.
     horizon : int, optional
         Number of steps. Without one there is no user level but that of `epochs`.
     delta : float
-        Of the rows that are not pure.
+        Of the rows that are not pure; with 0, all rows are.
     windows : sequence of int
         Numbers of steps of windows, if any.
     epochs : sequence of int
@@ -253,7 +254,7 @@ def compare_guarantees(
     InputError
         The correlation is not public.
     BudgetError
-        A level, a delta or a number of steps is not admissible.
+        A level, a delta or a number of steps is not admissible. Where there is no plan, its row has the reason.
 
     Examples
     --------
@@ -269,10 +270,13 @@ def compare_guarantees(
     n_steps = setting.horizon
     n = n_states if correlation is None else len(correlation.states)
     levels = [positive(one, "alpha") for one in np.atleast_1d(np.asarray(alphas, dtype=np.float64)).tolist()]
+    if not levels:
+        raise BudgetError("expected at least one level alpha, got none")
+    deltas = [0.0] if delta == 0.0 else [0.0, checked_delta(delta)]
     kinds = [Guarantee(), *([] if n_steps is None else [Guarantee("user")])]
     kinds += [Guarantee("window", steps) for steps in windows] + [Guarantee("user", steps) for steps in epochs]
     kinds.append(Guarantee("event"))
-    asked = [(alpha, kind, one) for alpha in levels for kind in kinds for one in (0.0, delta)]
+    asked = [(alpha, kind, one) for alpha in levels for kind in kinds for one in deltas]
     rows = []
     for k, (alpha, kind, one) in enumerate(asked):
         with part(k / len(asked), (k + 1) / len(asked), "guarantees"):
@@ -365,7 +369,7 @@ class _Setting:
         if not guarantee.is_temporal:
             return plan_guarantee(guarantee, alpha, self.horizon, delta=delta, noise=self.noise if delta else None)
         if self.adversary is None:
-            raise InputError("the temporal level needs a correlation: give a history")
+            raise InputError("the temporal level needs a correlation: give an adversary, or a history")
         if delta:
             method = ApproximateDP(delta)
             return plan_noise(self.adversary, alpha, self.horizon, accounting=method, noise=self.noise, equal=True)
@@ -402,7 +406,7 @@ class _Setting:
         if not guarantee.is_temporal:
             return leakage_together(release, guarantee.width(self.horizon), method)
         if self.adversary is None:
-            raise InputError("the temporal level needs a correlation: give a history, or another guarantee")
+            raise InputError("the temporal level needs a correlation: give an adversary, or another guarantee")
         if self.horizon is None:
             return leakage_supremum(self.adversary, release, accounting=method).worst
         return temporal_leakage(self.adversary, [release] * self.horizon, accounting=method).worst

@@ -109,6 +109,8 @@ class GuardedMeasurement:
 
 def _distance(metric: Any, unit: Any, d_in: Any) -> Any:
     """Return the distance, in a metric, of data with one replaced state."""
+    if isinstance(d_in, int | float) and not d_in > 0:
+        raise InputError(f"expected d_in > 0, the distance of data with one person's state replaced, got {d_in!r}")
     if d_in is not None:
         return d_in
     # Of data with one row replaced: removed, and another one added, or changed

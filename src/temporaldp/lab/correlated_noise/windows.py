@@ -128,7 +128,7 @@ def event_epsilons(horizon: int, *outputs: Any) -> FloatArray:
     for output in outputs:
         each = _of_one(output, n_steps)
         total = np.where((total > 0.0) & (each > 0.0), np.nextafter(total + each, np.inf), total + each)
-    has_shared = any(isinstance(output, SequenceMechanism) for output in outputs)
+    has_shared = any(isinstance(output, SequenceMechanism | SharedEpsilons) for output in outputs)
     return total.view(SharedEpsilons) if has_shared else total
 
 

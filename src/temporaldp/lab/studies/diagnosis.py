@@ -15,7 +15,6 @@ from temporaldp.base.progress import part
 from temporaldp.base.values import FloatArray, positive
 from temporaldp.core.accounting import temporal_leakage
 from temporaldp.core.correlation import Adversaries
-from temporaldp.core.correlation.lifted_chain import LiftedChain
 from temporaldp.data.tables import estimate_adversaries, estimate_dwell_times, estimate_words
 from temporaldp.data.tables.estimation import estimate_periodic
 from temporaldp.data.tables.models import affordable, sampled_people
@@ -129,10 +128,11 @@ def diagnose(
 
 
 def _bounds(model: Adversaries, spent: FloatArray) -> tuple[float, float]:
-    """Lower and upper bound of the largest leakage, in nats: exact for first-order models."""
+    """Lower and upper bound of the largest leakage, in nats; the lower one is NaN where it is not known."""
     found = temporal_leakage(model, spent)
-    known = found.attained if isinstance(model, LiftedChain) else None
-    return found.worst if known is None else float(known.temporal.max()), found.worst
+    known = found.attained
+    low = found.worst if found.is_exact else math.nan if known is None else float(known.temporal.max())
+    return low, found.worst
 
 
 def _memory(found: Diagnosis) -> list[str]:

@@ -15,7 +15,6 @@ from temporaldp.base.values import REPLACE_PERSON, refuse
 from temporaldp.core.accounting import (
     LeakageSeries,
     LeakageSupremum,
-    PaperBound,
     TemporalAccountant,
     leakage_supremum,
     temporal_leakage,
@@ -255,7 +254,8 @@ def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_
         leakage = followed.leakage_to(inputs.everyone, len(ledger))
     else:
         leakage = temporal_leakage(inputs.everyone, ledger.epsilons, accounting=accounting_from(known["accounting"]))
-    renewal = renewal_of(ledger)
+    renewal, looser = renewal_of(ledger), leakage.accounting.looser
+    leaked_by = partial(temporal_leakage, inputs.everyone, accounting=accounting_from(known["accounting"]))
     level = float(known["alpha"]) if renewal is None else renewal.promise
     return Report(
         adversaries=inputs.adversaries,
@@ -266,12 +266,11 @@ def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_
         held=level if followed is None else None,
         released=_released_in(ledger),
         name_users=name_users,
-        paper=temporal_leakage(inputs.everyone, ledger.epsilons, accounting=PaperBound())
-        if leakage.accounting.is_exact and kept.is_temporal
+        paper=temporal_leakage(inputs.everyone, ledger.epsilons, accounting=looser)
+        if looser is not None and leakage.accounting.is_exact and kept.is_temporal
         else None,
         tables=tuple(
-            (table, temporal_leakage(inputs.everyone, table.epsilons).worst if table.epsilons.any() else 0.0)
-            for table in tables_of(ledger)
+            (table, leaked_by(table.epsilons).worst if table.epsilons.any() else 0.0) for table in tables_of(ledger)
         ),
         renewal=renewal,
         epochs=() if renewal is None else _epochs(ledger, renewal, inputs),

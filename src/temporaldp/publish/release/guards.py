@@ -8,12 +8,11 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from temporaldp.base.errors import InputError, SpentError
 from temporaldp.base.values import FloatArray, refuse
 from temporaldp.core.accounting import TemporalAccountant, accounting_blocks
 from temporaldp.core.accounting.protocol import Accounting
+from temporaldp.core.mechanisms.distances import require_same_distances
 from temporaldp.core.planning import BudgetPlan, Guarantee, Plan, replan
 from temporaldp.core.planning.guarantee import TEMPORAL
 from temporaldp.core.planning.histogram_noise import Noise, laplace_scales
@@ -106,7 +105,7 @@ class Guard(ABC):
 
     def charge(self, epsilon: float, *, last: bool) -> None:
         """Charge the accountants of the blocks around the caller."""
-        accounting_blocks.charge([epsilon], last=last)
+        accounting_blocks.charge([epsilon], last=last, counted=self.accounting)
 
     def drawn_scales(self, steps: list[int], epsilons: FloatArray) -> FloatArray:
         """The scales of a histogram's noise, in counts, at steps that spent these epsilons."""
@@ -289,7 +288,7 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
         )
     if plan is None:
         return accountant.alpha
-    metrics = plan.accounting.distances, accountant.accounting.distances
+    require_same_distances(plan.accounting.distances, accountant.accounting.distances)
     refuse(
         (
             not plan.guarantee.is_temporal,
@@ -305,10 +304,6 @@ def _checked_alpha(accountant: TemporalAccountant, plan: BudgetPlan | None) -> f
                 "exceed alpha under the plan: make the accountant with accounting=Exact(), plan by the same method, or give "
                 "the plan alone"
             ),
-        ),
-        (
-            metrics[0] is not metrics[1] and not np.array_equal(np.asarray(metrics[0]), np.asarray(metrics[1])),
-            InputError("the plan's epsilons multiply other distances than the accountant's: make both with one metric"),
         ),
         (
             plan.alpha > accountant.alpha,

@@ -11,7 +11,7 @@ from typing import Any, Generic
 import numpy as np
 
 from temporaldp.base.errors import InputDiffersWarning, InputError
-from temporaldp.base.names import printable, state_names
+from temporaldp.base.names import printable, require_same_states, state_names
 from temporaldp.base.values import REPLACE_ONE
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.protocol import budgets
@@ -140,9 +140,14 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         )
         self.guard.require_mechanism(mechanism)
         self._mechanism = mechanism
-        known = [one.states for one in accountant.population.users] if accountant is not None else []
-        named = None if states is None else state_names(states)
-        self.states = named or (plan.states if plan is not None else None) or next(iter(known), None)
+        users = () if accountant is None else accountant.population.users
+        given = (None if plan is None else plan.states, *(user.shown.states for user in users))
+        known, named = [one for one in given if one is not None], None if states is None else state_names(states)
+        self.states = named or next(iter(known), None)
+        for one in known:
+            # Without names of their own, states have those of as many numbers
+            if self.states and set(one) not in (set(self.states), set(map(str, range(len(self.states))))):
+                require_same_states(one, self.states, what="this release")
         n_states = getattr(mechanism, "n_states", None)
         if isinstance(n_states, int) and self.states is not None and n_states != len(self.states):
             raise InputError(f"the mechanism counts {n_states} states, but the release has {len(self.states)}")

@@ -113,7 +113,7 @@ class Exact(Accounting[Releases, Any]):
 
     name = "exact"
     is_exact = True
-    looser = PAPER
+    looser: ClassVar[Accounting[Any, Any] | None] = PAPER
     plans: ClassVar[Planner] = "by derivatives"
     takes_sets = True
     allows_any_level = True

@@ -94,10 +94,17 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
         """The name."""
         return {"method": self.name}
 
+    @property
+    def for_epsilons(self) -> Accounting[Any, Any]:
+        """`Exact`, which takes epsilons over any number of states."""
+        from temporaldp.core.accounting.exact.method import EXACT
+
+        return EXACT
+
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> Outputs:
         """Likelihoods of each step's outputs."""
         known = [one for one in releases if not is_none(one)]
-        if not all(map(is_finite, known)):
+        if not known or not all(map(is_finite, known)):
             raise InputError(
                 "expected tables of outputs that every state can have (OutputTable, RandomizedResponse), got others: "
                 "take Exact()"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
 
     name = "interval"
     takes_sets = True
-    looser = PAPER
+    looser: ClassVar[Accounting[Any, Any] | None] = PAPER
     scope = "for every matrix of the set"
     remedy = "Give narrower bounds."
 

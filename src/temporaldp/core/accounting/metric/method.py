@@ -9,15 +9,16 @@ b_t     ``K_B(b_{t-1}) + e_t D``: evidence of the releases up to t about each pa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temporaldp.base.errors import InputError
-from temporaldp.base.values import FloatArray, compared_by_value
+from temporaldp.base.errors import InputError, StateError
+from temporaldp.base.names import state_names
+from temporaldp.base.values import FloatArray, compared_by_value, plural
 from temporaldp.core.accounting.exact.arrivals import Releases
 from temporaldp.core.accounting.exact.method import EXACT, Exact
 from temporaldp.core.accounting.interval.method import IntervalBound
@@ -35,11 +36,37 @@ class _ByDistances(Accounting[Any, Any]):
     """What the methods have in common whose epsilons multiply distances."""
 
     distances: FloatArray
+    looser: ClassVar[Accounting[Any, Any] | None] = None  # without distances, a bound may be lower than the leakage
 
-    def __init__(self, distances: ArrayLike) -> None:
-        self._given = distances
-        self.distances = checked_distances(distances, None)
+    def __init__(self, distances: ArrayLike, states: Iterable[object] | None = None) -> None:
+        self._given, self._states = distances, None if states is None else state_names(states)
+        if self._states is not None and len(self._states) != len(np.asarray(distances)):
+            raise StateError(f"expected a state for each row of the metric, got {plural(len(self._states), 'state')}")
+        self.distances = checked_distances(distances, self._states)
         self.widest = float(self.distances.max())
+
+    def specialised(
+        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
+    ) -> Accounting[Any, Any]:
+        """Reorder the distances as the users' states; exact for boxes, unless releases come one after the other.
+
+        Raises
+        ------
+        InputError
+            A user's chain has a longer memory.
+        """
+        if users[0].is_lifted:
+            raise InputError(
+                "expected a chain of first order under metric privacy, got one with a longer memory, among whose states "
+                "there are no distances"
+            )
+        states = users[0].states or self._states
+        distances = checked_distances(self._given, states, self._states)
+        if users[0].is_uncertain:
+            return IntervalMetric(distances, states)
+        if online and (distances + np.eye(len(distances)) != 1.0).any():
+            return MetricPrivacy(distances, states)
+        return MetricPrivacy(distances, states) if box_of(distances) is None else BoxMetric(distances, states)
 
     def document(self) -> dict[str, Any]:
         """The name, and the distances in the order of the states."""
@@ -74,6 +101,8 @@ class MetricPrivacy(_ByDistances, PairwiseAccounting[FloatArray]):
     distances : array_like, shape (n, n)
         At least 0, zeros on the diagonal; it may be asymmetric. A pandas table with the states' names is put in their order.
         Distances are replaced by the shortest paths over other states.
+    states : sequence of str, optional
+        Names of the rows and columns. Default: those of the table, or the order of the correlation's states.
 
     Raises
     ------
@@ -89,17 +118,6 @@ class MetricPrivacy(_ByDistances, PairwiseAccounting[FloatArray]):
         "+ f(t), where b(t) = K_B(b(t-1) + epsilon(t-1) D) and f(t) = K_F(f(t+1) + epsilon(t+1) D) are the incoming leakages "
         "of each pair of states and K_B and K_F the liftings of the transition matrices."
     )
-
-    def specialised(
-        self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
-    ) -> Accounting[Any, Any]:
-        """Reorder the distances as the users' states; exact for boxes, unless releases come one after the other."""
-        distances = checked_distances(self._given, users[0].states)
-        if users[0].is_uncertain:
-            return IntervalMetric(distances)
-        if online and (distances + np.eye(len(distances)) != 1.0).any():
-            return MetricPrivacy(distances)
-        return MetricPrivacy(distances) if box_of(distances) is None else BoxMetric(distances)
 
     def evidence(
         self,
@@ -184,8 +202,8 @@ class BoxMetric(_ByDistances, Exact):
     name = "exact metric"
     plans = "by scaling"
 
-    def __init__(self, distances: ArrayLike) -> None:
-        super().__init__(distances)
+    def __init__(self, distances: ArrayLike, states: Iterable[object] | None = None) -> None:
+        super().__init__(distances, states)
         box = box_of(self.distances)
         if box is None:
             raise InputError("expected distances of a box of likelihoods, high[i] - low[j], whose leakage is exact")
