@@ -292,3 +292,18 @@ def test_a_filter_that_was_exceeded_admits_nothing_more():
     assert known.after(0.05).admits(0.05)
     assert not known.after(0.9).admits(0.05)
     assert known.after(0.9).largest() == 0.0
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_large_budget_leaves_no_bound_too_low():
+    """Odd steps are a chain of their own, whose exact leakage is known; bounds rise with a budget, beyond all numbers, too."""
+    back = 0.97
+    rows = np.array([[[back if c == a else 1.0 - back for c in (0, 1)] for _ in (0, 1)] for a in (0, 1)])
+    chain, one = LiftedChain.of_words(rows), TransitionMatrix([[back, 1.0 - back], [1.0 - back, back]])
+    before = np.zeros(36)
+    for large in (5.0, 20.0, 30.0, 100.0):
+        found = temporal_leakage(chain, [large, *[0.1, 0.0] * 17, large]).temporal
+        known = temporal_leakage(Adversary(one, one), [*[0.1] * 17, large]).attained.temporal
+        assert (found[1::2] >= known).all()
+        assert (found >= before * (1.0 - 1e-9)).all()
+        before = found

@@ -213,8 +213,7 @@ class TemporalAccountant:
             return copy(self).__dict__ | whole
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self.lock = threading.RLock()
+        self.__dict__.update(state | {"lock": threading.RLock()})
 
     def __repr__(self) -> str:
         kind = "odometer" if self.alpha is None else f"alpha = {bound(self.alpha)}"
@@ -503,7 +502,7 @@ class TemporalAccountant:
         except (KeyError, TypeError, ValueError, AttributeError, AssertionError, IndexError) as error:
             raise InputError(f"expected the kept state of an accountant like this one: {error}") from error
         with self.lock:
-            self._take(trial)
+            self.__dict__.update(trial.__dict__ | {"lock": self.lock})
 
     def __enter__(self) -> Self:
         accounting_blocks.begin(self)
@@ -514,12 +513,6 @@ class TemporalAccountant:
     ) -> None:
         """Keep what was spent, also after an error: noise may have been observed."""
         accounting_blocks.end(self)
-
-    def _take(self, trial: Self) -> None:
-        """Go on as a copy did, whose changes are complete."""
-        lock = self.lock
-        self.__dict__.update(trial.__dict__)
-        self.lock = lock
 
     def _all_spent(self) -> list[Any]:
         """Budgets of all steps so far; those before a saved state are read when they are first needed."""

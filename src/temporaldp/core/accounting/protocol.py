@@ -350,18 +350,18 @@ class Accounting(ABC, Generic[R, A]):
         """Numbers or mechanisms, one per step, in the method's own form; `BudgetError` where it cannot account for them."""
         return self.of_epsilons(budgets(releases))
 
-    @abstractmethod
     def of_epsilons(self, epsilons: FloatArray) -> R:
-        """Releases with these epsilons, shape (T,), and no other knowledge of them."""
+        """Releases with these epsilons, shape (T,), and no other knowledge of them: the epsilons themselves by default."""
+        return epsilons  # type: ignore[return-value]
 
     @property
     def for_epsilons(self) -> Accounting[Any, Any]:
         """The method for releases of which only the epsilon of the two states furthest apart is known."""
         return self
 
-    @abstractmethod
     def release_epsilons(self, releases: R) -> FloatArray:
-        """Leakage of each release by itself, shape (T,), in nats."""
+        """Leakage of each release by itself, shape (T,), in nats; by default, releases are epsilons."""
+        return releases  # type: ignore[return-value]
 
     @abstractmethod
     def arrivals(self, user: Adversary, side: Side, releases: R) -> A:

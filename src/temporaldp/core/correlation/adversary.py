@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
@@ -291,7 +291,7 @@ class Adversary:
                 "expected constant matrices before and after a change, known exactly: a sequence or a clock determines already "
                 "how the correlation changes, and for sets of matrices there is no exact leakage"
             )
-        if adversary.is_lifted:
+        if self.is_lifted or adversary.is_lifted:
             raise InputError(
                 "a chain with a longer memory cannot be adopted during a release: begin another release, with a plan for it"
             )
@@ -313,15 +313,19 @@ class Adversary:
     @property
     def current(self) -> Adversary:
         """The adversary with the matrices after the last change alone."""
-        return Adversary(*(one.current for one in self.directions), name=self.name)
+        return self._turned(lambda one: one.current)
 
     def between(self, first: int, n_steps: int) -> Adversary:
         """The adversary of `n_steps` steps from step `first` on, with the matrices of the transitions between them."""
-        return Adversary(*(one.between(first, first + n_steps - 1) for one in self.directions), name=self.name)
+        return self._turned(lambda one: one.between(first, first + n_steps - 1))
 
     def over(self, n_steps: int) -> Adversary:
         """The adversary of a release of `n_steps` steps, with one matrix per transition unless matrices are constant."""
-        return Adversary(*(one.over(n_steps) for one in self.directions), name=self.name)
+        return self._turned(lambda one: one.over(n_steps))
+
+    def _turned(self, change: Callable[[Correlation], Correlation]) -> Adversary:
+        is_same = all(one.is_constant for one in self.directions)
+        return self if is_same else Adversary(*map(change, self.directions), name=self.name)
 
 
 def _backward(steps: Sequence[TransitionMatrix], marginal: FloatArray) -> tuple[TransitionMatrix, ...]:

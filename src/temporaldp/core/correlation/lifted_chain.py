@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from temporaldp.base.errors import EstimationError, InputError, MatrixError
+from temporaldp.base.errors import EstimationError, MatrixError
 from temporaldp.base.names import listed, names_of, printable, state_names
 from temporaldp.base.values import FloatArray, IntArray, assign, compared_by_value, locked, whole_number
 from temporaldp.core.correlation.adversary import Adversary
@@ -160,23 +160,6 @@ class LiftedAdversary(Adversary):
         """Add what hidden states show to a hash, which the matrices do not determine."""
         digest.update(repr(self.chain.states).encode("utf-8"))
         digest.update(self.chain.labels.astype("<i8").tobytes() + self.chain.shares.astype("<f8").tobytes())
-
-    @property
-    def current(self) -> LiftedAdversary:
-        """The adversary itself: the chain does not change."""
-        return self
-
-    def between(self, first: int, n_steps: int) -> LiftedAdversary:
-        """The adversary itself: matrices are constant."""
-        return self
-
-    def over(self, n_steps: int) -> LiftedAdversary:
-        """The adversary itself: matrices are constant."""
-        return self
-
-    def changed(self, step: int, adversary: Adversary) -> Adversary:
-        """Raise `InputError`: hidden states of one chain are not those of another."""
-        raise InputError("expected matrices of states before and after a change, got a chain with a longer memory")
 
 
 class HiddenStates(NamedTuple):

@@ -280,10 +280,6 @@ class Periodic(Several):
         """Return the matrix of the transition's phase."""
         return self.matrices[(self.phase + transition) % len(self.matrices)]
 
-    def mapped(self, change: Callable[[Matrix], Matrix]) -> Periodic:
-        """Return the periodic correlation of mapped matrices."""
-        return Periodic(map(change, self.matrices), phase=self.phase)
-
 
 @dataclass(frozen=True, slots=True)
 class Changing(Several):

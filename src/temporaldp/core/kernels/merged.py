@@ -58,7 +58,8 @@ class Spread:
     @property
     def apart(self) -> FloatArray:
         """Log ratios of each hidden state and the mean of its label, from both sides, shape (2 m,): `around_mean` undone."""
-        return np.concatenate([np.log(self.high[0]), -np.log(self.low[0])])
+        with np.errstate(divide="ignore"):
+            return np.concatenate([np.log(self.high[0]), -np.log(self.low[0])])
 
     def at(self, positions: IntArray) -> tuple[FloatArray, FloatArray]:
         """The bounds at some positions, shape (B, m), or (1, m) for all."""
@@ -282,6 +283,7 @@ class _Pairs:
                 break
         return np.log(high), raised
 
+    @np.errstate(divide="ignore", over="ignore", invalid="ignore")
     def attained(self, chosen: IntArray, ratio: FloatArray) -> tuple[FloatArray, BoolArray]:
         """N x / D x by the choices for some ratios, with a margin for rounding: if it is at most the ratio, that is a bound."""
         chain, shown, labels = self.chain, self.chain.shown, self.chain.labels
@@ -300,11 +302,12 @@ class _Pairs:
             (positive_low, positive_high), (negative_low, negative_high) = self.spread.sums(
                 (positive, positive - signed), start[some] + step + 1, shown
             )
-            with np.errstate(divide="ignore", invalid="ignore"):
-                # The range of A / B, a little wider than these sums have it, for their rounding
-                least = np.fmin((1.0 - 1e-12) * positive_low / negative_high, 1.0)
-                most = (1.0 + 1e-12) * positive_high / negative_low
-                share = np.where((least == 1.0) | (most == np.inf), 1.0, (most - 1.0) / (most - least))
+            # The range of A / B, a little wider than these sums have it, for their rounding; any, where they exceed all numbers
+            least = np.fmin((1.0 - 1e-12) * positive_low / negative_high, 1.0)
+            most = (1.0 + 1e-12) * positive_high / negative_low
+            is_unknown = ~(np.isfinite(positive_high) & np.isfinite(negative_high))
+            least[is_unknown], most[is_unknown] = 0.0, np.inf
+            share = np.where((least == 1.0) | (most == np.inf), 1.0, (most - 1.0) / (most - least))
             share[(most <= 1.0) | np.isnan(share)] = 0.0
             lift = lifts[some, step, None]
             of_positive, of_negative = 1.0 + lift * share, 1.0 + lift * share * least

@@ -46,10 +46,6 @@ class GaussianNoise(Mechanism):
     def __post_init__(self) -> None:
         require_positive(self, "standard_deviation", "sensitivity")
 
-    def amplified(self, factor: float) -> Self:
-        """Return the noise on a result whose sensitivity is a multiple of this one."""
-        return replace(self, sensitivity=self.sensitivity * factor)
-
     def calibrated(self, epsilon: float, delta: float, *, amplified: float = 1.0) -> Self:
         """Return the least noise that is (epsilon, delta)-DP where the sensitivity is a multiple of this one.
 
@@ -123,10 +119,6 @@ class LaplaceNoise(Mechanism):
     def standard_deviation(self) -> float:
         """Standard deviation of the noise on each coordinate."""
         return math.sqrt(2.0) * self.scale
-
-    def amplified(self, factor: float) -> Self:
-        """Return the noise on a result whose sensitivity is a multiple of this one."""
-        return replace(self, sensitivity=self.sensitivity * factor)
 
     def calibrated(self, epsilon: float, delta: float = 0.0, *, amplified: float = 1.0) -> Self:
         """Return the least noise that is epsilon-DP where the sensitivity is a multiple of this one; a delta gains nothing."""

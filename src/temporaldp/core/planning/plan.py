@@ -145,14 +145,9 @@ class Plan(Table):
     def alpha_in_all(self) -> float:
         """The level that the release satisfies together with all that is published about its correlation, in nats.
 
-        At a delta, it is the level at `delta_in_all`.
+        At a delta, so much is added to it as `provenance` names.
         """
         return self.provenance.in_all(self.alpha, self.delta)[0]
-
-    @property
-    def delta_in_all(self) -> float:
-        """The delta of `alpha_in_all`."""
-        return self.provenance.in_all(self.alpha, self.delta)[1]
 
     @property
     def mean_absolute_noise(self) -> float:

@@ -132,13 +132,12 @@ def _exactly(
 def _constant(accountant: TemporalAccountant, by: Measure, admitted: Admitted) -> FloatArray:
     """The largest budget that all published steps to come can have."""
     alpha, published = accountant.alpha or 0.0, by.weights > 0.0
-
-    def admits(budget: float) -> bool:
-        return accountant.admits(np.where(published, budget, 0.0), last=True)
-
     level = accountant.remaining(len(published), last=True) if published.all() else 0.0
     if level <= 0.0:
-        level = bisected(admits, level, alpha, 0.0, most=30)  # a start need not be exact
+        # A start need not be exact
+        level = bisected(
+            lambda one: accountant.admits(np.where(published, one, 0.0), last=True), level, alpha, 0.0, most=30
+        )
     if level <= 0.0:
         raise _nothing_left(alpha, len(published))
     return admitted(np.where(published, level, 0.0))

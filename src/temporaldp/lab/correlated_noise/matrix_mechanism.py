@@ -188,7 +188,8 @@ class MatrixMechanism(SequenceMechanism):
         if math.isfinite(self.noise.pure_epsilon):
             return self.event_epsilons(n_steps)
         norms, place = np.unique(self._columns, return_inverse=True)
-        return np.array([epsilon_of_one(self.noise.amplified(norm), delta=delta) for norm in norms.tolist()])[place]
+        each = [replace(self.noise, sensitivity=self.noise.sensitivity * norm) for norm in norms.tolist()]
+        return np.array([epsilon_of_one(one, delta=delta) for one in each])[place]
 
     def leakage(self, user: Adversary, n_steps: int, accounting: Accounting[Any, Any]) -> Leakage:
         """Leakage of Gaussian noise of every step at a delta by couplings of paths: an upper bound.
@@ -213,7 +214,9 @@ class MatrixMechanism(SequenceMechanism):
         diagonal = np.diag(self.matrix)
         if not (np.array_equal(self.matrix, np.diag(diagonal)) and np.isfinite(found.temporal).all()):
             return found
-        releases = [self.noise.amplified(entry) for entry in np.abs(diagonal).tolist()]
+        releases = [
+            replace(self.noise, sensitivity=self.noise.sensitivity * entry) for entry in np.abs(diagonal).tolist()
+        ]
         series = temporal_leakage(user, releases, accounting=ApproximateDP(delta))
         by_curves = Leakage(series.backward, series.forward, series.temporal, series.evidence)
         return min(found, by_curves, key=lambda one: one.temporal.max())

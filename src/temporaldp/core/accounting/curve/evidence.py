@@ -76,12 +76,6 @@ class PrivacyCurve:
         found = grid.epsilon_at(self.deltas, self.grid, checked_delta(delta), up=True)
         return min(found, self.pure_epsilon)
 
-    def gap(self, delta: float) -> float:
-        """Upper bound of the part of `epsilon(delta)` due to discretisation and rounding, in nats."""
-        low = grid.epsilon_at(self.lower_deltas, self.grid, checked_delta(delta), up=False)
-        found = self.epsilon(delta)
-        return 0.0 if found == low else max(found - low, 0.0)
-
     def __repr__(self) -> str:
         return f"PrivacyCurve({self.deltas.size} points, {self.grid:g} nats apart, delta(0) = {self.deltas[0]:.4g})"
 

@@ -94,11 +94,6 @@ class Releases:
         """Whether rollouts can represent all factors."""
         return float(self.width.max(initial=0.0)) <= LARGEST_LEVEL
 
-    @property
-    def sides(self) -> tuple[FloatArray, FloatArray]:
-        """`lift` and `drop` as kernels take them."""
-        return np.ascontiguousarray(self.lift), np.ascontiguousarray(self.drop)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Largest:
@@ -107,12 +102,6 @@ class Largest:
     attained: FloatArray
     proved: FloatArray
     pairs: IntArray
-
-    @classmethod
-    def empty(cls, n_users: int, n_steps: int) -> Largest:
-        """Room for all steps."""
-        shape = n_users, n_steps
-        return cls(np.zeros(shape), np.full(shape, np.inf), np.ones(shape, np.int64))
 
     @property
     def reversed(self) -> Largest:
@@ -174,7 +163,7 @@ def _filled(
     """
     n_users, n_steps = ceiling.shape
     found, runs, until = (
-        Largest.empty(n_users, n_steps),
+        Largest(np.zeros(ceiling.shape), np.full(ceiling.shape, np.inf), np.ones(ceiling.shape, np.int64)),
         [_runs(one.chain) for one in sides],
         np.zeros(n_users, np.int64),
     )

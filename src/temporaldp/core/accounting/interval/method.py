@@ -137,14 +137,12 @@ class IntervalBound(PairwiseAccounting[IntervalArrival]):
     def sustainable_epsilon(self, users: Sequence[Adversary], alpha: float) -> float:
         """Search from the paper's budget upwards, to a thousandth: each try computes a supremum."""
         known = PAPER.sustainable_epsilon(users, alpha) / self.widest
-
-        def worst(epsilon: float) -> float:
-            return self.limits(users, np.array([epsilon])).temporal
-
         ceiling = alpha * (1.0 - SET_MARGIN)
         # Share of alpha below which no sustainable budget is sought
         least = max(known * (1.0 - SET_MARGIN), 1e-6 * alpha / self.widest)
-        found = largest_in_few_tries(worst, least, alpha / self.widest, ceiling)
+        found = largest_in_few_tries(
+            lambda one: self.limits(users, np.array([one])).temporal, least, alpha / self.widest, ceiling
+        )
         return found or (known if known > least else 0.0)
 
 

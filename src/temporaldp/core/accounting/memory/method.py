@@ -22,7 +22,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from temporaldp.base.progress import progressed
-from temporaldp.base.values import FloatArray, IntArray, compared_by_value, copy_in
+from temporaldp.base.values import FloatArray, compared_by_value, copy_in
 from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.margins import CONSTANT_MARGIN
 from temporaldp.core.accounting.memory.online import RepeatedFilter, RepeatedOdometer
@@ -92,14 +92,6 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
         """The method itself; `Exact` for matrices of states, beside which several models have such chains."""
         return self if users[0].is_lifted else EXACT.specialised(users, releases, online=online)
 
-    def of_epsilons(self, epsilons: FloatArray) -> FloatArray:
-        """Return the epsilons as they are."""
-        return epsilons
-
-    def release_epsilons(self, releases: FloatArray) -> FloatArray:
-        """Return the releases, which are epsilons."""
-        return releases
-
     def arrivals(self, user: Adversary, side: Side, releases: FloatArray) -> MemoryArrivals:
         """Incoming leakage of each step.
 
@@ -107,7 +99,7 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
         share the bounds of the largest budgets around any of them, and what is attained for the smallest ones.
         """
         chain, n_steps = _hidden(user, side), len(releases)
-        i, j = _pairs(len(chain.shares))
+        i, j = np.nonzero(~np.eye(len(chain.shares), dtype=bool))
         ordered = releases[::-1] if side == "backward" else releases
         largest, positions = float(releases.max()), np.arange(n_steps)
         settled = chain.settled(largest, BLOCKS[0]) if n_steps - 1 > BLOCKS[0] else None
@@ -161,7 +153,7 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
             spread = chain.settled(epsilon, n_steps)
             if spread is None:
                 continue
-            i, j = _pairs(len(chain.shares))
+            i, j = np.nonzero(~np.eye(len(chain.shares), dtype=bool))
             budgets, follow = np.full((len(i), n_steps), epsilon), np.ones(len(i), dtype=np.bool_)
             found, raised = chain.largest(chain.shares[i], chain.shares[j], budgets, spread, follow)
             seen = chain.likelihoods(raised, budgets)
@@ -261,7 +253,7 @@ class MemoryLeakage(Evidence):
     def proved(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Upper bounds of incoming leakage from the past, the future and both, for each step and pair, shape (T, p)."""
         past, future, shares = self.past, self.future, self.chain.shares
-        i, j = _pairs(len(shares))
+        i, j = np.nonzero(~np.eye(len(shares), dtype=bool))
         alike = np.maximum(past.above * future.above, past.below * future.below) @ shares.T
         opposite = np.maximum(past.above * future.below, past.below * future.above) @ shares.T
         with np.errstate(divide="ignore"):
@@ -272,7 +264,7 @@ class MemoryLeakage(Evidence):
     def attained(self) -> Attained:
         """What the observations of each pair attain, the largest at each step."""
         shares = self.chain.shares
-        i, j = _pairs(len(shares))
+        i, j = np.nonzero(~np.eye(len(shares), dtype=bool))
         found = []
         for seen in (self.past.likelihoods, self.future.likelihoods, self.past.likelihoods * self.future.likelihoods):
             ratios = (seen * shares[i]).sum(axis=2) / (seen * shares[j]).sum(axis=2)
@@ -284,7 +276,7 @@ class MemoryLeakage(Evidence):
         at = self.checked_step(step, direction)
         found = np.zeros((len(self.states),) * 2)
         which = ("backward", "forward", "temporal").index(direction)
-        found[_pairs(len(found))] = self.epsilons[at] + self.proved[which][at]
+        found[~np.eye(len(found), dtype=bool)] = self.epsilons[at] + self.proved[which][at]
         return found
 
 
@@ -292,9 +284,3 @@ def _hidden(user: Adversary, side: Side) -> Hidden:
     """The chain of a user in one direction."""
     assert isinstance(user, LiftedAdversary)
     return user.chain.hidden(side)
-
-
-def _pairs(n: int) -> tuple[IntArray, IntArray]:
-    """The ordered pairs of different states."""
-    i, j = np.nonzero(~np.eye(n, dtype=np.bool_))
-    return i, j
