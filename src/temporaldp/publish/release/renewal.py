@@ -88,7 +88,7 @@ class Epochs(NamedTuple):
         if position >= self.most:
             raise SpentError(
                 f"the plan has {self.most} steps for each epoch, and all of this one are over: the next step is held back "
-                f"until the level is renewed ({self.every}). Plan for the longest epoch (`temporaldp plan --horizon`)"
+                f"until the level is renewed ({self.every}). Plan for the longest epoch (a larger horizon)"
             )
         return position
 
@@ -141,7 +141,7 @@ def require_enough_steps(every: Every, most: int, step: str | None, zone: str | 
     if longest > most:
         raise InputError(
             f"expected a plan of at least {longest} steps for a level that is renewed {every} (one step is {step}), got one of "
-            f"{most}: plan with --horizon {longest}"
+            f"{most}: plan with a horizon of {longest}"
         )
     if zone is None or step.endswith("months"):
         return
@@ -151,7 +151,7 @@ def require_enough_steps(every: Every, most: int, step: str | None, zone: str | 
     if longest > most:
         warnings.warn(
             f"where the clock of {zone} is put back, {longest - most} of {longest} steps will not be released: the plan has "
-            f"{most}. To release them, plan with --horizon {longest} now",
+            f"{most}. To release them, plan with a horizon of {longest} now",
             stacklevel=2,
         )
 

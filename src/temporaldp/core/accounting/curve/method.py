@@ -204,7 +204,8 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         coarser = max(h if self.grid is not None else min(4 * h, COARSEST), h)
         # Over an infinite horizon there is one release, and in a search none yet; curves settle in fewer steps, or never
         made = known if len(known) > 1 else (known or (release_from(0.1),)) * 1000
-        if not (self.pairwise or affordable(users, made, coarser, self.delta)):
+        # A search computes many series
+        if not (self.pairwise or affordable(users, made, coarser, self.delta, times=1 if known else 12)):
             return single
         both = ApproximateDP(self.delta, pairwise=True, grid=coarser, beyond=self.beyond)
         both._single_grid = h
