@@ -149,8 +149,8 @@ class Request:
             return PlanError(
                 f"no positive budget is sustainable at alpha = {self.alpha:g}: the correlation{who} has several closed classes "
                 f"of states, as {listed(kept)} is never left: leakage about it adds up with every step. If people in it "
-                "have gone, let them be absent after some time (`fill_limit` and `absent` of the traces), or leave their rows out. "
-                f"{otherwise}"
+                "have gone, let them be absent after some time (`fill_limit` and `absent` of the traces), or leave their rows "
+                f"out. {otherwise}"
             )
         if method.is_exact:
             return PlanError(
