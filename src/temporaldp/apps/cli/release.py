@@ -39,7 +39,7 @@ from temporaldp.publish.report.sentences import (
     accounting_line,
     at_delta,
     discrete_noise,
-    guarantee_line,
+    guarantee_with_odds,
     nats,
     observers,
     steps,
@@ -206,7 +206,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     say(
         f"{output}: the number of people in {len(released.states)} states at {plural(len(released.times), 'time')}. {read}"
         f"{text} explains the columns.",
-        f"Guarantee: {guarantee_line(released.alpha, released.delta, released.guarantee, setup.source)}.",
+        f"Guarantee: {guarantee_with_odds(released, setup.source)}",
         f"{learning.capitalize()}: {cost}." if cost else None,
     )
     plan = setup.plan

@@ -167,7 +167,8 @@ class TemporalAccountant:
         self._methods: list[Group] | None = None
         self._spent: list[Any] = []
         self._total: tuple[float, ...] = ()  # of all budgets, without rounding
-        self._n_unread, self._read = 0, _nothing
+        self._n_unread: int = 0
+        self._read: ReadBudgets = tuple
         self._end: int | None = None
         self._adoptions: tuple[Adoption, ...] = ()
         self._timelines = population.users
@@ -209,7 +210,7 @@ class TemporalAccountant:
     def __getstate__(self) -> dict[str, Any]:
         """Whole but for the lock: a copy in another process cannot read the budgets before a saved state."""
         with self.lock:
-            whole = {"_spent": list(self._all_spent()), "_n_unread": 0, "_read": _nothing, "lock": None}
+            whole = {"_spent": list(self._all_spent()), "_n_unread": 0, "_read": tuple, "lock": None}
             return copy(self).__dict__ | whole
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -735,11 +736,6 @@ class TemporalAccountant:
             filters = zip(state["filters"], self._timelines, strict=True)
             each = tuple(method.restored_filter(*one, alpha, horizon) for one in filters)
             self._known_filters = Filters(each, *at, alpha=alpha, reserve=float(state["reserve"]), horizon=horizon)
-
-
-def _nothing() -> Sequence[float]:
-    """No budgets: nothing was spent before a saved state."""
-    return ()
 
 
 def _checked_budget(epsilon: Any, accounting: Accounting[Any, Any]) -> float:

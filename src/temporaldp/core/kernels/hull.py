@@ -69,13 +69,6 @@ def _without_ties(chain: list[Point]) -> list[Point]:
     return kept
 
 
-def lies_under(d: FloatArray, x: FloatArray, hull_d: FloatArray, hull_x: FloatArray) -> bool:
-    """Whether no point (d, x) rises above the hull; both by rising d. The hull starts at (0, 0)."""
-    if not len(hull_d) or hull_d[0] > 0.0:
-        hull_d, hull_x = np.append(0.0, hull_d), np.append(0.0, hull_x)
-    return bool((x <= np.interp(d, hull_d, hull_x)).all())
-
-
 def vertex_loss(d: FloatArray, x: FloatArray, a: FloatArray, at: Any = ...) -> FloatArray:
     """L(a) of each vertex, never above a; exact to rounding. `a` broadcasts, or ``a[at]`` does.
 

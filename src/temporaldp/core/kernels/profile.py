@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import ULP, FloatArray, assign, compared_by_value, copy_in, positive
-from temporaldp.core.kernels.hull import lies_under, upper_hull, vertex_gap, vertex_loss, vertex_supremum
+from temporaldp.core.kernels.hull import upper_hull, vertex_gap, vertex_loss, vertex_supremum
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,10 @@ class LeakageProfile:
 
         Strict, to the safe side: False also where this hull falls short by rounding only, as a merge of ties may.
         """
-        return lies_under(*other.curve, *self.curve)
+        (d, x), (hull_d, hull_x) = other.curve, self.curve
+        if not len(hull_d) or hull_d[0] > 0.0:  # the hull starts at (0, 0)
+            hull_d, hull_x = np.append(0.0, hull_d), np.append(0.0, hull_x)
+        return bool((x <= np.interp(d, hull_d, hull_x)).all())
 
     @property
     def curve(self) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError, StateError
 from temporaldp.base.values import FloatArray, assign, compared_by_value, read_only, real_array, whole_number
@@ -71,7 +70,14 @@ class OutputTable(Mechanism):
     probabilities: FloatArray
 
     def __post_init__(self) -> None:
-        assign(self, probabilities=read_only(checked_table(self.probabilities)))
+        what = "a table of probabilities, one row per state and one column per output,"
+        table = real_array(self.probabilities, what, ge=0.0)
+        if table.ndim != 2 or table.shape[0] < 2:
+            raise InputError(f"expected a table of shape (n, m) with n >= 2 states, got shape {table.shape}")
+        if not np.allclose(table.sum(axis=1), 1.0, rtol=0.0, atol=ROW_SUM_TOLERANCE):
+            bad = int(np.argmax(np.abs(table.sum(axis=1) - 1.0)))
+            raise InputError(f"expected rows that sum to 1, row {bad} sums to {table[bad].sum():g}")
+        assign(self, probabilities=read_only(table))
 
     @property
     def pure_epsilon(self) -> float:
@@ -103,17 +109,6 @@ class OutputTable(Mechanism):
         over = likely * (1.0 + ROUNDED) - ratio * (rare * (1.0 - ROUNDED))
         under = likely * (1.0 - ROUNDED) - ratio * (rare * (1.0 + ROUNDED))
         return tuple(probabilities_of(np.maximum(one, 0.0).sum(axis=1)) for one in (under, over))  # type: ignore[return-value]
-
-
-def checked_table(probabilities: ArrayLike) -> FloatArray:
-    """The table of probabilities, shape (n, m) with n >= 2; `InputError` for anything else."""
-    table = real_array(probabilities, "a table of probabilities, one row per state and one column per output,", ge=0.0)
-    if table.ndim != 2 or table.shape[0] < 2:
-        raise InputError(f"expected a table of shape (n, m) with n >= 2 states, got shape {table.shape}")
-    if not np.allclose(table.sum(axis=1), 1.0, rtol=0.0, atol=ROW_SUM_TOLERANCE):
-        bad = int(np.argmax(np.abs(table.sum(axis=1) - 1.0)))
-        raise InputError(f"expected rows that sum to 1, row {bad} sums to {table[bad].sum():g}")
-    return table
 
 
 def require_states(releases: Iterable[Iterable[Mechanism]], n_states: int | None) -> None:

@@ -91,20 +91,3 @@ def require_budget_mechanism(mechanism: Any, *metrics: FloatArray | None) -> Non
     if isinstance(mechanism, AccountedMechanism):
         for metric in metrics:
             require_no_nearer(metric, repr(mechanism))
-
-
-def require_noise_mechanism(mechanism: Any, noise: Noise) -> None:
-    """Refuse a mechanism that does not declare that it is called with the scale of this noise.
-
-    Raises
-    ------
-    InputError
-        The mechanism declares no kind of noise, or another kind.
-    """
-    if not isinstance(mechanism, NoiseMechanism):
-        raise InputError(
-            f"expected a mechanism that can be called with (snapshot, scale) and names its noise, such as "
-            f"NoisyHistogram(n_states, {noise!r}), got {mechanism!r}: a plan of plan_noise gives scales, not budgets"
-        )
-    if mechanism.noise != noise:
-        raise InputError(f"expected a mechanism with {noise} noise, which the plan is for, got {mechanism!r}")

@@ -15,7 +15,7 @@ from temporaldp.core.accounting import accounting_blocks
 from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.mechanisms import Mechanism
 from temporaldp.core.planning.histogram_noise import Noise, histogram_profile
-from temporaldp.core.planning.measurement import Measurement, require_noise_mechanism
+from temporaldp.core.planning.measurement import Measurement, NoiseMechanism
 from temporaldp.core.planning.plan import Plan
 
 
@@ -88,7 +88,13 @@ class NoisePlan(Plan):
 
     def require_mechanism(self, mechanism: Any) -> None:
         """Refuse a mechanism that is not called with the scale of this kind of noise."""
-        require_noise_mechanism(mechanism, self.noise)
+        if not isinstance(mechanism, NoiseMechanism):
+            raise InputError(
+                f"expected a mechanism that can be called with (snapshot, scale) and names its noise, such as "
+                f"NoisyHistogram(n_states, {self.noise!r}), got {mechanism!r}: a plan of plan_noise gives scales, not budgets"
+            )
+        if mechanism.noise != self.noise:
+            raise InputError(f"expected a mechanism with {self.noise} noise, which the plan is for, got {mechanism!r}")
 
     def charge(self, epsilons: Sequence[float], *, last: bool = False) -> None:
         """Refuse enclosing accountants, which count budgets with delta = 0."""

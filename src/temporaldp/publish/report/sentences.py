@@ -227,6 +227,17 @@ def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = Non
     return f"{most} about {guarantee.protects} ({guarantee.label}), for {guarantee.condition}"
 
 
+def guarantee_with_odds(released: ReleasedHistograms, known: Provenance) -> str:
+    """The guarantee of a published table, and what it means for a guess."""
+    if released.alpha is None:
+        return "not stated in the settings."
+    line = guarantee_line(released.alpha, released.delta, released.guarantee, known)
+    most = percent(best_guess(released.alpha, released.delta))
+    if released.delta:
+        return f"{line}. A guess about it, between two equally likely alternatives, is correct with probability at most {most}."
+    return f"{line}. A suspicion of 50 % about it becomes at most {most}."
+
+
 def even_split(noise: float, of_user_level: float) -> str | None:
     """Warning where equal noise at the user level, which holds for every correlation, is less; None elsewhere."""
     if of_user_level >= noise * (1.0 - 1e-6):  # plans leave up to 1e-7 of alpha unused
@@ -267,7 +278,6 @@ def published_text(
         cost = learning_cost(known.epsilon, *known.in_all(released.alpha, released.delta))
         learnt = f" Learning the correlation cost {cost}."
     noise = mean_absolute_noise(released.scales, released.noise)
-    level = "" if released.alpha is None else guarantee_line(released.alpha, released.delta, released.guarantee, source)
     last = len(released.times) - 1
     return "\n".join(
         [
@@ -284,7 +294,7 @@ def published_text(
             f"{', at `delta`; `noise`: its kind' if released.delta else ''}.",
             "",
             *([how, ""] if how else []),
-            f"Guarantee: {level or 'not stated in the settings'}.{learnt}",
+            f"Guarantee: {guarantee_with_odds(released, source)}{learnt}",
             "",
             "Do not conclude:",
             "",
