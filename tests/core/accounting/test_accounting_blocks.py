@@ -121,3 +121,11 @@ def test_budgets_that_multiply_other_distances_are_refused(distance, tmp_path):
     with TemporalAccountant(ADVERSARY, accounting=metric) as accountant:
         release_snapshots(lambda one, epsilon: one, [1] * 5, apart)
     assert len(accountant) == 5
+
+
+def test_a_mechanism_called_where_states_are_near_is_refused():
+    """It distinguishes any two states by its whole epsilon, of which half would be counted."""
+    near = TemporalAccountant(ADVERSARY, accounting=MetricPrivacy([[0.0, 0.5], [0.5, 0.0]]))
+    with near, pytest.raises(InputError, match="metric puts two of them"):
+        DiscreteLaplaceHistogram(n_states=2)([3, 4], 0.2)
+    assert not len(near)

@@ -18,6 +18,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import BudgetError
+from temporaldp.core.correlation import LiftedChain
 
 
 def mixing(rng, n):
@@ -217,3 +218,12 @@ def test_evidence_from_before_a_change_never_proves_more_than_alpha(before, afte
         accountant.spend(accountant.remaining())
     whole = two(before).changed(4, two(after)).changed(5, two(before)).between(0, 6)
     assert temporal_leakage(whole, accountant.spent).worst <= 1.0
+
+
+def test_nothing_is_adopted_beside_a_longer_memory():
+    calm, busy = (TransitionMatrix([[p, 1.0 - p], [1.0 - p, p]]) for p in (0.6, 0.9))
+    models = {"first order": Adversary(calm, calm), "second order": LiftedChain.of_words(np.full((2, 2, 2), 0.5))}
+    accountant = TemporalAccountant(models).spend(0.1)
+    with pytest.raises(InputError, match="expected an accountant by the exact leakage"):
+        accountant.adopt({"first order": Adversary(busy, busy)})
+    assert accountant.n_adopted == 0 and len(accountant.spend(0.1)) == 2

@@ -33,7 +33,9 @@ from temporaldp import (
     TransitionMatrix,
     estimate_adversaries,
     leakage_supremum,
+    load_plan,
     plan_budget,
+    save_plan,
     temporal_leakage,
 )
 from temporaldp.base.errors import StateError
@@ -559,5 +561,19 @@ def test_names_of_distances_are_kept():
     assert one.worst == pytest.approx(other.worst, rel=1e-12)
     again = temporal_leakage(Adversary(turned), [0.1] * 5, accounting=one.accounting)
     assert again.accounting.distances.tolist() == other.accounting.distances.tolist()
-    with pytest.raises(StateError, match="a state for each row"):
+    with pytest.raises(StateError, match="the metric has 3 rows"):
         MetricPrivacy(distances, ["a", "b"])
+
+
+def test_names_of_distances_are_kept_in_files_and_by_unnamed_matrices(tmp_path):
+    distances = np.array([[0, 1, 2.0], [1, 0, 1], [2, 1, 0]])
+    rows = np.array([[0.8, 0.2, 0.0], [0.1, 0.8, 0.1], [0.0, 0.2, 0.8]])
+    named = TransitionMatrix(rows, ["a", "b", "c"])
+    save_plan(plan_budget(Adversary(named), 1.0, 4, accounting=MetricPrivacy(distances)), tmp_path / "plan.json")
+    plan, turned = load_plan(tmp_path / "plan.json"), Adversary(named.reordered(["b", "a", "c"]))
+    assert plan.leakage_to(turned, 4).worst == pytest.approx(plan.leakage.worst, rel=1e-9)
+    assert MetricPrivacy(distances, list("abc")) != MetricPrivacy(distances, list("bac"))
+    frame = pd.DataFrame(distances, index=list("bac"), columns=list("bac"))
+    assert MetricPrivacy(frame, list("abc")).distances.tolist() == [[0, 1, 1], [1, 0, 2], [1, 2, 0]]
+    unnamed = plan_budget(Adversary(TransitionMatrix(rows)), 1.0, 4, accounting=MetricPrivacy(distances))
+    assert unnamed.leakage_to(Adversary(named), 4).worst == pytest.approx(unnamed.leakage.worst, rel=1e-9)

@@ -114,3 +114,8 @@ def test_invalid_tables_of_a_shared_budget_are_refused():
         SharedBudget({"a": DiscreteLaplaceHistogram(2)}, importance={"a": 0.0})
     with pytest.raises(InputError, match="snapshot"):
         SharedBudget({"a": DiscreteLaplaceHistogram(2)})({"b": [1, 2]}, 1.0)
+
+
+def test_truth_values_are_numbers_of_people():
+    ages = np.array([20, 40, 60])
+    assert abs(ClampedSum(0.0, 1.0, 3)(ages > 30, 50.0) - 2.0) < 0.5

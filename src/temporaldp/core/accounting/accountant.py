@@ -688,7 +688,8 @@ class TemporalAccountant:
                 "expected an accountant without a horizon: what is planned for a known number of steps rests on the matrices "
                 "that it was planned for; begin another release with the new correlation"
             )
-        method.require_adoptable()
+        for one in self.methods:
+            one.require_adoptable()
         lines, known = continued(self.population, now, both=both), self._timelines
         names = tuple(self.population.names[parent] for parent, _ in lines)
         timelines = tuple(

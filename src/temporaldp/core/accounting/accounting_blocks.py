@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from temporaldp.core.accounting.protocol import Accounting
-from temporaldp.core.mechanisms.distances import require_same_distances
+from temporaldp.core.mechanisms.distances import require_no_nearer, require_same_distances
 
 if TYPE_CHECKING:
     from temporaldp.core.accounting.accountant import TemporalAccountant
@@ -42,11 +42,14 @@ def charged() -> tuple[TemporalAccountant, ...]:
 def charge(epsilons: Sequence[float], *, last: bool = False, counted: Accounting[Any, Any] | None = None) -> None:
     """Spend these budgets, one per step, with the accountants of all enclosing blocks, or with none.
 
-    `counted` is the method by which the caller counts them: `InputError` where an accountant's has other distances.
+    `counted` is the method by which a plan counts them, None for epsilons of any two states: `InputError` where an accountant
+    has other distances.
     """
     around = charged()
-    if counted is not None:
-        for accountant in around:
+    for accountant in around:
+        if counted is None:
+            require_no_nearer(accountant.accounting.distances, "a mechanism")
+        else:
             require_same_distances(counted.distances, accountant.accounting.distances)
     with ExitStack() as locked:  # in one order for all threads, so that none waits for another that waits for it
         for accountant in sorted(around, key=id):

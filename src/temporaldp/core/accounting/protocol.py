@@ -359,9 +359,9 @@ class Accounting(ABC, Generic[R, A]):
         """The method for releases of which only the epsilon of the two states furthest apart is known."""
         return self
 
+    @abstractmethod
     def release_epsilons(self, releases: R) -> FloatArray:
-        """Leakage of each release by itself, shape (T,), in nats; by default, releases are epsilons."""
-        return releases  # type: ignore[return-value]
+        """Leakage of each release by itself, shape (T,), in nats."""
 
     @abstractmethod
     def arrivals(self, user: Adversary, side: Side, releases: R) -> A:

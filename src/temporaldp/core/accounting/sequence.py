@@ -21,7 +21,7 @@ class SharedEpsilons(np.ndarray[Any, np.dtype[np.float64]]):
 
 
 def refuse_shared(releases: Any, accounting: Accounting[Any, Any]) -> None:
-    """Raise `InputError` for event-level epsilons of outputs that share noise, where leakage is accounted for at a delta."""
+    """Raise `InputError` for an array of event-level epsilons of outputs that share noise, where leakage is at a delta."""
     if isinstance(releases, SharedEpsilons) and accounting.delta:
         raise InputError(
             f"expected Exact() or another method without a delta, got {accounting!r}: these are event-level epsilons of "

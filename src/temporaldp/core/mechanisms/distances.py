@@ -40,8 +40,8 @@ def checked_distances(
 ) -> FloatArray:
     """The distances that a step's epsilon multiplies, closed under the triangle inequality.
 
-    Those with `names`, or a table with named rows and columns (pandas), are brought into the order of the states; without
-    states, a table's columns into the order of its rows.
+    A table with named rows and columns (pandas), or one whose rows have these `names`, is brought into the order of the
+    states; without states, a table's columns into the order of its rows.
     """
     try:
         distances = np.array(metric)
@@ -57,7 +57,7 @@ def checked_distances(
         )
     if states is not None and len(distances) != len(states):
         raise StateError(f"the metric has {len(distances)} rows, but the correlation has {len(states)} states")
-    labels = labels_of(metric) if names is None else (names, names)
+    labels = labels_of(metric) or (None if names is None else (names, names))
     if labels is not None:
         order = labels[0] if states is None else states
         distances = distances[np.ix_(*(positions(names, order, what="the metric") for names in labels))]
@@ -73,7 +73,8 @@ def checked_distances(
 
 def require_same_distances(one: FloatArray | None, other: FloatArray | None) -> None:
     """Raise an error where one budget is counted by two metrics; None is plain differential privacy."""
-    if one is not other and not np.array_equal(np.asarray(one), np.asarray(other)):
+    plain, apart = (metric is None or bool((metric + np.eye(len(metric)) == 1.0).all()) for metric in (one, other))
+    if plain != apart or not (plain or np.array_equal(np.asarray(one), np.asarray(other))):
         raise InputError(
             "the plan's epsilons multiply other distances than the accountant's: make both with one metric"
         )

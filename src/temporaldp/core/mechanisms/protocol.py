@@ -243,4 +243,7 @@ def both_sides(delta: FloatArray, gap: FloatArray, own: float) -> tuple[FloatArr
 def require_positive(mechanism: Any, *names: str) -> None:
     """Raise an error for fields that are not finite numbers > 0."""
     for name in names:
-        real_number(getattr(mechanism, name), f"{name} of {type(mechanism).__name__}", gt=0.0)
+        value = getattr(mechanism, name)
+        is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+        if not (is_number and math.isfinite(value) and value > 0.0):
+            raise InputError(f"expected {name} of {type(mechanism).__name__} to be a finite number > 0, got {value!r}")

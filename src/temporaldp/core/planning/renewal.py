@@ -35,7 +35,8 @@ class RenewalLeakage:
         Whether more epochs raise it: the last one did so by more than a millionth.
     promise : float
         Upper bound for any number of epochs that spend at most as much: the level that a renewal satisfies. inf where none is
-        known, as where states are never forgotten or matrices vary.
+        known, as where states are never forgotten or matrices vary, and at a delta or under a metric. For a longer memory,
+        that about hidden states.
     any_length : float
         The bound where epochs may end after any number of steps, as in a renewal by the calendar. The
         next one then begins with the budget of a first step.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError
@@ -73,7 +74,8 @@ class ClampedSum:
         LeakageBudgetError
             Inside the block of a `TemporalAccountant` that refuses the budget. Nothing was drawn.
         """
-        numbers = real_array(snapshot, "the numbers of the people", shape=(self.n_people,), is_protected=True)
+        given = np.asarray(snapshot, dtype=float) if getattr(snapshot, "dtype", None) == np.bool_ else snapshot
+        numbers = real_array(given, "the numbers of the people", shape=(self.n_people,), is_protected=True)
         measurement = self._measurement(epsilon)
         accounting_blocks.charge([self.epsilon_spent(epsilon)])
         return float(measurement(numbers.tolist()))

@@ -121,7 +121,7 @@ class Traces(ABC):
         raise InputError("expected traces that were read by a column with groups: read_traces(..., by='region')")
 
     def group_sizes(self) -> dict[str, int] | None:
-        """Number of people in each group, by its name; None where it is not known. Errors as for `group_transitions`."""
+        """Number of people in each group, by its name; None where it is not known."""
         return None
 
     def ends(self) -> IntArray:

@@ -128,11 +128,10 @@ def diagnose(
 
 
 def _bounds(model: Adversaries, spent: FloatArray) -> tuple[float, float]:
-    """Lower and upper bound of the largest leakage, in nats; the lower one is NaN where it is not known."""
+    """Lower and upper bound of the largest leakage, in nats; the lower one is at least that of one release."""
     found = temporal_leakage(model, spent)
-    known = found.attained
-    low = found.worst if found.is_exact else math.nan if known is None else float(known.temporal.max())
-    return low, found.worst
+    known = found.epsilons if found.attained is None else found.attained.temporal
+    return found.worst if found.is_exact else float(known.max()), found.worst
 
 
 def _memory(found: Diagnosis) -> list[str]:

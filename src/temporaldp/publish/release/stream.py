@@ -143,10 +143,11 @@ class ContinualRelease(Closing, Generic[Snapshot, Output]):
         users = () if accountant is None else accountant.population.users
         given = (None if plan is None else plan.states, *(user.shown.states for user in users))
         known, named = [one for one in given if one is not None], None if states is None else state_names(states)
-        self.states = named or next(iter(known), None)
+        # Without names of their own, states have numbers
+        own = [one for one in known if one != tuple(map(str, range(len(one))))]
+        self.states = named or next(iter([*own, *known]), None)
         for one in known:
-            # Without names of their own, states have those of as many numbers
-            if self.states and set(one) not in (set(self.states), set(map(str, range(len(self.states))))):
+            if self.states and set(one) != set(self.states) and (one in own or len(one) != len(self.states)):
                 require_same_states(one, self.states, what="this release")
         n_states = getattr(mechanism, "n_states", None)
         if isinstance(n_states, int) and self.states is not None and n_states != len(self.states):

@@ -194,7 +194,8 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
 
 def is_none(release: Any) -> bool:
     """Whether a step has no release: None, or a budget of 0."""
-    return release is None or (type(release) in {int, float} and release == 0)
+    is_number = isinstance(release, int | float | np.number) and not isinstance(release, bool)
+    return release is None or (is_number and release == 0)
 
 
 def is_finite(release: Any) -> bool:

@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from temporaldp.base.errors import InputError, StateError
+from temporaldp.base.errors import InputError
 from temporaldp.base.names import state_names
-from temporaldp.base.values import FloatArray, compared_by_value, plural
+from temporaldp.base.values import FloatArray, compared_by_value
 from temporaldp.core.accounting.exact.arrivals import Releases
 from temporaldp.core.accounting.exact.method import EXACT, Exact
 from temporaldp.core.accounting.interval.method import IntervalBound
@@ -40,8 +40,6 @@ class _ByDistances(Accounting[Any, Any]):
 
     def __init__(self, distances: ArrayLike, states: Iterable[object] | None = None) -> None:
         self._given, self._states = distances, None if states is None else state_names(states)
-        if self._states is not None and len(self._states) != len(np.asarray(distances)):
-            raise StateError(f"expected a state for each row of the metric, got {plural(len(self._states), 'state')}")
         self.distances = checked_distances(distances, self._states)
         self.widest = float(self.distances.max())
 
@@ -60,8 +58,10 @@ class _ByDistances(Accounting[Any, Any]):
                 "expected a chain of first order under metric privacy, got one with a longer memory, among whose states "
                 "there are no distances"
             )
-        states = users[0].states or self._states
-        distances = checked_distances(self._given, states, self._states)
+        distances = checked_distances(self._given, users[0].states, self._states)
+        # Without names of their own, states have numbers
+        has_names = users[0].states != tuple(map(str, range(len(distances))))
+        states = (users[0].states if has_names else None) or self._states
         if users[0].is_uncertain:
             return IntervalMetric(distances, states)
         if online and (distances + np.eye(len(distances)) != 1.0).any():
@@ -69,8 +69,9 @@ class _ByDistances(Accounting[Any, Any]):
         return MetricPrivacy(distances, states) if box_of(distances) is None else BoxMetric(distances, states)
 
     def document(self) -> dict[str, Any]:
-        """The name, and the distances in the order of the states."""
-        return {"method": self.name, "distances": self.distances.tolist()}
+        """The name, the distances, and the names of their rows, if known."""
+        named = {} if self._states is None else {"states": list(self._states)}
+        return {"method": self.name, "distances": self.distances.tolist()} | named
 
     @property
     def for_epsilons(self) -> Exact:
