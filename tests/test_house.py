@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 9_133, "base + data": 3_533, "lab": 1_034, "publish": 4_816, "apps": 2_220, "in all": 20_746}
+LIMITS = {"core": 9_140, "base + data": 3_533, "lab": 1_034, "publish": 4_816, "apps": 2_220, "in all": 20_753}
 """The most statements of each wing."""
 
 

@@ -158,4 +158,8 @@ def test_epsilons_of_shared_noise_stay_marked():
         for asked in (accountant.spend, accountant.check, accountant.admits, accountant.leakage):
             with pytest.raises(tdp.InputError, match="share noise between steps"):
                 asked(epsilons)
+            with pytest.raises(tdp.InputError, match="share noise between steps"):
+                asked(list(epsilons))
+        with pytest.raises(tdp.InputError, match="share noise between steps"):
+            accountant.spend(epsilons[0])
     assert not len(accountant) and len(tdp.TemporalAccountant(adversary()).spend(summed)) == 7

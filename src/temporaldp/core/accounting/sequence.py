@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,28 @@ from temporaldp.core.accounting.protocol import Accounting, Leakage
 from temporaldp.core.correlation import Adversary
 
 
+class SharedEpsilon(float):
+    """One of `SharedEpsilons`."""
+
+
 class SharedEpsilons(np.ndarray[Any, np.dtype[np.float64]]):
     """Event-level epsilons of outputs that may share noise between steps: an array; `ApproximateDP` refuses it."""
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
 
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return found if isinstance(found, np.ndarray) else SharedEpsilon(found)
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(SharedEpsilon, self.tolist())
+
 
 def refuse_shared(releases: Any, accounting: Accounting[Any, Any]) -> None:
-    """Raise `InputError` for an array of event-level epsilons of outputs that share noise, where leakage is at a delta."""
-    if isinstance(releases, SharedEpsilons) and accounting.delta:
+    """Raise `InputError` for event-level epsilons of outputs that share noise, where leakage is accounted for at a delta."""
+    some = releases if isinstance(releases, list | tuple) else [releases]
+    if accounting.delta and any(isinstance(one, SharedEpsilon | SharedEpsilons) for one in some):
         raise InputError(
             f"expected Exact() or another method without a delta, got {accounting!r}: these are event-level epsilons of "
             "outputs that share noise between steps, which determine the leakage at delta = 0 only"
