@@ -248,7 +248,7 @@ def test_extras_named_by_errors_exist():
     assert pickle.loads(pickle.dumps(told.value)).extra == "tables"
 
 
-LONG_FILES = {"accountant.py": 780, "protocol.py": 560, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
+LONG_FILES = {"accountant.py": 780, "protocol.py": 570, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
 """The first two are mostly documentation; the others are one algorithm, one file or one set of settings each."""
 
 
@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 9_140, "base + data": 3_533, "lab": 1_034, "publish": 4_816, "apps": 2_220, "in all": 20_753}
+LIMITS = {"core": 9_144, "base + data": 3_533, "lab": 1_034, "publish": 4_816, "apps": 2_220, "in all": 20_757}
 """The most statements of each wing."""
 
 

@@ -143,9 +143,7 @@ def test_what_is_never_left_is_named_and_a_limit_lets_it_end(tmp_path):
     stream = re.sub(r"(?m)^(models|period|horizon|guarantee|delta) = .*$", "", text)
     (tmp_path / "temporaldp.toml").write_text(stream)
     refused = " ".join(temporaldp("plan", cwd=tmp_path).stderr.split())
-    assert (
-        "'Release A', 'Release B' is never left" in refused and "traces.fill_limit" in refused and "horizon" in refused
-    )
+    assert "'Release A', 'Release B' is never left" in refused and "`fill_limit`" in refused and "horizon" in refused
     given += ["--set", "traces.fill_limit=1d", "--set", "traces.absent=gone"]
     assert temporaldp("init", "now.csv", "--history", "past.csv", *given, "--overwrite", cwd=tmp_path).returncode == 0
     released = temporaldp("release", cwd=tmp_path)

@@ -198,7 +198,7 @@ def test_ledger_records_the_calendar_of_its_renewal(tmp_path):
         release.release([70, 30], time="2024-01-01")
     with Ledger(tmp_path / "a.db") as ledger:
         assert renewal_of(ledger).every == "monthly"
-    with pytest.raises(InputError, match="horizon 31"):
+    with pytest.raises(InputError, match="horizon of 31"):
         opened(tmp_path / "b.db", step="86400 seconds")
     with pytest.raises(InputError, match="steps, daily, weekly, monthly, yearly"):
         opened(tmp_path / "c.db", renewed="hourly")

@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import BudgetError, InputError
+from temporaldp.base.names import require_same_states
 from temporaldp.base.progress import part
 from temporaldp.base.values import LARGEST, FloatArray, IntArray, compared_by_value, whole_number
 from temporaldp.core.accounting.margins import CONSTANT_MARGIN
@@ -43,6 +44,8 @@ from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.adversary import Matrix
 from temporaldp.core.correlation.protocol import Correlation
 from temporaldp.core.mechanisms.events import epsilon_of, is_mechanism
+from temporaldp.core.mechanisms.likelihood_box import LikelihoodBox
+from temporaldp.core.mechanisms.output_table import OutputTable
 
 R = TypeVar("R", bound=Sized)
 A = TypeVar("A")
@@ -273,6 +276,8 @@ class Accounting(ABC, Generic[R, A]):
     """The delta at which leakage is counted; 0 for pure differential privacy."""
     distances: FloatArray | None = None
     """Distances between states by which epsilons are multiplied, shape (n, n); None for plain privacy."""
+    by_position: bool = False
+    """Whether rows of the distances have no names, so that they are in the order of the states."""
     effort: float = np.inf
     """Seconds after which a search ends with the bounds that it has; of a call, and no part of the method in files."""
 
@@ -486,6 +491,13 @@ def grouped(
     groups: dict[Any, list[int]] = {}
     for number, user in enumerate(users):
         groups.setdefault((user.states, user.is_uncertain, user.is_lifted), []).append(number)
+    if len(groups) > 1:
+        parts = (part for one in releases for part in (one if isinstance(one, tuple) else (one,)))
+        if accounting.by_position or any(isinstance(one, LikelihoodBox | OutputTable) for one in parts):
+            orders: dict[frozenset[str], tuple[str, ...]] = {}
+            for states in (user.states for user in users if user.states is not None):
+                first = orders.setdefault(frozenset(states), states)
+                require_same_states(first, states, what="a user, to which boxes, tables or distances go by position,")
     each = [(numbers, [users[k] for k in numbers]) for numbers in groups.values()]
     return [(accounting.specialised(some, releases, online=online), numbers, some) for numbers, some in each]
 

@@ -35,7 +35,7 @@ class SharedEpsilons(np.ndarray[Any, np.dtype[np.float64]]):
 def refuse_shared(releases: Any, accounting: Accounting[Any, Any]) -> None:
     """Raise `InputError` for event-level epsilons of outputs that share noise, where leakage is accounted for at a delta."""
     some = releases if isinstance(releases, list | tuple) else [releases]
-    if accounting.delta and any(isinstance(one, SharedEpsilon | SharedEpsilons) for one in some):
+    if any(isinstance(one, SharedEpsilon | SharedEpsilons) for one in some) and accounting.delta:
         raise InputError(
             f"expected Exact() or another method without a delta, got {accounting!r}: these are event-level epsilons of "
             "outputs that share noise between steps, which determine the leakage at delta = 0 only"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from temporaldp.base.errors import BudgetError, InputError
-from temporaldp.base.names import require_same_states
 from temporaldp.core.correlation.adversary import Adversary
 from temporaldp.core.correlation.lifted_chain import LiftedChain
 
@@ -33,16 +32,11 @@ class Population:
         Raises
         ------
         InputError
-            Not a population, no users, or two users with one name; `StateError` for the same states in another order.
+            Not a population, no users, or two users with one name.
         """
         if isinstance(adversaries, Population):
             return adversaries
         names, users = zip(*_named(adversaries), strict=True)
-        orders: dict[frozenset[str], tuple[str, ...]] = {}
-        for name, user in zip(names, users, strict=True):
-            if user.states is not None:  # boxes, tables of outputs and distances have one row per state
-                first = orders.setdefault(frozenset(user.states), user.states)
-                require_same_states(first, user.states, what=f"{name!r}")
         return cls(users, names)
 
     def __len__(self) -> int:

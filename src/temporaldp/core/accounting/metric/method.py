@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.names import state_names
+from temporaldp.base.names import labels_of, state_names
 from temporaldp.base.values import FloatArray, compared_by_value
 from temporaldp.core.accounting.exact.arrivals import Releases
 from temporaldp.core.accounting.exact.method import EXACT, Exact
@@ -42,6 +42,7 @@ class _ByDistances(Accounting[Any, Any]):
         self._given, self._states = distances, None if states is None else state_names(states)
         self.distances = checked_distances(distances, self._states)
         self.widest = float(self.distances.max())
+        self.by_position = self._states is None and labels_of(distances) is None
 
     def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
