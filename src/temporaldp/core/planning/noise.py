@@ -102,10 +102,10 @@ def plan_noise(
         _require_forgetting(request, accounting)
     scales = _least_scales(sought, equal=equal)
     of_pairs, coarser = replace(sought, by_pairs=True), 4 if equal else 1
-    if accounting.pairwise is False or not (accounting.pairwise or of_pairs.is_worthwhile(scales, coarser)):
-        coarser = 1
-    else:
+    if accounting.pairwise or (accounting.pairwise is None and of_pairs.is_worthwhile(scales, coarser)):
         sought, scales = of_pairs, of_pairs.least(scales, NEAR, coarser) if equal else _tightened(of_pairs, scales)
+    else:
+        coarser = 1
     leakage = sought.leakage(scales, coarser)
     while leakage.worst > request.alpha:  # the same sums in the same order, so it should not happen
         scales = scales * (1.0 + CLOSE_SCALES)
