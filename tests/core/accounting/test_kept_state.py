@@ -180,7 +180,18 @@ def test_inconsistent_state_is_refused():
     ):
         with pytest.raises(InputError, match=r"state|adoption"):
             fresh().resume(bad, [], list)
-    with pytest.raises(InputError):
-        fresh(alpha=0.01).resume(state, [], list)  # the reserve does not last below that level
+    with pytest.raises(InputError, match="another level"):
+        fresh(alpha=0.01).resume(state, [], list)
     with pytest.raises(InputError, match="spent nothing"):
         fresh().spend(0.1).resume(state, [], list)
+
+
+def test_state_of_other_users_is_refused():
+    """Also where the users are the same in another order: each has an odometer of its own."""
+    often, seldom = (TransitionMatrix([[stay, 1.0 - stay], [0.1, 0.9]]) for stay in (0.5, 0.9))
+    users = {"a": Adversary(often, often), "b": Adversary(seldom, seldom)}
+    state = TemporalAccountant(users, alpha=1.0).spend(0.1).kept_state()
+    TemporalAccountant(users, alpha=1.0).resume(state, [], list)
+    for others in ({"a": users["a"]}, dict(reversed(users.items())), {"a": users["a"], "b": Adversary(often, seldom)}):
+        with pytest.raises(InputError, match="other adversaries"):
+            TemporalAccountant(others, alpha=1.0).resume(state, [], list)

@@ -6,11 +6,13 @@ computed on request, so that a ledger of many steps opens at once, and brought u
 
 from __future__ import annotations
 
+import hashlib
 import math
 import operator
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from copy import copy
+from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -473,6 +475,7 @@ class TemporalAccountant:
             if not odometers or None in odometers:
                 return None
             return {
+                "release": self._identity,
                 "n_steps": len(self),
                 "total": list(self._total),
                 "horizon": self.horizon,
@@ -514,6 +517,14 @@ class TemporalAccountant:
     ) -> None:
         """Keep what was spent, also after an error: noise may have been observed."""
         accounting_blocks.end(self)
+
+    @cached_property
+    def _identity(self) -> str:
+        """What a kept state must agree with: the users before any adoption, in their order, the level and the method."""
+        method, users = self.asked_accounting, self._first.users
+        asked = method.name, None if method.distances is None else np.asarray(method.distances).tolist()
+        whole = [*asked, self.alpha, self.asked_reserve, *(user.digest() for user in users)]
+        return hashlib.sha256(repr(whole).encode("utf-8")).hexdigest()
 
     def _all_spent(self) -> list[Any]:
         """Budgets of all steps so far; those before a saved state are read when they are first needed."""
@@ -715,6 +726,8 @@ class TemporalAccountant:
         self._adoptions = (*self._adoptions, Adoption(len(self), lines, kept))
 
     def _restore(self, state: dict[str, Any], adopted: Sequence[KeptAdoption], read: ReadBudgets) -> None:
+        if state["release"] != self._identity:
+            raise ValueError("the state is of other adversaries, another level, reserve or accounting method")
         found = state["n_adopted"], state["horizon"], state["filters"] is None
         if found != (len(adopted), self.horizon, self.alpha is None):
             raise ValueError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -182,6 +183,20 @@ class Adversary:
     def document(self) -> dict[str, Any]:
         """Both directions as JSON values, for `adversary_from`; without the name."""
         return {"backward": self.backward.document(), "forward": self.forward.document()}
+
+    def digest(self, salt: str = "") -> str:
+        """SHA-256 of what the adversary knows, after `salt`, as hexadecimal digits; without the name."""
+        whole, known = hashlib.sha256(salt.encode("ascii")), dict[int, bytes]()
+        for direction in self.directions:
+            whole.update(f"|{direction.kind} {len(direction.matrices)}".encode("ascii"))
+            for matrix in direction.matrices:
+                if id(matrix) not in known:  # a clock over years has few matrices
+                    own = hashlib.sha256()
+                    matrix.update_digest(own)
+                    known[id(matrix)] = own.digest()
+                whole.update(known[id(matrix)])
+        self.update_digest(whole)
+        return whole.hexdigest()
 
     def update_digest(self, digest: Any) -> None:
         """Add to a hash what identifies the adversary beside the matrices: nothing."""

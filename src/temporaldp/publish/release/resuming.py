@@ -6,7 +6,6 @@ permission: an accountant checks that it satisfies the level, and computes anoth
 
 from __future__ import annotations
 
-import hashlib
 import json
 import secrets
 from collections.abc import Iterable, Sequence
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 def correlations_of(adversaries: Iterable[Adversary], *, salt: str | None = None) -> dict[str, Any]:
     """Salted digests of every adversary's matrices, sorted; users are not named."""
     grain = secrets.token_hex(16) if salt is None else salt
-    return {"salt": grain, "users": sorted(_digest(adversary, grain) for adversary in adversaries)}
+    return {"salt": grain, "users": sorted(adversary.digest(grain) for adversary in adversaries)}
 
 
 def plan_digest(plan: Plan) -> str:
@@ -114,20 +113,6 @@ def expect_kept_reserve(accountant: TemporalAccountant, ledger: Ledger) -> None:
 def _name(kind: str, of: Any) -> str:
     """Name of a kept text that belongs to these JSON values."""
     return f"{kind}-{digest(canonical(of))[:16]}"
-
-
-def _digest(adversary: Adversary, salt: str) -> str:
-    whole, known = hashlib.sha256(salt.encode("ascii")), dict[int, bytes]()
-    for direction in adversary.directions:
-        whole.update(f"|{direction.kind} {len(direction.matrices)}".encode("ascii"))
-        for matrix in direction.matrices:
-            if id(matrix) not in known:  # a clock over years has few matrices
-                own = hashlib.sha256()
-                matrix.update_digest(own)
-                known[id(matrix)] = own.digest()
-            whole.update(known[id(matrix)])
-    adversary.update_digest(whole)
-    return whole.hexdigest()
 
 
 def accountant_of(ledger: Ledger) -> TemporalAccountant:
