@@ -252,10 +252,17 @@ class Adversary:
                     f"{future[state]:.3g} under the forward one. Unless the process begins and ends differently, check that "
                     "both are from the same data, with the given state in rows"
                 )
-            expected = forward.reversed(future).dense()
+            differing = np.abs(forward.reversed(future).dense() - backward.dense())
         except MatrixError:  # several closed classes, or states that are left for good
             return None
-        if backward != forward or np.abs(expected - backward.dense()).max() <= APART:
+        if backward != forward:
+            moved = 0.5 * float(future @ differing.sum(axis=1))  # total variation of pairs of successive states
+            return None if moved <= APART else (
+                f"the backward and the forward matrix are not those of one stationary chain: {moved:.0%} of all pairs of "
+                "successive states would differ. Unless the process begins and ends differently, check that both are from the "
+                "same data, with the given state in rows; Adversary.from_forward(matrix) computes the backward one"
+            )
+        if differing.max() <= APART:
             return None
         return (
             "the backward and the forward matrix are the same one, and a stationary chain with this forward matrix has another "
