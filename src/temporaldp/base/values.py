@@ -135,7 +135,7 @@ def whole_number(value: Any, name: str, *, least: int | None = None, error: type
     """Return `value` as an int if it is a whole number of at least `least`; raise `error` otherwise."""
     with suppress(TypeError):
         number = operator.index(value)
-        if least is None or number >= least:
+        if not isinstance(value, bool) and (least is None or number >= least):
             return number
     bound = "" if least is None else f" of at least {least}"
     raise error(f"expected {name} to be a whole number{bound}, got {value!r}")

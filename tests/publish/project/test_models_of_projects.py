@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import tomllib
 
 import numpy as np
 import pytest
 
 from command import refused, temporaldp
-from temporaldp import Ledger, Trajectories, estimate_models, load_plan, temporal_leakage
+from temporaldp import Ledger, Trajectories, estimate_models, load_plan, load_released, temporal_leakage
 from temporaldp.core.correlation import LiftedChain
 from temporaldp.core.correlation.documents import adversary_from
 from temporaldp.lab.studies.refinements import chosen_models, refinements
@@ -199,8 +200,11 @@ def test_a_model_that_is_left_out_is_named_wherever_the_guarantee_is(tmp_path, m
     for command, *rest in commands:
         done = temporaldp(command, "now.csv", *given, *rejected, *rest, cwd=tmp_path)
         assert condition in " ".join(done.stdout.split()), done.stderr
+    spent = float(load_released(tmp_path / "out.csv").epsilons.sum())
     for shown in (done.stdout, (tmp_path / "out.md").read_text()):
         assert f"{condition}. A suspicion of 50 % about it becomes at most 73.2 %." in " ".join(shown.split())
+        found = re.search(r"All states of a person in these tables: at most ([0-9.]+) nats, for every", " ".join(shown.split()))
+        assert float(found[1]) == pytest.approx(spent, rel=1e-3) and float(found[1]) >= spent
     with_it = ("--set", "correlation.models=first order,second order")
     counted = temporaldp("audit", "now.csv", *given, *rejected, *with_it, "--epsilon", "0.1", cwd=tmp_path)
     assert counted.returncode == 0 and "although a test" not in " ".join(counted.stdout.split())

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from temporaldp.base.display import interval, number, spread
-from temporaldp.base.values import plural
+from temporaldp.base.values import plural, sum_up
 from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning import Guarantee
 from temporaldp.core.planning.histogram_noise import mean_absolute_noise
@@ -235,7 +235,11 @@ def guarantee_with_odds(released: ReleasedHistograms, known: Provenance) -> str:
     most = percent(best_guess(released.alpha, released.delta))
     if released.delta:
         return f"{line}. A guess about it, between two equally likely alternatives, is correct with probability at most {most}."
-    return f"{line}. A suspicion of 50 % about it becomes at most {most}."
+    told = f"{line}. A suspicion of 50 % about it becomes at most {most}."
+    if not released.guarantee.is_temporal:
+        return told
+    everything = sum_up(released.epsilons)
+    return f"{told} All states of a person in these tables: at most {nats(everything)}, for {EVERY_CORRELATION}."
 
 
 def even_split(noise: float, of_user_level: float) -> str | None:
