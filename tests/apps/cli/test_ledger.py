@@ -107,7 +107,9 @@ def test_report_on_a_ledger_states_how_to_reproduce_it(days):
     run(days, "release", "evening.csv", *KNOWN, "-o", "all.parquet")
     run(days, "report", "--ledger", "release.db", "-o", "report.html")
     page = html.unescape((days / "report.html").read_text())
-    said = page[page.index("How to compute it again") : page.index("Every step")]
+    said = page[page.index("How to compute it again") : page.index("<h2>The ledger")]
+    (head,) = re.findall("[0-9a-f]{64}", page[page.index("<h2>The ledger") : page.index("Every step")])
+    run(days, "ledger", "verify", "release.db", "--head", head)
     assert said.count("temporaldp release") == 1  # both runs were computed from the same
     assert f"temporaldp {temporaldp_version}" in said
     assert re.findall("[0-9a-f]{64}", said) == [sha256(days / "past.csv")]  # none of the protected traces

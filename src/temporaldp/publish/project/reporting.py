@@ -275,6 +275,7 @@ def report_of(ledger: Ledger, plan: Plan | None, inputs: Inputs | None, *, name_
         renewal=renewal,
         epochs=() if renewal is None else _epochs(ledger, renewal, inputs),
         recipes=recipes_of(ledger),
+        head=ledger.head,
         guarantee=kept,
     )
 

@@ -143,6 +143,8 @@ class Report:
         The epochs of a renewed level.
     recipes : tuple of (int, Recipe)
         From what a ledger's steps were computed, each with the number of steps before it.
+    head : str, optional
+        The head of a ledger after its last step, which identifies all of its rows.
     guarantee : Guarantee
         What the level is about.
     publication : Publication
@@ -168,6 +170,7 @@ class Report:
     renewal: Renewal | None = None
     epochs: tuple[EpochLeakage, ...] = ()
     recipes: tuple[tuple[int, Recipe], ...] = ()
+    head: str | None = None
     guarantee: Guarantee = TEMPORAL
     publication: Publication = Publication()
 
