@@ -226,3 +226,19 @@ def test_samples_at_a_confidence_leak_at_least_as_much_as_the_estimate():
         for name in ("second order", "second order 0.8", "second order 0.95")
     )
     assert plain.worst <= some.worst <= most.worst and (plain.temporal < most.temporal).all()
+
+
+def test_observers_who_know_one_direction_of_time_are_named_wherever_the_guarantee_is(tmp_path):
+    """Less leaks to them than to all who know how people move."""
+    (tmp_path / "chain.csv").write_text("state,in,out\nin,0.9,0.1\nout,0.2,0.8\n")
+    write(tmp_path / "now.csv", alternating(40, 4))
+    level = ("--set", "correlation.backward=chain.csv", "--alpha", "1")
+    for command in (
+        ("plan", "now.csv", *level, "--horizon", "4"),
+        ("release", "now.csv", *level, "--horizon", "4", "--ledger", "spent.db", "-o", "out.csv"),
+        ("ledger", "show", "spent.db"),
+        ("budget", *level, "--steps", "4"),
+    ):
+        done = temporaldp(*command, cwd=tmp_path)
+        assert "(first order, by the given matrices, backward only)" in " ".join(done.stdout.split()), done.stderr
+    assert "given matrices, backward only). A suspicion" in " ".join((tmp_path / "out.md").read_text().split())

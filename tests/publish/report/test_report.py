@@ -130,7 +130,7 @@ def test_the_condition_of_the_guarantee_is_that_of_the_adversary(audited):
 
     known = Provenance("history", "Estimated.")
     assert condition(Adversary(), known).startswith("an observer who knows nothing about how people move")
-    assert condition(Adversary(matrix), known).endswith("from step to step (first order), backward only")
+    assert condition(Adversary(matrix), known).endswith("from step to step (first order, backward only)")
     both = Adversary(between, between)
     assert "(any first-order chain of the stated range)" in condition(both, Provenance("stated", "Stated."))
     several = Provenance("history", "Estimated.", models=("first order", "dwell times 0.95"))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import printable
 from temporaldp.base.values import ULP, sum_up
 from temporaldp.core.correlation.clock import Clock
+
+if TYPE_CHECKING:
+    from temporaldp.core.correlation.adversary import Adversary
 
 Kind: TypeAlias = Literal["stated", "matrices", "estimated", "history", "protected", "learnt"]
 
@@ -41,6 +44,8 @@ class Provenance:
         Names of the models that the observer may know, where they were estimated together; one adversary for each.
     left_out : tuple of str
         Names of models that a test prefers and the observer is assumed not to know.
+    only : {"backward", "forward"} or None
+        The one direction of time in which the observer knows the correlation; None for both.
     step : str or None
         Length of a step, where the traces that the correlation was estimated from have times.
     clock : Clock or None
@@ -61,6 +66,7 @@ class Provenance:
     per_user: bool = False
     models: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    only: Literal["backward", "forward"] | None = None
     step: str | None = None
     clock: Clock | None = None
 
@@ -77,6 +83,14 @@ class Provenance:
             )
         for name in ("sentence", "warning", "step"):
             printable(getattr(self, name), f"{name} of a correlation")
+
+    def known_to(self, adversaries: Iterable[Adversary]) -> Provenance:
+        """The same, with the one direction of time in which these observers know the correlation."""
+        backward, forward = (
+            any(known.matrices for known in sides)
+            for sides in zip(*(one.directions for one in adversaries), strict=True)
+        )
+        return replace(self, only=None if backward == forward else "backward" if backward else "forward")
 
     @property
     def epsilon(self) -> float:
@@ -107,6 +121,7 @@ def together(each: Iterable[Provenance]) -> Provenance:
         " ".join(dict.fromkeys(one.sentence for one in learnt)),
         tuple(dict.fromkeys(spend for one in learnt for spend in one.spends)),
         " ".join(dict.fromkeys(one.warning for one in known if one.warning)) or None,
+        only=known[0].only,
         step=known[0].step,
         clock=known[0].clock,
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from temporaldp.base.errors import EstimationError, InputError, StateError
 from temporaldp.base.names import in_order, listed
-from temporaldp.base.values import refuse
+from temporaldp.base.values import assign, refuse
 from temporaldp.core.accounting import LeakageSeries, temporal_leakage
 from temporaldp.core.correlation import Adversary, IntervalMatrix, Provenance, sticky
 from temporaldp.core.correlation.clock import Clock
@@ -76,6 +76,9 @@ class Inputs:
     learnt_from: Traces | None = None
     stays: tuple[float, float] | None = None
     shared: SharedPeople | None = None
+
+    def __post_init__(self) -> None:
+        assign(self, provenance=self.provenance.known_to(self.adversaries))
 
     @property
     def everyone(self) -> Adversary | tuple[Adversary, ...] | dict[str, Adversary]:

@@ -65,8 +65,7 @@ def condition(report: Report) -> str:
     known = report.worst_adversary
     if not known.matrices:
         return s.NO_HABITS
-    only = [direction for direction in ("backward", "forward") if getattr(known, direction).matrices]
-    return s.observers(report.provenance) + (f", {only[0]} only" if len(only) == 1 else "")
+    return s.observers(report.provenance.known_to([known]))
 
 
 def by_model(series: LeakageSeries, known: Provenance) -> list[dict[str, Any]]:

@@ -199,7 +199,11 @@ def satisfied(alpha: float, delta: float = 0.0) -> str:
 
 
 def chain(known: Provenance) -> str:
-    """The models that observers know."""
+    """The models that observers know, and in which direction of time, if only in one."""
+    return _models(known) + (f", {known.only} only" if known.only else "")
+
+
+def _models(known: Provenance) -> str:
     if known.models:
         names = dict.fromkeys(name.partition(ANOTHER_SAMPLE)[0] for name in known.models)
         return re.sub(r" (0?\.\d+)\b", lambda found: f" at {100.0 * float(found[1]):g} %", ", ".join(names))
@@ -213,7 +217,7 @@ def chain(known: Provenance) -> str:
 def observers(known: Provenance) -> str:
     """For whom the temporal level holds: observers who know these models of how people move."""
     if not (known.models or known.sentence):
-        return "observers who know the correlation"
+        return f"observers who know the correlation{f' ({known.only} only)' if known.only else ''}"
     although = f", although a test of the history prefers {' and '.join(known.left_out)}" if known.left_out else ""
     return f"observers who know how these people move from step to step ({chain(known)}{although})"
 
