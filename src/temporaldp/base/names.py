@@ -145,6 +145,25 @@ def labels_of(table: Any) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
     return state_names(down), state_names(across)
 
 
+def row_names(table: Any) -> tuple[str, ...] | None:
+    """The names of a pandas table's or series' rows; None where they are 0, 1, 2, ..."""
+    index = getattr(table, "index", None)
+    if index is None or callable(index):  # of a list
+        return None
+    names = tuple(str(name) for name in index)
+    return None if names == tuple(str(k) for k in range(len(names))) else names
+
+
+def require_unnamed(table: Any, what: str) -> None:
+    """Raise `StateError` for a table with names of states where rows are taken by position, in the order of the states."""
+    names = row_names(table)
+    if names is not None:
+        raise StateError(
+            f"expected {what} without names, in the order of the states, got rows named {listed(names)}: bring them into that "
+            "order and pass table.to_numpy()"
+        )
+
+
 def positions(names: Sequence[str], states: Sequence[str], *, what: str) -> list[int]:
     """Return the position of each state among the names of a table's rows or columns."""
     place = {name: k for k, name in enumerate(names)}

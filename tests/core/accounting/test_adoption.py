@@ -227,3 +227,12 @@ def test_nothing_is_adopted_beside_a_longer_memory():
     with pytest.raises(InputError, match="expected an accountant by the exact leakage"):
         accountant.adopt({"first order": Adversary(busy, busy)})
     assert accountant.n_adopted == 0 and len(accountant.spend(0.1)) == 2
+
+
+def test_a_reserve_that_is_asked_for_is_the_one_that_was_proved():
+    """A reserve some 1e-7 above what the level allows was kept, and then admitted without a look at the level."""
+    asked = sustainable_budget(two(0.9), 1.0) * (1.0 + 3e-7)
+    accountant = TemporalAccountant(two(0.6), alpha=1.0).adopt(two(0.9), reserve=asked)
+    for _ in range(300):
+        accountant.spend(accountant.reserve)
+    assert accountant.total() <= 1.0

@@ -10,14 +10,18 @@ import pytest
 from data_sets import sleep_sample
 from temporaldp import (
     Adversary,
+    ApproximateDP,
     ContinualRelease,
     DiscreteLaplaceHistogram,
     Exact,
     InputError,
     PaperBound,
+    RandomizedResponse,
     TemporalAccountant,
     Trajectories,
     TransitionMatrix,
+    Windows,
+    event_epsilons,
     leakage_supremum,
     plan_budget,
     sustainable_budget,
@@ -307,3 +311,37 @@ def test_a_large_budget_leaves_no_bound_too_low():
         assert (found[1::2] >= known).all()
         assert (found >= before * (1.0 - 1e-9)).all()
         before = found
+
+
+def test_noise_that_steps_share_is_counted_about_hidden_states():
+    """Randomised response on the parity of two states tells apart words of the last two states that end alike."""
+    p, e = 0.9, np.e
+    chain = LiftedChain.of_words([[[p, 1 - p], [1 - p, p]], [[1 - p, p], [p, 1 - p]]])  # next = before XOR now
+    epsilons = event_epsilons(3, [0.0, 0.0, 1.0], Windows(2, epsilon=1.0, every=2))
+    truth = 1.0 + np.log(
+        (p * e + 1 - p) / ((1 - p) * e + p)
+    )  # the state at step 2 has the parity of the two before, mostly
+    counted = temporal_leakage(Adversary(*chain.adversary.directions), epsilons)
+    assert counted.temporal[2] >= truth - 1e-12
+    accountant = TemporalAccountant(chain.adversary, alpha=1.4, horizon=3)
+    for asked in (
+        lambda: temporal_leakage(chain.adversary, epsilons),
+        lambda: temporal_leakage({"a": chain.adversary.shown, "b": chain.adversary}, list(epsilons)),
+        lambda: temporal_leakage(chain.adversary, Windows(2, epsilon=1.0, every=2), horizon=3),
+        lambda: temporal_leakage(chain.adversary, Windows(2, epsilon=1.0, every=2).event_epsilons(3)),
+        lambda: accountant.spend(list(epsilons)),
+    ):
+        with pytest.raises(InputError, match="hidden states of one state apart"):
+            asked()
+
+
+@pytest.mark.parametrize("accounting", [Exact(), ApproximateDP(1e-9)])
+def test_several_states_of_a_longer_memory_leak_more_than_theorem_two_says(accounting):
+    """Two interleaved chains: releases beside a window of two steps are each about the state at its other end."""
+    p, e = 0.9, np.e
+    chain = LiftedChain.of_words([[[p, 1 - p], [p, 1 - p]], [[1 - p, p], [1 - p, p]]])  # next = the one before the last
+    releases = [RandomizedResponse(1.0) if accounting.delta else 1.0] * 4
+    series = temporal_leakage(chain.adversary, releases, accounting=accounting)
+    truth = 2.0 + 2.0 * np.log((p * e + 1 - p) / ((1 - p) * e + p))  # all four outputs favour one of two paths
+    assert truth - 1e-6 <= series.window(1, 3) <= series.user_level
+    assert series.window(2, 3) == series.temporal[2]

@@ -14,6 +14,8 @@ from temporaldp import (
     Adversary,
     InputError,
     IntervalMatrix,
+    LikelihoodBox,
+    OutputTable,
     Periodic,
     Trajectories,
     TransitionMatrix,
@@ -207,3 +209,33 @@ def test_a_clock_that_begins_elsewhere_has_a_backward_matrix_for_each_step(rng):
     each = Adversary.from_forward([rows[0], rows[1], rows[0]], initial=[0.2, 0.3, 0.5])
     assert [m.dense().tolist() for m in found.backward] == [m.dense().tolist() for m in each.backward]
     assert found.n_steps == each.n_steps == 4
+
+
+def test_steps_that_the_matrices_do_not_cover_are_refused():
+    """Without matrices, nothing would be known of how people move there."""
+    known = Adversary([CYCLE] * 9, [CYCLE] * 9)
+    assert known.between(8, 2).n_steps == 2 and known.between(9, 1).n_steps is None
+    for first, n_steps in ((20, 5), (-3, 4), (8, 5), (0, 11)):
+        with pytest.raises(InputError, match="expected steps of the 10 that the matrices cover"):
+            known.between(first, n_steps)
+
+
+def test_names_of_a_table_are_read_or_refused():
+    chain = TransitionMatrix([[0.9, 0.1], [0.3, 0.7]], states=["home", "work"])
+    first = pd.Series({"work": 0.1, "home": 0.9})
+    by_name = Adversary.from_forward(chain, initial=first, horizon=2)
+    assert by_name == Adversary.from_forward(chain, initial=[0.9, 0.1], horizon=2)
+    with pytest.raises(StateError, match="the distribution"):
+        Adversary.from_forward(chain, initial=pd.Series({"work": 0.1, "house": 0.9}), horizon=2)
+    bound = pd.DataFrame([[0.5, 0.4], [0.2, 0.6]], index=["work", "home"], columns=["work", "home"])
+    for made in (
+        lambda: IntervalMatrix(bound, bound + 0.2),
+        lambda: OutputTable(pd.DataFrame([[0.6, 0.4], [0.3, 0.7]], index=["work", "home"])),
+        lambda: LikelihoodBox(pd.Series({"work": 0.0, "home": 0.0}), [0.1, 0.1]),
+        lambda: LikelihoodBox.laplace_counts(pd.Series({"work": 1.0, "home": 2.0})),
+    ):
+        with pytest.raises(StateError, match="without names, in the order of the states"):
+            made()
+    assert OutputTable(pd.DataFrame([[0.6, 0.4], [0.3, 0.7]])).probabilities[1].tolist() == [0.3, 0.7]
+    with pytest.raises(MatrixError, match="masked"):
+        TransitionMatrix(np.ma.masked_array([[0.9, 0.1], [0.3, 0.7]], [[0, 1], [0, 0]]), normalize=True)

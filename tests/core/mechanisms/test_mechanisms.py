@@ -223,3 +223,16 @@ def test_events_under_replacement():
 def test_invalid_mechanisms_are_refused(make):
     with pytest.raises(InputError, match="expected"):
         make()
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32, np.float16, np.float32])
+def test_short_numbers_of_numpy_count_as_python_numbers(kind):
+    """Their squares overflow, and their quotients are rounded down."""
+    for scale in (20, 100):
+        for noise in (DiscreteGaussianNoise, DiscreteLaplaceNoise, LaplaceNoise, GaussianNoise):
+            more = {} if noise in {DiscreteGaussianNoise, DiscreteLaplaceNoise} else {"sensitivity": 1.0}
+            given, plain = noise(kind(scale), **more), noise(float(scale), **more)
+            assert epsilon_of_one(given, delta=1e-6) == epsilon_of_one(plain, delta=1e-6)
+            assert given.pure_epsilon == plain.pure_epsilon
+    assert LaplaceNoise(kind(3), sensitivity=kind(1)).pure_epsilon >= 1.0 / 3.0
+    assert DiscreteLaplaceNoise(3.0, kind(1), coordinates=np.int8(2)).pure_epsilon >= 2.0 / 3.0

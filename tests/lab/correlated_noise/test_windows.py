@@ -162,4 +162,8 @@ def test_epsilons_of_shared_noise_stay_marked():
                 asked(list(epsilons))
         with pytest.raises(tdp.InputError, match="share noise between steps"):
             accountant.spend(epsilons[0])
+    memoised = event_epsilons(7, tdp.RandomizedResponse(0.5))
+    for epsilons in (memoised, event_epsilons(7, list(shared)), Windows(7, epsilon=0.01).event_epsilons(7)):
+        with pytest.raises(tdp.InputError, match="share noise between steps"):
+            accountant.spend(epsilons)
     assert not len(accountant) and len(tdp.TemporalAccountant(adversary()).spend(summed)) == 7

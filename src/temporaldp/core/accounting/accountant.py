@@ -604,7 +604,7 @@ class TemporalAccountant:
 
     def _listed(self, releases: Any) -> list[Any]:
         """Releases of the next steps, one each, in the form that is counted: a number, or mechanisms under approximate DP."""
-        refuse_shared(releases, self.asked_accounting)
+        refuse_shared(releases, self.asked_accounting, self.population.users)
         several = isinstance(releases, list | np.ndarray | Iterator | Set | Mapping)
         # Several mechanisms are one step, several numbers as many steps
         several = several or (isinstance(releases, tuple) and not self._delta and not any(map(is_mechanism, releases)))
@@ -716,7 +716,9 @@ class TemporalAccountant:
             if reserve is None:
                 most = method.sustainable_epsilon(list({id(user): user for _, user in lines}.values()), allowed.alpha)
                 kept = after.with_largest_reserve(most if asked is None else min(most, asked)).reserve
-            elif (found := after.with_reserve(reserve)) is None or found.reserve < reserve * (1.0 - 1e-6):
+            elif (found := after.with_reserve(reserve)) is not None and found.reserve >= reserve * (1.0 - 1e-6):
+                kept = found.reserve
+            else:
                 raise BudgetError(
                     f"expected a reserve that alpha = {self.alpha:g} allows at every later step after what was spent, got "
                     f"{reserve!r}; leave it out for the largest one, or give 0"

@@ -264,6 +264,8 @@ class Accounting(ABC, Generic[R, A]):
     """Whether its numbers are the suprema of the definitions, attained by an observation."""
     takes_sets: ClassVar[bool] = False
     """Whether its numbers hold for every matrix of an `IntervalMatrix`."""
+    is_first_order: ClassVar[bool] = True
+    """Whether releases before a step and after it are independent given its state, so that Theorem 2 holds for windows."""
     allows_any_level: ClassVar[bool] = False
     """Whether there are filters for every level, with a reserve of 0 if need be."""
     looser: ClassVar[Accounting[Any, Any] | None] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,10 @@ class SharedEpsilon(float):
 
 
 class SharedEpsilons(np.ndarray[Any, np.dtype[np.float64]]):
-    """Event-level epsilons of outputs that may share noise between steps: an array; `ApproximateDP` refuses it."""
+    """Event-level epsilons of outputs that may share noise between steps: an array.
+
+    `ApproximateDP` refuses it, and so do chains with a longer memory.
+    """
 
     def __repr__(self) -> str:
         return repr(np.asarray(self))
@@ -32,10 +35,26 @@ class SharedEpsilons(np.ndarray[Any, np.dtype[np.float64]]):
         return map(SharedEpsilon, self.tolist())
 
 
-def refuse_shared(releases: Any, accounting: Accounting[Any, Any]) -> None:
-    """Raise `InputError` for event-level epsilons of outputs that share noise, where leakage is accounted for at a delta."""
+def is_shared(releases: Any) -> bool:
+    """Whether releases are, or contain, event-level epsilons of outputs that may share noise between steps."""
     some = releases if isinstance(releases, list | tuple) else [releases]
-    if any(isinstance(one, SharedEpsilon | SharedEpsilons) for one in some) and accounting.delta:
+    return any(isinstance(one, SequenceMechanism | SharedEpsilon | SharedEpsilons) for one in some)
+
+
+def refuse_shared(releases: Any, accounting: Accounting[Any, Any], users: Sequence[Adversary]) -> None:
+    """Raise `InputError` for outputs that may share noise, where their event-level epsilons do not determine the leakage.
+
+    That is at a delta, and for a longer memory: an output about several steps can tell hidden states of one state apart.
+    """
+    if not is_shared(releases):
+        return
+    if any(user.is_lifted for user in users):
+        raise InputError(
+            "expected first-order correlations for event-level epsilons of outputs that may share noise between steps, got a "
+            "chain with a longer memory: such outputs can tell hidden states of one state apart. Account for the hidden "
+            "states: Adversary(*chain.adversary.directions)"
+        )
+    if accounting.delta:
         raise InputError(
             f"expected Exact() or another method without a delta, got {accounting!r}: these are event-level epsilons of "
             "outputs that share noise between steps, which determine the leakage at delta = 0 only"
@@ -80,7 +99,7 @@ class SequenceMechanism(ABC):
             "shared between steps, event-level epsilons determine the leakage at delta = 0 only"
         )
 
-    def require_pure(self, n_steps: int) -> FloatArray:
+    def require_pure(self, n_steps: int) -> SharedEpsilons:
         """Return the event-level epsilons; `InputError` where they are infinite."""
         epsilons = self.event_epsilons(n_steps)
         if not np.isfinite(epsilons).all():
@@ -88,4 +107,4 @@ class SequenceMechanism(ABC):
                 f"expected a mechanism with finite event-level epsilons, got {self!r}, whose noise has none without a delta: "
                 "use accounting=ApproximateDP(delta), or Laplace noise"
             )
-        return epsilons
+        return epsilons.view(SharedEpsilons)

@@ -206,7 +206,8 @@ class LeakageSeries(Table):
     def window(self, start: int | None, stop: int | None) -> float:
         """Leakage about all states in steps ``start:stop`` together, by Theorem 2, in nats; exact where the series is.
 
-        Under approximate DP, the same releases are composed where pure epsilons are added.
+        Under approximate DP, the same releases are composed where pure epsilons are added. For several steps of a chain with a
+        longer memory, an upper bound: that about all states.
 
         Python's slice convention: 0-based, `stop` excluded, negative numbers count from the end, None is the end. One step:
         its TPL. Two: ``BPL[start] + FPL[start + 1]``. More: ``BPL[start] + FPL[stop - 1]`` and the epsilons between them.
@@ -223,6 +224,8 @@ class LeakageSeries(Table):
             return max(member.window(first, end) for member in self.members)
         if end - first == 1:
             return float(self.temporal[first])
+        if not self.accounting.is_first_order:  # releases outside of the window concern its inner states, too
+            return self.user_level
         if not self.delta:
             return math.fsum([self.backward[first], self.forward[end - 1], *self.epsilons[first + 1 : end - 1]])
         return self._composed(None if self.evidence is None else self.evidence.window(first, end))
@@ -378,7 +381,7 @@ def temporal_leakage(
             found = [releases.leakage(user, n_steps, accounting) for user in population.over(n_steps).users]
             return series_of(population, _frozen(releases.event_level(n_steps, accounting.delta)), found, accounting)
         releases = releases.require_pure(n_steps)
-    refuse_shared(releases, accounting)
+    refuse_shared(releases, accounting, population.users)
     each = listed(releases, population.n_steps if horizon is None else horizon)
     if horizon is not None and len(each) != horizon:
         raise BudgetError(f"expected as many releases as the horizon has steps, {horizon}, got {len(each)}")

@@ -257,14 +257,12 @@ class Adversary:
             return None
         if backward != forward:
             moved = 0.5 * float(future @ differing.sum(axis=1))  # total variation of pairs of successive states
+            if moved <= APART:
+                return None
             return (
-                None
-                if moved <= APART
-                else (
-                    f"the backward and the forward matrix are not those of one stationary chain: {moved:.0%} of all pairs of "
-                    "successive states would differ. Unless the process begins and ends differently, check that both are from the "
-                    "same data, with the given state in rows; Adversary.from_forward(matrix) computes the backward one"
-                )
+                f"the backward and the forward matrix are not those of one stationary chain: {moved:.0%} of all pairs of "
+                "successive states would differ. Unless the process begins and ends differently, check that both are from "
+                "the same data, with the given state in rows; Adversary.from_forward(matrix) computes the backward one"
             )
         if differing.max() <= APART:
             return None

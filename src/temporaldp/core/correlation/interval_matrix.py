@@ -11,7 +11,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import InputError, MatrixError
-from temporaldp.base.names import listed, names_of, positions, require_same_states, state_names
+from temporaldp.base.names import listed, names_of, positions, require_same_states, require_unnamed, state_names
 from temporaldp.base.values import FloatArray, assign, compared_by_value, real_number
 from temporaldp.core.correlation.protocol import Constant
 from temporaldp.core.correlation.provenance import Provenance
@@ -71,6 +71,8 @@ class IntervalMatrix(Constant):
         *,
         provenance: Provenance = STATED,
     ) -> None:
+        for bound, which in ((lower, "lower"), (upper, "upper")):
+            require_unnamed(bound, f"the {which} bound")
         low, high = _checked_bound(lower, "lower"), _checked_bound(upper, "upper")
         if low.shape != high.shape:
             raise MatrixError(f"expected bounds of one shape, got lower {low.shape} and upper {high.shape}")

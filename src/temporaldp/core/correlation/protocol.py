@@ -215,7 +215,13 @@ class PerStep(Several):
 
     def between(self, first: int, last: int) -> Correlation:
         """The matrices of these transitions; no correlation where there is no transition."""
-        return PerStep(self.matrices[first:last]) if self.matrices[first:last] else NoCorrelation()
+        last = max(first, last)
+        if not 0 <= first <= last <= len(self.matrices):
+            raise InputError(
+                f"expected steps of the {len(self.matrices) + 1} that the matrices cover, got {last - first + 1} from step "
+                f"{first} on (from 0)"
+            )
+        return PerStep(self.matrices[first:last]) if last > first else NoCorrelation()
 
     def in_reverse(self) -> PerStep:
         """The matrices with the last one first."""

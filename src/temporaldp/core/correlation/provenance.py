@@ -114,13 +114,14 @@ def together(each: Iterable[Provenance]) -> Provenance:
     """Combine the provenances of several correlations; the losses of distinct spends add up."""
     known = list(dict.fromkeys(each)) or [UNSTATED]
     learnt = [one for one in known if one.spends]
+    warning = " ".join(dict.fromkeys(one.warning for one in known if one.warning)) or None
     if not learnt:
-        return known[0]
+        return replace(known[0], warning=warning)
     return Provenance(
         "learnt",
         " ".join(dict.fromkeys(one.sentence for one in learnt)),
         tuple(dict.fromkeys(spend for one in learnt for spend in one.spends)),
-        " ".join(dict.fromkeys(one.warning for one in known if one.warning)) or None,
+        warning,
         only=known[0].only,
         step=known[0].step,
         clock=known[0].clock,

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from temporaldp.base.display import ROWS_SHOWN, draw, grid
 from temporaldp.base.errors import MatrixError, StateError
-from temporaldp.base.names import labels_of, listed, names_of, positions, state_names
+from temporaldp.base.names import labels_of, listed, names_of, positions, row_names, state_names
 from temporaldp.base.values import FloatArray, assign, compared_by_value, locked, read_only
 from temporaldp.core.correlation.protocol import Constant
 from temporaldp.core.kernels import LeakageProfile, compute_profiles
@@ -310,7 +310,9 @@ def in_proportion(weights: FloatArray, states: tuple[str, ...]) -> TransitionMat
 
 def distribution(weights: ArrayLike, states: tuple[str, ...]) -> FloatArray:
     """`weights` as a checked probability vector over `states`."""
-    vector = np.array(weights, dtype=np.float64)
+    vector, names = np.array(weights, dtype=np.float64), row_names(weights)
+    if names is not None:
+        vector = vector[positions(names, states, what="the distribution")]
     if vector.shape != (len(states),):
         raise MatrixError(f"expected {len(states)} probabilities, one per state, got an array of shape {vector.shape}")
     if not np.isfinite(vector).all() or (vector < 0).any():
@@ -325,6 +327,8 @@ def checked_square(entries: Any, what: str = "matrix") -> FloatArray | scipy.spa
     """A private, read-only float64 copy, dense or CSR."""
     try:
         given = entries if scipy.sparse.issparse(entries) else np.asarray(entries)
+        if np.ma.is_masked(entries):
+            raise MatrixError(f"expected a {what} without masked entries")
     except ValueError as error:
         raise MatrixError(f"expected a {what}, a square array of numbers, got something else: {error}") from None
     if given.dtype.kind not in "biuf":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import ULP, FloatArray, whole_number
+from temporaldp.base.values import ULP, FloatArray, assign, whole_number
 from temporaldp.core.mechanisms.protocol import ROUNDED, Mechanism, probabilities_of, require_positive
 
 MOST_ATOMS = 4_000_000
@@ -110,7 +110,7 @@ class DiscreteGaussianNoise(Mechanism):
 def _require_counts(noise: DiscreteLaplaceNoise | DiscreteGaussianNoise) -> None:
     """Raise an error unless the scale is a finite number > 0, and sensitivity and coordinates are whole numbers > 0."""
     require_positive(noise, "scale", "sensitivity")
-    whole_number(noise.coordinates, "coordinates", least=1)
+    assign(noise, coordinates=whole_number(noise.coordinates, "coordinates", least=1))
     if int(noise.sensitivity) != noise.sensitivity:
         raise InputError(
             f"expected sensitivity of {type(noise).__name__} to be a whole number, got {noise.sensitivity!r}"

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from temporaldp.base.display import bound
 from temporaldp.base.errors import BudgetError, InputError, StateError
+from temporaldp.base.names import require_unnamed
 from temporaldp.base.values import LARGEST, ROUNDOFF, FloatArray, assign, compared_by_value, read_only, real_number
 
 
@@ -48,6 +49,7 @@ class LikelihoodBox:
 
     def __init__(self, low: ArrayLike, high: ArrayLike) -> None:
         for name, given in (("low", low), ("high", high)):
+            require_unnamed(given, name)
             try:
                 array = np.array(given, dtype=np.float64)
             except (TypeError, ValueError):
@@ -75,6 +77,7 @@ class LikelihoodBox:
         count by 1 and raises another by 1; a count k by itself changes the odds of its value by at most ``e^(1 /
         scale)`` either way.
         """
+        require_unnamed(scales, "scales")
         given = np.asarray(scales, dtype=np.float64)
         if given.ndim != 1 or not (given > 0.0).all():
             raise BudgetError(f"expected scales > 0, one per state (inf: not published), got {scales!r}")

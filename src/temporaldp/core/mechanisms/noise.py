@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import ULP, FloatArray, whole_number
+from temporaldp.base.values import ULP, FloatArray, assign, whole_number
 from temporaldp.core.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
 
 
@@ -113,7 +113,7 @@ class LaplaceNoise(Mechanism):
 
     def __post_init__(self) -> None:
         require_positive(self, "scale", "sensitivity")
-        whole_number(self.coordinates, "coordinates", least=1)
+        assign(self, coordinates=whole_number(self.coordinates, "coordinates", least=1))
 
     @property
     def standard_deviation(self) -> float:

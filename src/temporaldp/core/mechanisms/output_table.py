@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporaldp.base.errors import InputError, StateError
+from temporaldp.base.names import require_unnamed
 from temporaldp.base.values import FloatArray, assign, compared_by_value, read_only, real_array, whole_number
 from temporaldp.core.correlation.transition import ROW_SUM_TOLERANCE
 from temporaldp.core.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of, require_positive
@@ -71,6 +72,7 @@ class OutputTable(Mechanism):
 
     def __post_init__(self) -> None:
         what = "a table of probabilities, one row per state and one column per output,"
+        require_unnamed(self.probabilities, what)
         table = real_array(self.probabilities, what, ge=0.0)
         if table.ndim != 2 or table.shape[0] < 2:
             raise InputError(f"expected a table of shape (n, m) with n >= 2 states, got shape {table.shape}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import ULP, FloatArray, real_number, whole_number
+from temporaldp.base.values import ULP, FloatArray, assign, real_number, whole_number
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -241,9 +241,11 @@ def both_sides(delta: FloatArray, gap: FloatArray, own: float) -> tuple[FloatArr
 
 
 def require_positive(mechanism: Any, *names: str) -> None:
-    """Raise an error for fields that are not finite numbers > 0."""
+    """Raise an error for fields that are not finite numbers > 0; those of NumPy, which can be short, become Python's."""
     for name in names:
         value = getattr(mechanism, name)
         is_number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
         if not (is_number and math.isfinite(value) and value > 0.0):
             raise InputError(f"expected {name} of {type(mechanism).__name__} to be a finite number > 0, got {value!r}")
+        if isinstance(value, np.generic):
+            assign(mechanism, **{name: int(value) if isinstance(value, np.integer) else float(value)})

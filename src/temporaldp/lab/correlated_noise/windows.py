@@ -9,7 +9,7 @@ import numpy as np
 
 from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import ULP, FloatArray, real_array, whole_number
-from temporaldp.core.accounting.sequence import SequenceMechanism, SharedEpsilons
+from temporaldp.core.accounting.sequence import SequenceMechanism, SharedEpsilons, is_shared
 from temporaldp.core.mechanisms.protocol import checked_mechanism, require_positive
 
 
@@ -66,16 +66,18 @@ class Windows(SequenceMechanism):
         changes = np.bincount(np.maximum(starts, 0), minlength=n_steps + 1)
         changes = changes - np.bincount(ends, minlength=n_steps + 1)
         windows = changes.cumsum()[:n_steps]
-        return np.asarray(np.where(windows > 1, windows * self.epsilon * (1.0 + ULP), windows * self.epsilon))
+        found = np.where(windows > 1, windows * self.epsilon * (1.0 + ULP), windows * self.epsilon)
+        return found.view(SharedEpsilons)
 
 
 def event_epsilons(horizon: int, *outputs: Any) -> FloatArray:
     """Event-level epsilon of everything that is published together, at each step: the budgets that other functions take.
 
     The epsilon at a step bounds how much replacing one person's state at that step alone changes the probability of all
-    outputs. At delta = 0 it is all that `temporal_leakage` needs, however the noise is shared between steps; `ApproximateDP`
-    refuses it where outputs share noise. Epsilons of several outputs add up (Theory, section 20). An upper bound,
-    rounded up. Only outputs until the horizon count: a window that ends after it is left out.
+    outputs. At delta = 0 it is all that `temporal_leakage` needs, however the noise is shared between steps. `ApproximateDP`
+    and chains with a longer memory refuse it unless all outputs are numbers: there, shared noise or a stored answer can
+    reveal more. Epsilons of several outputs add up (Theory, section 20). An upper bound, rounded up. Only outputs until the
+    horizon count: a window that ends after it is left out.
 
     Parameters
     ----------
@@ -128,8 +130,9 @@ def event_epsilons(horizon: int, *outputs: Any) -> FloatArray:
     for output in outputs:
         each = _of_one(output, n_steps)
         total = np.where((total > 0.0) & (each > 0.0), np.nextafter(total + each, np.inf), total + each)
-    has_shared = any(isinstance(output, SequenceMechanism | SharedEpsilons) for output in outputs)
-    return total.view(SharedEpsilons) if has_shared else total
+    # Of a mechanism, it is not known whether its answers are memoised
+    may_share = any(hasattr(output, "pure_epsilon") or is_shared(output) for output in outputs)
+    return total.view(SharedEpsilons) if may_share else total
 
 
 def _of_one(output: Any, n_steps: int) -> FloatArray:

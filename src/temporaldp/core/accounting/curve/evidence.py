@@ -145,6 +145,8 @@ class LeakageCurves(Evidence):
         One curve for each ordered pair of states, arrays of shape (n, n, K + 1): upper bounds; None for one curve alone.
     states : tuple of str
         In the order of rows and columns of `pairs`.
+    is_first_order : bool
+        Whether releases before a step and after it are independent given its state.
     """
 
     releases: tuple[Mechanisms, ...]
@@ -153,6 +155,7 @@ class LeakageCurves(Evidence):
     pure: dict[Direction, FloatArray] | None = None
     pairs: Run | None = None
     states: tuple[str, ...] = ()
+    is_first_order: bool = True
 
     def __len__(self) -> int:
         return len(self.releases)
@@ -242,7 +245,7 @@ class LeakageCurves(Evidence):
         if end - first == 1:
             return float(self.epsilons("temporal")[first])
         found = [run.window(first, end, self.releases) for run in (self.upper, self.pairs) if run is not None]
-        if self.pure is not None:
+        if self.pure is not None and self.is_first_order:
             inside = [mechanism.pure_epsilon for release in self.releases[first + 1 : end - 1] for mechanism in release]
             found.append(math.fsum([self.pure["backward"][first], self.pure["forward"][end - 1], *inside]))
         return min(found)

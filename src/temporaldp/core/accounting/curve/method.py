@@ -259,12 +259,11 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         upper, lower, pairs = runs
         assert upper is not None
         assert lower is not None
-        pure, known = _pure_epsilons(releases), None
+        pure, known, method = _pure_epsilons(releases), None, EXACT.specialised([user])
         if pure is not None:
-            method = EXACT.specialised([user])
             (without,) = method.series([user], method.of_epsilons(pure))
             known = {direction: getattr(without, direction) for direction in DIRECTIONS}
-        evidence = LeakageCurves(releases, upper, lower, known, pairs, user.states or ())
+        evidence = LeakageCurves(releases, upper, lower, known, pairs, user.states or (), method.is_first_order)
         backward, forward, temporal = (evidence.epsilons(direction) for direction in DIRECTIONS)
         return Leakage(backward, forward, temporal, evidence)
 

@@ -116,7 +116,8 @@ class IntervalSteps:
     def never_more(self, one: IntervalArrival, other: IntervalArrival) -> bool:
         """Whether the larger claim holds of all that the smaller one does."""
         return bool((one.pairs <= other.pairs).all()) and all(
-            a.epsilon <= b.epsilon and a.spread <= b.spread for a, b in zip(one.steps, other.steps, strict=False)
+            a.matrix is b.matrix and a.epsilon <= b.epsilon and a.spread <= b.spread
+            for a, b in zip(one.steps, other.steps, strict=False)
         )
 
     def raised(self, arrived: IntervalArrival) -> IntervalArrival:

@@ -77,6 +77,7 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
     """
 
     name = "longer memory"
+    is_first_order = False
     sentence = (
         "Leakage is an upper bound for an adversary who knows a chain with a longer memory, by the sign rule on its hidden "
         "states, which share the choices of the state that they show."
