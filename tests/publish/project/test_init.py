@@ -78,7 +78,7 @@ def test_states_of_the_protected_table_are_public_only_if_confirmed(tmp_path):
     assert "are its states public, that is, known without looking at the table ('a', 'b')?" in asked
     assert "until then the list is taken from the protected table, outside of the guarantee" in asked
     learnt = temporaldp("learn", "--epsilon", "1", "-o", "learnt.json", cwd=tmp_path)
-    assert "the list of states was taken from the traces" in learnt.stderr
+    assert "the list of states was taken from the protected table" in learnt.stderr
     assert "So does the list of states" in gather(read_settings(tmp_path / "temporaldp.toml")).provenance.warning
 
 

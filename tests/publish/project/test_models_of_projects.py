@@ -203,7 +203,9 @@ def test_a_model_that_is_left_out_is_named_wherever_the_guarantee_is(tmp_path, m
     spent = float(load_released(tmp_path / "out.csv").epsilons.sum())
     for shown in (done.stdout, (tmp_path / "out.md").read_text()):
         assert f"{condition}. A suspicion of 50 % about it becomes at most 73.2 %." in " ".join(shown.split())
-        found = re.search(r"All states of a person in these tables: at most ([0-9.]+) nats, for every", " ".join(shown.split()))
+        found = re.search(
+            r"All states of a person in these tables: at most ([0-9.]+) nats, for every", " ".join(shown.split())
+        )
         assert float(found[1]) == pytest.approx(spent, rel=1e-3) and float(found[1]) >= spent
     with_it = ("--set", "correlation.models=first order,second order")
     counted = temporaldp("audit", "now.csv", *given, *rejected, *with_it, "--epsilon", "0.1", cwd=tmp_path)

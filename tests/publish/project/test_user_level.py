@@ -22,18 +22,60 @@ def words(text):
     return " ".join(text.split())
 
 
+def test_rows_that_come_late_change_no_estimate(tmp_path):
+    """They change the total of steps that were published."""
+    asked = ["release", "now.csv", *USER, "--ledger", "r.db", "-o", "out.csv", "--overwrite"]
+    table(tmp_path / "now.csv", 2999, 2)
+    assert temporaldp(*asked, cwd=tmp_path).returncode == 0
+    first = (tmp_path / "out.csv").read_text().splitlines()
+    table(tmp_path / "now.csv", 3007, 3)
+    done = temporaldp(*asked, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    second = (tmp_path / "out.csv").read_text().splitlines()
+    assert second[: len(first)] == first and len(second) == len(first) + 2
+    assert tdp.load_released(tmp_path / "out.csv").estimates.counts[2].sum() == pytest.approx(3007, rel=1e-3)
+
+
 def test_counts_that_were_drawn_are_written_where_estimates_fail(tmp_path):
     """Rows that arrive late change the public total of a step that was released: no estimate fits both."""
     asked = ["release", "now.csv", *USER, "--ledger", "r.db", "-o", "out.csv"]
     table(tmp_path / "now.csv", 30, 2)
     assert temporaldp(*asked, cwd=tmp_path).returncode == 0
     table(tmp_path / "now.csv", 3000, 3)
+    (tmp_path / "out.csv").unlink()  # with the totals of its estimates
     done = temporaldp(*asked, "--overwrite", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "no estimates could be made" in words(done.stderr)
     released = tdp.load_released(tmp_path / "out.csv")
     assert len(released.times) == 3 and released.estimates is None
     assert "read this" not in (tmp_path / "out.md").read_text()
+
+
+def test_new_people_are_not_visible_where_absence_is_a_state(tmp_path):
+    """All counts of a step add up to a public number of people, whoever has come by then."""
+    days = [f"2026-01-0{day}" for day in range(1, 5)]
+    rows = [f"p{user},{day},{'ab'[user % 2]}" for user in range(30) for day in days]
+    grid = [
+        "traces.every=1d",
+        "traces.fill=absent",
+        "traces.absent=away",
+        "traces.states=a,b,away",
+        "release.reached=0",
+    ]
+    asked = ["release", "now.csv", *USER[:-2], *(word for key in grid for word in ("--set", key)), "--ledger", "r.db"]
+    asked += ["-o", "out.csv", "--overwrite"]
+    (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    said = words(temporaldp(*asked, cwd=tmp_path).stderr)
+    assert "expected the public number of people, the absent included (--set release.population=N)" in said
+    for late in ([], ["ann,2026-01-03,a", "ann,2026-01-04,a"]):
+        (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows, *late]) + "\n")
+        done = temporaldp(*asked, "--set", "release.population=40", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        found = tdp.load_released(tmp_path / "out.csv").estimates
+        assert found.counts.sum(axis=1) == pytest.approx(40, abs=0.05)  # four digits each
+        assert "40 people at a time" in (tmp_path / "out.md").read_text()
+    too_few = words(temporaldp(*asked, "--set", "release.population=30", cwd=tmp_path).stderr)
+    assert "larger than will ever be reached" in too_few and "31" not in too_few
 
 
 def test_a_report_on_a_plan_of_the_user_level_reads_no_traces(tmp_path):

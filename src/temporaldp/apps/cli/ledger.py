@@ -167,6 +167,7 @@ def adopt(
                 ledger, found.everyone, both=both, by=adopted_by, plan=None if plan is None else load_plan(plan)
             )
             note_recipe(ledger, recipe_of("temporaldp ledger adopt LEDGER", settings, found.provenance))
+        warn(found.provenance.warning)
         if as_json:
             say_json({"ledger": ledger.place, "from_step": event.step, "by": event.by, "at": event.at, **event.details})
             return

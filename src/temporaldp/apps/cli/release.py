@@ -133,7 +133,7 @@ def _publish(published: PublishingRun, output: Path, figure: Path | None, line: 
             warn(run.gap, run.other_data, nearly_used(run.stream, setup.settings.release.warn_at))
         warn(
             published.not_estimated,
-            setup.provenance.warning,
+            *setup.warnings,
             absences(setup.data),
             published.even_split if run is None or run.is_first else None,
         )
@@ -170,6 +170,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
                 "condition": observers(setup.source)
                 if released.guarantee.is_temporal
                 else released.guarantee.condition,
+                "warnings": setup.warnings,
                 "accounting": released.accounting,
                 "delta": released.delta,
                 "noise": released.noise,

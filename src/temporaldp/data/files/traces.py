@@ -281,12 +281,13 @@ def _laid_out(
 
     columns = names["user"], names["time"], names["state"], names.get("group")
     terms: dict[str, Any] = {"absent": absent, "gaps": gaps, "sort": True}
+    kept = {"held": True, "absent": None, "away": None if grid is None else grid.away}
     if layout != "sequences":
         require_columns(table, {})
     if "end" in names and grid is not None:
         events, *known = interval_traces(table, names, grid.away, overlap=ties is not None, spelling=spelling)
         rows, times = on_grid(events, replace(grid, ties=ties or "last"), sort=True, known=(known[0], known[1]))
-        return rows, terms | {"times": times, "held": True, "absent": None}
+        return rows, terms | kept | {"times": times}
     if layout == "long" or (layout == "auto" and is_long(table, names["time"], names["state"])):
         rows = long_traces(table, *columns, spelling=spelling)
         if grid is None:
@@ -294,8 +295,7 @@ def _laid_out(
                 return one_state(rows, ties), terms | {"sort": sort or ties == "first"}
             return rows, terms | {"sort": sort}
         rows, times = on_grid(rows, grid, sort=sort)
-        is_held = grid.fill == "last"
-        return rows, terms | {"times": times, "held": is_held, "absent": None if is_held else absent}
+        return rows, terms | (kept if grid.fill == "last" else {}) | {"times": times}
     if grid is not None or ties is not None:
         raise TraceError(
             "every, fill and ties are for events, one row each with a column for the time (layout long), but this table has a "

@@ -8,11 +8,12 @@ each is queried alone, and the sums are added. A transition is counted where a r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
 from itertools import chain, pairwise
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import scipy
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputError, StateError, TraceError
 from temporaldp.base.names import listed, place_in_order
-from temporaldp.base.values import IntArray, locked, plural
+from temporaldp.base.values import IntArray, locked, plural, whole_number
 from temporaldp.data.tables.counted import CountsByName
 from temporaldp.data.tables.encoding import Encoded, Meaning, encoded
 from temporaldp.data.tables.moments import TimesOf
@@ -197,6 +198,8 @@ class TraceTable(Traces):
         Whether people keep a state until their next row.
     absent : str, optional
         Name of a state of absence, which is added as the last one.
+    away : str, optional
+        Name of a state of absence that people have in rows.
     meaning : Meaning, optional
         States that entries stand for.
 
@@ -231,6 +234,7 @@ class TraceTable(Traces):
         wide: bool = False,
         held: bool = False,
         absent: str | None = None,
+        away: str | None = None,
         meaning: Meaning | None = None,
     ) -> None:
         named = None if states is None else tuple(name for name in states if name != absent)
@@ -240,6 +244,8 @@ class TraceTable(Traces):
         between = Between.LAST if held else Between.UNKNOWN if absent is None else Between.ABSENT
         self.counting: Final = Counting(between, self.n_states, self.n_times, int(self.consecutive.sum()))
         self._found, self._absent, self._is_wide = found, absent, wide
+        self._absence = absent if absent is not None or away not in self.states else away
+        self._n_without_rows = 0
         self._transitions = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
         if absent in found.states:
             raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")
@@ -281,8 +287,32 @@ class TraceTable(Traces):
         is_in_order = self._is_wide and part.has_order
         return zip(integers(people, "row").tolist() if is_in_order else map(place_in_order, names), names, strict=True)
 
+    @property
+    def absence(self) -> str | None:
+        """The state of people who are absent, if there is one."""
+        return self._absence
+
+    def of_population(self, n_people: int) -> Self:
+        """The same traces of a public number of people, all others of whom are absent at every time."""
+        number = whole_number(n_people, "the public number of people", least=1)
+        if self.absence is None or number < self.n_users:
+            raise InputError(
+                "expected a state of absence and a public number of people (release.population), the absent ones included, of "
+                f"at least those who have rows in the table, got {number}: choose it larger than will ever be reached"
+            )
+        made = copy(self)
+        made._n_without_rows = number - self.n_users
+        return made
+
     def histogram(self) -> IntArray:
         """True counts, shape (n_times, n_states): number of people in each state at each time. Exact, hence private."""
+        counts = self._of_rows()
+        if self.absence is not None:
+            counts[:, self.states.index(self.absence)] += self._n_without_rows
+        return counts
+
+    def _of_rows(self) -> IntArray:
+        """The counts of people who have a row at some time."""
         counts = np.zeros((self.n_times, self.n_states), dtype=np.int64)
         if self.counting.between is not Between.LAST:
             times, states, n = self._found.cells

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +68,24 @@ class Traces(ABC):
     def n_users(self) -> int:
         """Number of people."""
         return len(self.users)
+
+    @property
+    def absence(self) -> str | None:
+        """The state of people who are absent, if there is one."""
+        return None
+
+    def of_population(self, n_people: int) -> Self:
+        """The same traces of a public number of people, all others of whom are absent at every time.
+
+        Without it, the number of people who have a row at any time is published with the counts: in a table that grows, it
+        reveals when a person appears.
+
+        Raises
+        ------
+        InputError
+            Absence is not a state, or more people have rows.
+        """
+        raise InputError("expected traces with a state of absence: these know only the people who are observed")
 
     @property
     def n_observed(self) -> int:

@@ -117,6 +117,12 @@ def _publication(
     if traces is None:
         return ProposedPublication(privacy, release, {"horizon": 96}, [], is_ready=False)
     n_steps, left_out = traces.n_times, dict[str, Any]()
+    if traces.absence is not None and "population" not in release:
+        release["population"] = traces.n_users
+        questions.append(
+            f"is it public that these are {traces.n_users} people, the absent included? If others may come later, give a "
+            "number that will never be reached: --set release.population=N"
+        )
     if "horizon" in privacy:
         pass
     elif _is_finished(looked, traces):

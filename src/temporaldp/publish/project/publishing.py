@@ -77,11 +77,17 @@ class PublishingRun:
             self.estimates = filtered_histograms(setup.data, stream, times=drawn.times)
         else:
             known = dict(zip(map(moment, setup.data.times), setup.data.histogram().sum(axis=1).tolist(), strict=True))
+            if self.earlier is not None and self.earlier.estimates is not None:
+                # Rows that come late change no total that was published
+                totals = np.rint(self.earlier.estimates.counts.sum(axis=1)).tolist()
+                known |= dict(zip(map(moment, self.earlier.times), totals, strict=True))
             labels = {moment(time): time for time in drawn.times}
             public = setup.public
             times = [labels.get(moment(time), time) for time in (drawn.times if public is None else setup.data.times)]
             self.estimates = smooth(drawn, public, total=[known[moment(time)] for time in times], times=times)
         self.released = self.estimates.of(drawn)
+        if setup.public is None and self.earlier is not None:
+            self.released = _keeping_estimates(self.released, self.earlier)
 
     @property
     def known(self) -> Provenance:
@@ -106,7 +112,15 @@ class PublishingRun:
         save_released(everything, output, **self.setup.settings.traces.own_names)
         write_text(
             beside,
-            published_text(everything, self.estimates, self.known, self.n_people, output.name, self.setup.source),
+            published_text(
+                everything,
+                self.estimates,
+                self.known,
+                self.n_people,
+                output.name,
+                self.setup.source,
+                warnings=self.setup.warnings,
+            ),
         )
         return beside
 
@@ -191,6 +205,17 @@ def _of_ledger(output: Path, stream: ContinualRelease[Any, Any], data: Traces) -
     kept = [stream.published(time) for time in old.times]
     pairs = zip(kept, old.counts, strict=True)
     return old if all(isinstance(one, np.ndarray) and np.array_equal(one, counts) for one, counts in pairs) else None
+
+
+def _keeping_estimates(released: ReleasedHistograms, earlier: ReleasedHistograms) -> ReleasedHistograms:
+    """The counts of a run with the estimates that were published before, each of which is made from its step alone."""
+    new, old, places = released.estimates, earlier.estimates, {moment(time): k for k, time in enumerate(earlier.times)}
+    if new is None or old is None:
+        return released
+    source = np.array([places.get(moment(time), -1) for time in released.times])
+    pairs = (new.counts, old.counts), (new.lower, old.lower), (new.upper, old.upper)
+    kept = (np.where(source[:, None] >= 0, before[source], now) for now, before in pairs)
+    return replace(released, estimates=CountEstimate(*kept))
 
 
 def _with_earlier(

@@ -25,10 +25,15 @@ SECTIONS = {"traces", "history", "correlation", "privacy", "release"}
 
 OF_ONE_RUN = {
     "traces": {"path", "transitions", "counts", "memory", "where"},
+    "history": {"memory", "where"},
     "release": {"ledger", "output", "head", "log", "warn_at"},
 }
 """Settings that a recipe leaves out: those that differ from run to run, those that the counts do not depend on, and conditions
 on rows, which may name people."""
+
+
+FILES = {"history": {"path"}, "correlation": {"file", "backward", "forward"}, "release": {"plan"}}
+"""Settings that are a file: its name is kept, beside the hash."""
 
 
 def recipe_of(
@@ -42,6 +47,10 @@ def recipe_of(
     history = None if provenance.source == "protected" else settings.history.path
     paths = (history, *histories, known.file, known.backward, known.forward, settings.release.plan)
     chosen = settings.model_dump(mode="json", include=SECTIONS, exclude=OF_ONE_RUN, exclude_defaults=True)
+    for section, keys in FILES.items():  # the folders are nobody's concern
+        chosen[section] = {
+            key: Path(value).name if key in keys else value for key, value in chosen.get(section, {}).items()
+        }
     inputs = {path.name: _sha256(path) for path in paths if path is not None}
     provenances = (provenance,) if plan is None else (provenance, plan.provenance)
     return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, provenances)

@@ -37,6 +37,7 @@ from temporaldp.publish.release.database import Store, connect, file_of
 from temporaldp.publish.release.ledger import configuration_at
 from temporaldp.publish.release.shared_account import account_tables
 from temporaldp.publish.report import Recipe
+from temporaldp.publish.report.sentences import OWN_STATES
 
 if TYPE_CHECKING:
     from temporaldp.publish.project.settings import Settings
@@ -80,6 +81,19 @@ class ReleaseSetup:
     def source(self) -> Provenance:
         """Where the correlation comes from for which the level holds; counts may be smoothed by another one."""
         return self.provenance if self.plan is None or self.accountant is not None else self.plan.provenance
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before publishing: of the correlations, and of states that the protected table itself determined."""
+        found = [
+            self.source.warning,
+            self.provenance.warning,
+            None if self.public is None else self.public.provenance.warning,
+        ]
+        is_public = self.settings.traces.has_domain or self.settings.has_correlation or self.settings.release.table
+        if not is_public and (self.plan is None or not self.plan.guarantee.is_temporal):
+            found.append(OWN_STATES)
+        return tuple(dict.fromkeys(filter(None, found)))
 
     @contextmanager
     def opened(self, ledger: str | Store, *, begin_anew: bool = False) -> Iterator[ContinualRelease[Any, Any]]:
@@ -166,6 +180,21 @@ def setup_of(settings: Settings) -> ReleaseSetup:
     InputError
         The settings give no level, or contradict each other.
     """
+    found, asked = _setup(settings), settings.release
+    if found.data.absence is None:
+        return found
+    if asked.population is not None:
+        return replace(found, data=found.data.of_population(asked.population))
+    if asked.ledger is not None:
+        raise InputError(
+            "expected the public number of people, the absent included (--set release.population=N), where absence is a state: "
+            "the number of people seen so far, to which the counts of a step add up, would reveal when a person appears. "
+            "Choose it larger than will ever be reached; people without a row are absent"
+        )
+    return found
+
+
+def _setup(settings: Settings) -> ReleaseSetup:
     privacy = settings.privacy
     if settings.release.table is not None:
         return _setup_of_table(settings.release.table, settings)

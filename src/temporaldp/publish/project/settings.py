@@ -307,7 +307,11 @@ class ReleaseSettings(Section):
         None, description="SQLite file or postgresql:// URL that stores every step."
     )
     output: Annotated[Path, TABLE_FILE] | None = Field(None, description="Published counts (.parquet or .csv).")
-    population: Count | None = Field(None, description="Public number of users; by default that of the traces.")
+    population: Count | None = Field(
+        None,
+        description="Public number of people, the absent included. A release with a ledger and a state of absence needs it: "
+        "the number of people seen so far would reveal when a person appears.",
+    )
     estimates: Literal["smoothed", "filtered", "single"] | None = Field(
         None,
         description="Releases that an estimate uses, by a public correlation: all (smoothed), those up to its step (filtered: "

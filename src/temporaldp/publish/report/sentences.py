@@ -20,6 +20,8 @@ from temporaldp.data.tables.models import ANOTHER_SAMPLE, LONGER_MEMORY
 from temporaldp.data.tables.moments import STEP_LENGTH
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from temporaldp.core.accounting import Accounting, LeakageSeries, LeakageSupremum
     from temporaldp.core.accounting.curve.evidence import Guesses
     from temporaldp.core.accounting.protocol import Direction
@@ -57,6 +59,10 @@ NOT_AUTHENTIC = (
 )
 NOT_SUSTAINABLE = "no budget is sustainable under this correlation: later steps are refused (exit code 3)"
 NOISE_FIXED = "The amount of noise of every release is fixed before the first release."
+OWN_STATES = (
+    "the list of states was taken from the protected table, outside of the guarantee: give the public list "
+    "(--set traces.states=A,B,C)"
+)
 INFERENCE_ONLY = (
     "The numbers bound what can be inferred about a person's states under an assumed correlation. They do not show that the "
     "differential privacy of the deployment is broken: its guarantee for its privacy unit stands."
@@ -264,11 +270,13 @@ def published_text(
     n_people: int,
     file: str,
     source: Provenance = UNSTATED,
+    *,
+    warnings: Sequence[str] = (),
 ) -> str:
     """A text beside a published table: what its columns mean, and what not to conclude (Markdown).
 
     `made` are the estimates of the last run, `known` is the provenance of all that is public about correlations, `source` that
-    of the correlation for which the level holds.
+    of the correlation for which the level holds; `warnings` are what to know before publishing.
     """
     average = n_people / len(released.states)
     estimated: list[str] = []
@@ -276,9 +284,9 @@ def published_text(
         width = released.estimates.half_width
         estimated = [
             "- `estimate`: read this. The estimated number of people, at least 0. At each time, the estimates of all states "
-            "add up to the number of people observed then, which is public.",
-            "- `low`, `high`: the true number lies between them in about 95 of 100 rows. Typically they are "
-            f"{number(width)} people from the estimate, and the error of an estimate is {number(TYPICAL * width)}.",
+            "add up to the public number of people.",
+            "- `low`, `high`: the true number lies between them in about 95 of 100 rows (measured: 89 to 100). Typically "
+            f"they are {number(width)} people from the estimate, and the error of an estimate is {number(TYPICAL * width)}.",
         ]
     how = "" if not estimated or made is None else f"What estimates are made from: {made.used} {made.fit}".rstrip()
     learnt = ""
@@ -303,6 +311,7 @@ def published_text(
             "",
             *([how, ""] if how else []),
             f"Guarantee: {guarantee_with_odds(released, source)}{learnt}",
+            *(line for one in warnings for line in ("", f"Warning: {one[:1].upper()}{one[1:]}")),
             "",
             "Do not conclude:",
             "",
