@@ -309,13 +309,16 @@ def test_a_mapping_that_exchanges_names_holds_also_where_the_states_are_known():
         assert cells_of(found) == {("a", "0"): "2", ("a", "1"): "2", ("b", "0"): "2", ("b", "1"): "1"}
 
 
-def test_rows_without_a_state_extend_no_limit():
+def test_a_row_without_a_state_ends_the_state_before():
+    """Who is discharged does not stay in the ward; without a state of absence, nobody is discharged."""
     rows = [("a", 0, "x"), ("a", 2, ""), ("b", 0, "y"), ("b", 9, "y")]
     how = {"every": "1", "fill": "last", "fill_limit": "3", "gaps": True}
-    assert states_of("a", frame_of(*rows), **how) == "xxxxaaaaaa"
+    assert states_of("a", frame_of(*rows), **how) == "xxaaaaaaaa"
     for refused in (how | {"gaps": False}, {"absent": "gone"}):  # an empty cell is no absence unless that is said
         with pytest.raises(TraceError, match="has no value in data row 2"):
             read_traces(frame_of(*rows), **refused)
+    with pytest.raises(TraceError, match="has no value in data row 2 .*absent='away'"):
+        read_traces(frame_of(*rows), **how | {"fill_limit": None})
     first = [("a", 0, "NA"), ("a", 5, "x"), ("b", 0, "y"), ("b", 9, "y")]
     assert states_of("a", frame_of(*first), **how | {"fill_limit": None, "absent": "gone"}) == "gggggxxxxx"
 

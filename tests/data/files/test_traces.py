@@ -411,3 +411,13 @@ def test_the_bundled_sample():
 def test_bundled_sample_equals_the_collected_data(data_folder):
     path = data_folder / "sleep_hmc" / "quickstart_sleep_5min.csv"
     assert np.array_equal(read_traces(path, states=["W", "R", "N1", "N2", "N3"]).codes, load_sample().codes)
+
+
+def test_rows_of_delimiters_alone_are_no_rows(tmp_path):
+    """Spreadsheets write them below the last row."""
+    (tmp_path / "t.csv").write_text("user;time;state\n1;0;a\n1;1;b\n;;\n2;0;b\n2;1;a\n;;\n;;\n")
+    found = read_traces(tmp_path / "t.csv")
+    assert found.n_users == 2 and found.histogram().tolist() == [[1, 1], [1, 1]]
+    (tmp_path / "t.csv").write_text("user;time;state\n1;0;a\n;;\n1;1;b\n2;;\n")
+    with pytest.raises(TraceError, match="'time' has no value in data row 4"):
+        read_traces(tmp_path / "t.csv")

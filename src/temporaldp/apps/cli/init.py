@@ -26,6 +26,9 @@ def init(
         list[str] | None,
         o.option("--set", help="A key that is known (repeatable), such as traces.every=1d.", metavar="KEY=VALUE"),
     ] = None,
+    stream: Annotated[
+        bool, o.option("--stream", help="Later steps follow, however finished the table looks: no horizon.")
+    ] = False,
     output: Annotated[
         Path, o.option("--output", "-o", help="Where to write the file (default: temporaldp.toml).", metavar="FILE")
     ] = Path("temporaldp.toml"),
@@ -46,7 +49,7 @@ def init(
     require_places(output, reads=(table, history), overwrite=overwrite)
     with working("looking at the table"):
         given = read_settings(Path(os.devnull), assignments or ()).model_dump(mode="json", exclude_unset=True)
-        proposal = propose(table, history, output, given)
+        proposal = propose(table, history, output, given, stream=stream)
     beside = output.with_suffix(".schema.json")
     text = f"#:schema ./{beside.name}\n{proposal.text}" if schema else proposal.text
     if schema:

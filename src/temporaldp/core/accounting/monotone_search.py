@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
 
@@ -99,28 +99,46 @@ def largest_in_few_tries(
     ceiling: float,
     close: float = 1e-3,
     at_high: float = math.inf,
+    *,
+    assumed: bool = False,
 ) -> float:
-    """The largest number found with ``worst <= ceiling``, mostly within `close` of it; 0 if `low` exceeds it. worst increases.
+    """The largest number found with ``worst <= ceiling``, mostly within `close` of it; 0 if none is found. worst increases.
 
-    Regula falsi, with bisection (by ratio) where it does not help; the result satisfies the ceiling. `at_high` is worst(high),
-    if it is known.
+    The result was tried. `at_high` is worst(high), if it is known. `low` is tried first: if it exceeds the ceiling, nothing
+    else is; where it is `assumed` to satisfy it, it is tried only if nothing between does.
     """
-    aim = 1.0 - 0.4 * close
-    at_low = worst(low)
-    if at_low > ceiling:
-        return 0.0
-    for _ in range(14):
-        if high <= low * (1.0 + close) or at_low >= ceiling * (1.0 - close):
+    aim = math.log(ceiling * (1.0 - 0.4 * close))
+    at_low, known = None if assumed else worst(low), [(high, at_high)]
+    if at_low is not None:
+        if at_low > ceiling:
+            return 0.0
+        known.append((low, at_low))
+    for tries in range(14):
+        if high <= low * (1.0 + close) or (at_low is not None and at_low >= ceiling * (1.0 - close)):
             break
         middle = math.sqrt(low * high)
-        if at_low < at_high < math.inf:
-            share = (aim * ceiling - at_low) / (at_high - at_low)
-            middle = low + min(max(share, 0.02), 0.98) * (high - low)
-        elif at_low > 0.0:
-            middle = min(max(low * ceiling / at_low * aim, low * (1.0 + close)), middle)
+        points = [(math.log(one), math.log(value)) for one, value in known if 0.0 < value < math.inf]
+        if points and tries % 5 < 4:  # else by bisection, where interpolation does not help
+            width = math.log(high / low)
+            guess = min(max(_interpolated(points, aim), math.log(low) + 0.02 * width), math.log(high) - 0.02 * width)
+            middle = math.exp(guess) if at_high < math.inf else min(math.exp(guess), middle)
         value = worst(middle)
+        known.append((middle, value))
         if value <= ceiling:
             low, at_low = middle, value
         else:
             high, at_high = middle, value
-    return low
+    at_low = worst(low) if at_low is None else at_low
+    return low if at_low <= ceiling else 0.0
+
+
+def _interpolated(points: Sequence[tuple[float, float]], aim: float) -> float:
+    """Where a function that increases reaches an aim, by a power of the nearest point, or through the nearest two or three."""
+    (x, y), *others = sorted(points, key=lambda point: abs(point[1] - aim))[:3]
+    if not others:
+        return x + (aim - y) / 1.25  # leakage grows somewhat faster than budgets
+    slopes = [(a - x) / (b - y) if b != y else 0.0 for a, b in others]
+    bend = 0.0
+    if len(others) == 2 and others[0][1] != others[1][1]:
+        bend = (slopes[1] - slopes[0]) / (others[1][1] - others[0][1])
+    return x + (aim - y) * (slopes[0] + bend * (aim - others[0][1]))

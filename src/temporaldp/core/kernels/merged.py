@@ -26,8 +26,8 @@ from temporaldp.base.values import ROUNDOFF, BoolArray, FloatArray, IntArray
 if TYPE_CHECKING:
     from scipy import sparse
 
-ITEM_ENTRIES = 1 << 21
-"""Weights of the pairs that are followed together: 16 MB an array."""
+ITEM_ENTRIES = 1 << 16
+"""Weights of the pairs that are followed together: half a megabyte an array, of which a few fit the cache."""
 
 TOLERANCE = 1e-9
 """Relative distance between a ratio and the one that its own choices attain below which it is an upper bound to report."""

@@ -44,9 +44,9 @@ def enlarged_plan(request: Request, method: Method, by: Measure | None) -> Budge
 
 
 def _leaks_more(request: Request, shape: FloatArray, error: Callable[[FloatArray], float], known: float) -> bool:
-    """Whether the shape exceeds the level before its error is a thousandth below a known one: so it is no better plan."""
+    """Whether the shape exceeds the level before its error is 0.3 % below a known one: so it is hardly a better plan."""
     power = math.log2(error(shape) / error(2.0 * shape))
-    factor = (error(shape) / (known * (1.0 - 1e-3))) ** (1.0 / power)
+    factor = (error(shape) / (known * (1.0 - 3e-3))) ** (1.0 / power)
     return any(_of_users(request, one).series(factor * shape).worst > request.alpha for one in _cheapest_first(request))
 
 
@@ -100,11 +100,11 @@ def _largest_factor(request: Request, shape: FloatArray, high: float, leaked: fl
     # Leakage grows at least in proportion to budgets, and no step leaks more than all releases together promise. A method that
     # a user wrote may count otherwise.
     least = min(high, max(high * ceiling / leaked, ceiling / (request.most_promised * float(shape.sum()))))
-    while worst(least) > ceiling:
-        least *= 0.5
+    while not (found := largest_in_few_tries(worst, least, high, ceiling, at_high=leaked, assumed=True)):
+        least, high, leaked = 0.5 * least, least, worst(least)
         if least * float(shape.max()) < LEAST_SHARE * request.alpha / request.most_promised:
             raise request.nothing_lasts()
-    return largest_in_few_tries(worst, least, high, ceiling, at_high=leaked)
+    return found
 
 
 def _of_users(request: Request, chosen: Sequence[int]) -> Request:

@@ -128,7 +128,7 @@ class Embedded:
         return () if any(least is None or largest is None for least, largest, _ in groups) else cuts(groups)
 
     def csv(self, paths: Sequence[Path], names: Sequence[str], delimiter: str, where: str | None = None) -> SourceTable:
-        """CSV files with these columns, all text, without missing values; `where` is an SQL condition on their rows."""
+        """CSV files with these columns, all text, without missing values or rows of blank cells; `where` is a condition."""
         # Names that differ in capitals only are one to DuckDB: it learns them only where a condition is about them.
         known = [f"c{k}" for k in range(len(names))] if where is None else list(names)
         columns = "{" + ", ".join(f"{_quoted(name)}: 'VARCHAR'" for name in known) + "}"
@@ -147,6 +147,9 @@ class Embedded:
             return file, row - starts[file]
 
         numbered = f"(SELECT *, row_number() OVER () - 1 AS temporaldp_row FROM {files})"
+        if len(known) > 1:  # spreadsheets end in rows of delimiters alone
+            is_blank = " AND ".join(f"{_identifier(name)} = ''" for name in known)
+            numbered = f"(SELECT * FROM {numbered} WHERE NOT ({is_blank}))"
         chosen = self._chosen(known, "temporaldp_row", numbered, where)
         table = self._table(chosen, names, _place(paths, split))
         # Text is about eight times as large as it is compressed

@@ -115,6 +115,7 @@ def read_traces(
     gaps : bool
         Whether a cell without a state means that the user was not observed then; in the wide layout also where there is a
         state of absence. (A missing row in the long layout, or a shorter sequence, always means it.) Gaps are not bridged.
+        With ``fill="last"``, the user is `absent` from such a row on.
     sort : bool
         Whether to sort rows (long) or columns (wide) by time. Without it, times out of order are an error, as they often mean
         that the column is not the time. Rows of a DuckDB relation or a Spark DataFrame have no order, and are

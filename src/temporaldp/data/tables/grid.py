@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from temporaldp.base.errors import InputError, TraceError
-from temporaldp.base.values import refuse
+from temporaldp.base.values import plural, refuse
 from temporaldp.data.tables.encoding import refuse_missing
 from temporaldp.data.tables.moments import Times, TimesOf, comparable, in_utc, time_zone
 from temporaldp.data.tables.relations import (
@@ -85,7 +85,7 @@ class Grid:
     away : str, optional
         State before the first event, and after the limit, where the last state is kept.
     skips : bool
-        Whether events without a state are skipped, as if they were not there.
+        Whether events may have no state: a person is then absent from there on where states are kept, else skipped.
     named : tuple of str
         Entries that are no words for a missing state.
     """
@@ -147,7 +147,11 @@ def on_grid(traces: Rows, grid: Grid, *, sort: bool, known: tuple[bool, bool] | 
     if grid.skips:
         text = "CAST(state AS STRING)"
         is_named = " OR ".join(["false", *(f"{text} = {literal(name)}" for name in grid.named)])
-        traces = traces.then(f"SELECT * FROM rows WHERE {is_named} OR NOT {traces.is_missing(text)}")
+        has_state = f"({is_named} OR NOT {traces.is_missing(text)})"
+        if grid.fill == "last":
+            traces = _left(traces, grid.away, has_state, "" if known is None else ", moment")
+        else:
+            traces = traces.then(f"SELECT * FROM rows WHERE {has_state}")
     events, has_zone = _instants(traces, length, unit, zone, known)
     if traces.has_order and not sort and known is None:
         _refuse_disorder(events)
@@ -182,6 +186,21 @@ def on_grid(traces: Rows, grid: Grid, *, sort: bool, known: tuple[bool, bool] | 
     kept = kept.then(f"SELECT {traces.identity}, time, state FROM rows")
     links = np.ones(len(found.labels) - 1, dtype=bool)
     return kept.kept(), lambda raw: Times(found.labels, raw.astype(np.intp), links, found.length)
+
+
+def _left(traces: Rows, away: str | None, has_state: str, more: str) -> Rows:
+    """Events without a state as those of absence: a state that is kept would go on for people who left."""
+    if away is not None:
+        known = f"CASE WHEN {has_state} THEN CAST(state AS STRING) ELSE {literal(away)} END AS state"
+        return traces.then(f"SELECT {traces.identity}, time, {known}, limited{more} FROM rows")
+    (found,) = traces.asked(f"SELECT count(*) AS n, min(row) AS row FROM rows WHERE NOT {has_state}").to_pylist()
+    if found["n"]:
+        raise TraceError(
+            f"column {traces.state!r} has no value in {traces.place(found['row'])} ({plural(found['n'], 'such cell')}), from "
+            "where on the person was not observed; with fill='last' that is a state: give it a name (absent='away', "
+            "--set traces.absent=away)"
+        )
+    return traces
 
 
 def _one_event(numbered: Rows, grid: Grid, ends: NDArray[Any]) -> Rows:

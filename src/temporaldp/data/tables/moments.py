@@ -311,9 +311,19 @@ def ordered_labels(labels: Sequence[str]) -> Times | None:
 
 
 def _in_months(values: NDArray[Any]) -> NDArray[Any]:
-    """Dates that all begin a month as months, which are one step apart, though some are longer than others."""
-    is_monthly = values.dtype.kind == "M" and (values.astype("datetime64[M]") == values).all()
-    return values.astype("datetime64[M]") if is_monthly else values
+    """Dates of one day of each month, or of its last day, as months, which are one step apart, though some are longer.
+
+    Fewer than three dates are months only if they are the first ones.
+    """
+    if values.dtype.kind != "M":
+        return values
+    months, days = values.astype("datetime64[M]"), values.astype("datetime64[D]")
+    if (months == values).all():
+        return months
+    is_alike = np.unique(days - months.astype("datetime64[D]")).size == 1
+    is_last = (days + 1 == (months + 1).astype("datetime64[D]")).all()
+    is_monthly = len(values) >= 3 and (days == values).all() and (is_alike or is_last)
+    return months if is_monthly and np.unique(months).size == len(months) else values
 
 
 def unlike_the_others(labels: Sequence[str]) -> list[str]:

@@ -16,9 +16,23 @@ from temporaldp.data.tables.relations import UNIX, Rows, SourceTable
 ROLES = {
     "user": (
         *("user", "person", "patient", "member", "customer", "client", "rider", "visitor", "respondent", "subject"),
-        *("device", "card", "meter", "bike", "vehicle", "household", "case", "record", "account", "id", "idpers"),
+        *("device", "card", "meter", "bike", "vehicle", "household", "case", "record", "account"),
+        *(
+            "personennummer",
+            "personen",
+            "kunde",
+            "kundennummer",
+            "nutzer",
+            "patientennummer",
+            "fallnummer",
+            "id",
+            "idpers",
+        ),
     ),
-    "time": ("time", "date", "timestamp", "when", "moment", "hour", "day", "week", "month", "year", "step", "ts", "t"),
+    "time": (
+        *("time", "date", "timestamp", "when", "moment", "hour", "day", "week", "month", "year", "step", "ts", "t"),
+        *("datum", "zeit", "zeitpunkt", "tag", "woche", "monat", "jahr"),
+    ),
     "state": (
         *("state", "zone", "status", "stage", "place", "location", "region", "station", "terminal", "stop", "ward"),
         *("unit", "department", "room", "activity", "event", "category", "page", "class", "cell", "concept", "label"),
@@ -92,6 +106,10 @@ FORMATS = (
 """Formats of times that are no ISO."""
 
 
+NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?")
+DECIMALS = re.compile(r"[.,]\d*[1-9]\d*$")
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table: name, cells of some rows as text ("" for none), how many are different, and in how many rows.
@@ -114,6 +132,11 @@ class Column:
     def words(self) -> tuple[str, ...]:
         """The words of the name, in lower case."""
         return words_of(self.name)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the entries are numbers with decimals, such as amounts of money."""
+        return all(map(NUMBER.fullmatch, self.entries)) and any(map(DECIMALS.search, self.entries))
 
     @property
     def repeats(self) -> bool:

@@ -158,7 +158,7 @@ def _name_mapping(columns: Sequence[Column], given: dict[str, Any], facts: list[
 
 def _user(columns: Sequence[Column], taken: Sequence[str]) -> tuple[str | None, list[str]]:
     """The column of people: its entries repeat; of several, by the name, then the one with most people; and the others."""
-    free = [one for one in columns if one.name not in taken and one.repeats]
+    free = [one for one in columns if one.name not in taken and one.repeats and not one.is_measured]
     last = ROLES["user"].index("id")  # in the name of a column of states, such as zone_id, it is no person
     by_name = [one for one in free if rank_of("user", one) < (last if rank_of("state", one) < 99 else 99)]
     by_name = [one for one in by_name if one.n_different > 1 or one.n_rows < 10 or rank_of("user", one) < last]
@@ -438,9 +438,12 @@ def _ask_about_events(looked: Looked, traces: Rows) -> None:
     if not step:
         return
     distance = f"CAST(moment - ({first}) AS DOUBLE) / ({step})"
-    begins_month = "date_trunc('month', make_timestamp(moment)) = make_timestamp(moment)" if has_clock else "false"
+    is_monthly, stamp = "false", "make_timestamp(moment)"
+    if has_clock:
+        one_day = f"(min(day({stamp})) = max(day({stamp})) OR bool_and(last_day({stamp}) = {stamp}))"
+        is_monthly = f"{one_day} AND bool_and(date_trunc('day', {stamp}) = {stamp})"
     (regular,) = rows.asked(
-        f"SELECT bool_and(abs({distance} - round({distance})) < 1e-6) OR bool_and({begins_month}) AS all FROM rows"
+        f"SELECT bool_and(abs({distance} - round({distance})) < 1e-6) OR ({is_monthly}) AS all FROM rows"
     ).to_pylist()
     is_interval = "end" in settings
     if regular["all"] and not twice and not is_interval and "every" not in settings:

@@ -24,7 +24,7 @@ from temporaldp.lab.studies.refinements import ModelChoice, chosen_models
 from temporaldp.publish.project.document import DEFAULT_FILE
 from temporaldp.publish.project.looking import MAX_STATES, Looked, look
 from temporaldp.publish.project.planning import periods_of_streams
-from temporaldp.publish.project.settings import Settings
+from temporaldp.publish.project.settings import OF_EACH_TABLE, Settings
 from temporaldp.publish.report.sentences import observers
 
 MOST_PHASES = 48
@@ -41,7 +41,12 @@ class Proposal:
 
 
 def propose(
-    table: Path, history: Path | None, output: Path = DEFAULT_FILE, given: Mapping[str, dict[str, Any]] | None = None
+    table: Path,
+    history: Path | None,
+    output: Path = DEFAULT_FILE,
+    given: Mapping[str, dict[str, Any]] | None = None,
+    *,
+    stream: bool = False,
 ) -> Proposal:
     """Propose a project file for a table.
 
@@ -52,6 +57,8 @@ def propose(
         Where the file will be: paths in it are relative to its folder.
     given : mapping, optional
         Keys that are known, by section; those of the traces are also for the history.
+    stream : bool
+        Whether later steps follow, however finished the table looks.
 
     Raises
     ------
@@ -76,7 +83,10 @@ def propose(
             looked.settings["states_from"] = os.path.relpath(looked.settings["states_from"], output.parent)
     traces.settings = {"path": os.path.relpath(table, output.parent), **traces.settings}
     where = "" if output == DEFAULT_FILE else f" --project {shlex.quote(str(output))}"
-    publication = _publication(traces, past, questions, given)
+    publication = _publication(traces, past, questions, given, stream)
+    if past is not None and history is not None:
+        own = {key: v for key, v in past.settings.items() if key in OF_EACH_TABLE or traces.settings.get(key) != v}
+        past.settings = {"path": os.path.relpath(history, output.parent), **own}
     if traces.traces is None:
         again = f"temporaldp init {shlex.quote(str(table))} --set traces.KEY=VALUE --overwrite"
         return Proposal(_text(traces, past, publication), questions, f"{again}, with what the questions above ask for")
@@ -88,8 +98,6 @@ def propose(
         next_step = f"{shorter}; for a temporal level, {later}" if publication.is_ready else needs
         return Proposal(_text(traces, None, publication), questions, next_step)
     questions += [f"{history.name}: {one}" for one in past.questions]
-    own = {key: value for key, value in past.settings.items() if traces.settings.get(key) != value}
-    past.settings = {"path": os.path.relpath(history, output.parent), **own}
     steps = ", then ".join(f"temporaldp {command}{where}" for command in ("plan", "release", "report"))
     return Proposal(_text(traces, past, publication), questions, steps)
 
@@ -108,7 +116,7 @@ class ProposedPublication:
 
 
 def _publication(
-    looked: Looked, past: Looked | None, questions: list[str], given: Mapping[str, dict[str, Any]]
+    looked: Looked, past: Looked | None, questions: list[str], given: Mapping[str, dict[str, Any]], stream: bool
 ) -> ProposedPublication:
     """A publication of all steps of a finished table, or of a stream, with the guarantee and delta that cost least for it."""
     traces, history = looked.traces, None if past is None else past.traces
@@ -123,14 +131,13 @@ def _publication(
             f"is it public that these are {traces.n_users} people, the absent included? If others may come later, give a "
             "number that will never be reached: --set release.population=N"
         )
-    if "horizon" in privacy:
+    if "horizon" in privacy or stream:
         pass
     elif _is_finished(looked, traces):
         privacy["horizon"] = n_steps
         questions.append(
-            f"are these {n_steps} steps all that will be published from this table? If later steps follow, leave out "
-            "privacy.horizon and release.estimates: a stream has the user level within a period only, against "
-            "the releases of that period (user:365d)"
+            f"are these {n_steps} steps all that will be published from this table? If later steps follow, --stream: a "
+            "stream has the user level within a period only, against the releases of that period (user:365d)"
         )
         if history is not None and looked.settings.get("layout") != "long" and history.n_times == n_steps:
             release["same_start"] = True

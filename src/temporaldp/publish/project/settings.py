@@ -90,6 +90,10 @@ class Section(BaseModel):
         return self != type(self)()
 
 
+OF_EACH_TABLE = ("path", "where", "delimiter")
+"""Keys of [traces] that [history] does not take over."""
+
+
 class TableSettings(Section):
     """Settings for reading a table."""
 
@@ -125,7 +129,10 @@ class TableSettings(Section):
     decimal: Literal[".", ","] = Field(".", description="Decimal mark of times that are numbers.")
     encoding: str = Field("utf-8", description="Encoding of text files, such as latin-1, cp1252 or utf-16.")
     delimiter: str | None = Field(None, description="Separator of CSV or text; detected if not given.")
-    gaps: bool = Field(False, description="A cell without a state means that the user was not observed then.")
+    gaps: bool = Field(
+        False,
+        description="A cell without a state means that the user was not observed then; with fill = last, absent from there on.",
+    )
     sort: bool = Field(False, description="Sort rows by time instead of refusing times out of order.")
     ties: Literal["last", "first", "longest"] | None = Field(
         None,
@@ -460,7 +467,7 @@ class Settings(Section):
         The grid of events is not that of a history in layout wide or sequences, which are states already.
         """
         grid = () if self.history.layout in {"auto", "long"} else ("every", "fill", "timezone")
-        own = {"path", "where", "delimiter", *grid, *self.history.model_fields_set}
+        own = {*OF_EACH_TABLE, *grid, *self.history.model_fields_set}
         shared = {key: getattr(self.traces, key) for key in TableSettings.model_fields if key not in own}
         return self.history.model_copy(update=shared)
 

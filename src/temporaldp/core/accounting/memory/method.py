@@ -134,7 +134,12 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
         low, high = (np.where(on, one, 1.0) for one in around.at(positions))
         each = np.repeat(np.arange(len(windows)), len(i))
         tops, bottoms = (np.tile(chain.shares[k], (len(windows), 1)) for k in (i, j))
-        found, raised = chain.largest(tops, bottoms, windows[each], spread, follow[each], positions[each])
+        # Other steps leak about as much as the one in the middle: there, searches end sooner
+        middle = np.full(len(i), len(windows) // 2)
+        near, _ = chain.largest(chain.shares[i], chain.shares[j], windows[middle], spread, follow[middle], middle)
+        found, raised = chain.largest(
+            tops, bottoms, windows[each], spread, follow[each], positions[each], np.tile(near, len(windows))
+        )
         progressed("leakage of every step", 0.5)
         seen = chain.likelihoods(raised, least[each]).reshape(len(windows), len(i), -1)
         numbers = numbers[::-1] if side == "backward" else numbers
