@@ -120,7 +120,10 @@ def test_a_month_of_nights(month):
         assert line["remaining"] >= budget * (1 - 1e-6) and line["worst_leakage"] <= 1.0
         behind = None if k == 0 else pytest.approx((date.today() - day).days, abs=1.5)  # one date has no step
         assert line["steps_behind"] == behind
-        assert re.search(rf"UTC: 1 new step, {k + 1} in all; spent [\d.]+ nats in all; the next step may spend", shown)
+        assert re.search(
+            rf"UTC: 1 new step, {k + 1} in all; budgets of all steps together: [\d.]+ nats; the next step may spend",
+            shown,
+        )
         assert len(month.unchanged()) == k + 1
         if k == 7:  # rows of an earlier night arrive: what was published stays, with a warning
             month.rows += late

@@ -317,7 +317,7 @@ def test_a_row_without_a_state_ends_the_state_before():
     for refused in (how | {"gaps": False}, {"absent": "gone"}):  # an empty cell is no absence unless that is said
         with pytest.raises(TraceError, match="has no value in data row 2"):
             read_traces(frame_of(*rows), **refused)
-    with pytest.raises(TraceError, match="has no value in data row 2 .*absent='away'"):
+    with pytest.raises(TraceError, match=r"has no value in data row 2 .*absent='away'"):
         read_traces(frame_of(*rows), **how | {"fill_limit": None})
     first = [("a", 0, "NA"), ("a", 5, "x"), ("b", 0, "y"), ("b", 9, "y")]
     assert states_of("a", frame_of(*first), **how | {"fill_limit": None, "absent": "gone"}) == "gggggxxxxx"
@@ -392,3 +392,18 @@ def test_damaged_archives_and_encodings_are_refused(tmp_path, encoding):
     (tmp_path / "t.csv.gz").write_bytes(b"\x1f\x8b\x08\x00broken")
     with pytest.raises(InputError):
         read_traces(tmp_path / "t.csv.gz", encoding=encoding)
+
+
+def test_a_state_beyond_its_limit_is_not_the_longest_of_a_later_step():
+    rows = [("a", 0.5, "x"), ("a", 5.8, "y"), ("b", 0.2, "x"), ("b", 7, "x")]
+    how = {"every": "1", "fill": "last", "ties": "longest", "fill_limit": "1"}
+    assert states_of("a", frame_of(*rows), **how) == "xxaaaay"
+    assert states_of("b", frame_of(*rows), **how) == "xxaaaaa"
+
+
+def test_one_person_under_two_spellings_of_a_number_is_refused(tmp_path):
+    (tmp_path / "1.csv").write_text("user,time,state\n17,0,x\n2,0,y\n")
+    (tmp_path / "2.csv").write_text("user,time,state\n17.0,1,y\n3.0,1,x\n")
+    with pytest.raises(TraceError, match=r"both '17' and '17.0', which would be two people"):
+        read_traces(tmp_path / "*.csv")
+    assert read_traces(tmp_path / "2.csv").users == ("3.0", "17.0")

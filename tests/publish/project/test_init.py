@@ -337,3 +337,60 @@ def test_a_running_daily_table_is_compared_with_a_year_of_days(tmp_path):
     year = {row["delta"]: row["noise"] for row in planned["guarantees"] if row["guarantee"] == "user:366"}
     odds = math.exp(-1.0 / (2 * 366))  # discrete Laplace noise of scale 2 / epsilon, with an epsilon of 1 / 366
     assert year[0.0] == pytest.approx(2.0 * odds / (1.0 - odds**2), rel=1e-9)
+
+
+def test_amounts_of_money_are_no_people(tmp_path):
+    """Nearly every row has another one; the column of people is found by its name, or because its entries repeat."""
+    rng = np.random.default_rng(0)
+    for name in ("Personennummer", "Nr"):
+        rows = [
+            f"{1000 + user};01.{month:02d}.2024;{'AB'[(user + month) % 2]};{rng.integers(10**5) / 100:.2f}".replace(
+                ".", ",", 0
+            )
+            for user in range(40)
+            for month in range(1, 7)
+        ]
+        rows = [re.sub(r"\.(\d\d)$", r",\1", row) for row in rows]
+        (tmp_path / "t.csv").write_text("\n".join([f"{name};Datum;Status;Einkommen", *rows, ";;;"]) + "\n")
+        found, _ = proposed(tmp_path, "t.csv", "--overwrite")
+        assert (found["traces"]["user"], found["traces"]["time"], found["traces"]["state"]) == (name, "Datum", "Status")
+        assert "One state per user and step of 1 months." in (tmp_path / "temporaldp.toml").read_text()
+
+
+@pytest.mark.parametrize(
+    "days",
+    [
+        ["2024-01-22", "2024-02-22", "2024-03-22", "2024-04-22"],
+        ["2024-01-31", "2024-02-29", "2024-03-31", "2024-04-30"],
+    ],
+)
+def test_one_day_of_each_month_is_a_step_of_a_month(days, tmp_path):
+    rows = [f"p{user},{day},{'ab'[(t + user) % 2]}" for user in range(4) for t, day in enumerate(days)]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    found, _ = proposed(tmp_path, "t.csv")
+    assert "every" not in found["traces"] and found["privacy"]["horizon"] == 4
+    assert read_traces(tmp_path / "t.csv").step == "1 months"
+
+
+def test_what_is_given_for_a_history_is_written_and_a_stream_has_no_horizon(tmp_path):
+    """A condition on rows is not taken over from the protected table, also where it is the same."""
+    for name, day in (("t", 8), ("past", 1)):
+        rows = [f"p{user}{name},2024-01-{day + t:02d},{'ab'[(t * user) % 2]},ok" for user in range(9) for t in range(7)]
+        (tmp_path / f"{name}.csv").write_text(
+            "\n".join(["user,time,state,kind", *rows, f"q,2024-01-{day:02d},Z,test"]) + "\n"
+        )
+    chosen = ["--set", "traces.where=kind = 'ok'", "--set", "history.where=kind = 'ok'"]
+    made = temporaldp("init", "t.csv", "--history", "past.csv", *chosen, "--stream", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    found = tomllib.loads((tmp_path / "temporaldp.toml").read_text())
+    assert found["history"]["where"] == "kind = 'ok'" and "horizon" not in found["privacy"]
+    assert gather(read_settings(tmp_path / "temporaldp.toml")).states == ("a", "b")
+
+
+def test_codes_below_zero_are_asked_about_and_groups_are_named(tmp_path):
+    rows = [f"h{k},{'ns'[k % 2]},{k % 3 + 1},{-9 if k % 5 == 0 else 2},{k % 2 + 1}" for k in range(20)]
+    (tmp_path / "panel.csv").write_text("\n".join(["id,region,wave 1,wave 2,wave 3", *rows]) + "\n")
+    refusal = temporaldp("init", "panel.csv", cwd=tmp_path).stderr
+    assert "--set traces.by=COLUMN" in " ".join(refusal.split())
+    asked = temporaldp("init", "panel.csv", "--set", "traces.by=region", "--overwrite", cwd=tmp_path).stderr
+    assert "Then --set traces.missing=-9 --set traces.gaps=true" in " ".join(asked.split())

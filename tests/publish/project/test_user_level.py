@@ -148,3 +148,27 @@ def test_an_account_of_tables_takes_no_other_guarantee(tmp_path):
         "release", "now.csv", "--ledger", "r.db", "--set", "release.table=x", *USER[4:], "-o", "o.csv", cwd=tmp_path
     )
     assert "guarantee" in words(said)
+
+
+def test_another_text_beside_the_output_is_kept_and_moments_are_explained(tmp_path):
+    rows = [f"p{user},2026-01-0{day} 08:30,{'ab'[(day + user) % 2]}" for user in range(30) for day in range(1, 5)]
+    (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    (tmp_path / "README.md").write_text("# Ours\n")
+    asked = [
+        "release",
+        "now.csv",
+        *USER,
+        "--set",
+        "traces.every=1d",
+        "--set",
+        "traces.fill=last",
+        "--ledger",
+        "r.db",
+        "-o",
+    ]
+    refusal = temporaldp(*asked, "README.csv", cwd=tmp_path)
+    assert refusal.returncode == 2 and "README.md exists" in words(refusal.stderr)
+    assert (tmp_path / "README.md").read_text() == "# Ours\n"
+    for _ in range(2):
+        assert temporaldp(*asked, "out.csv", "--overwrite", cwd=tmp_path).returncode == 0
+    assert "a date is its first moment, 0:00" in words((tmp_path / "out.md").read_text())

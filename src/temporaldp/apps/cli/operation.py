@@ -122,7 +122,9 @@ class LedgerRun:
         new, left, remaining = found["new_steps"], found["steps_left"], found["remaining"]
         parts = [
             f"{plural(new, 'new step')}, {len(stream)} in all{'' if left is None else f', {left} left'}",
-            None if found["spent"] is None else f"spent {number(found['spent'], up=True)} nats in all",
+            None
+            if found["spent"] is None
+            else f"budgets of all steps together: {number(found['spent'], up=True)} nats",
             None if remaining is None else f"the next step may spend {number(remaining, down=True)}",
             f"noise {number(noise)} people on a count"
             + ("" if half_width is None else f", typical interval of an estimate +- {number(half_width)}"),

@@ -249,16 +249,16 @@ class ServedRelease:
             The step could not be stored. Nothing was returned; a repeated request shows whether it was stored.
         """
         with self._steps.lock:
+            if (
+                len(self.ledger) - len(self._guard.accountant) < STEPS_BETWEEN_CHECKPOINTS
+            ):  # else only after a question, as counting takes long
+                self._steps.keep_checkpoint()  # which may read this very request, as another server stored it
             known = None if request.key is None else self._store.step_of(request.key)
             if known is not None:
                 self._steps.refresh()
                 return self._repeated(request, known), True
             if not self._guard.is_within_reserve(request.epsilon):
                 self._guard.catch_up()  # before the release is locked for other requests
-            if (
-                len(self.ledger) - len(self._guard.accountant) < STEPS_BETWEEN_CHECKPOINTS
-            ):  # else only after a question, as counting takes long
-                self._steps.keep_checkpoint()
             row, again = self._steps.take(request)
             return (self._repeated(request, row.step), True) if again else (self._shown(row), False)
 

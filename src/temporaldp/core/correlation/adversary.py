@@ -366,8 +366,9 @@ def exactly_known(matrix: Matrix | None) -> TransitionMatrix:
     """The matrix, if it is known exactly; `InputError` for intervals."""
     if not isinstance(matrix, TransitionMatrix):
         raise InputError(
-            "expected a matrix that is known exactly, got an IntervalMatrix: for a set of matrices there are bounds, by "
-            "temporal_leakage, leakage_supremum and plan_budget; or take one of its matrices, such as matrix.central()"
+            "expected a matrix that is known exactly, got a set of matrices (an IntervalMatrix, or the model 'confidence'): "
+            "for sets there are temporal_leakage, leakage_supremum and plan_budget with delta = 0; or take one matrix of the "
+            "set, such as matrix.central()"
         )
     return matrix
 

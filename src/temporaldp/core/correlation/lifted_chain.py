@@ -193,15 +193,15 @@ def stationary_chain(states: tuple[str, ...], hidden: HiddenStates, probabilitie
     np.add.at(forward, (np.repeat(np.arange(m), n), hidden.following.ravel()), probabilities.ravel())
     pi = TransitionMatrix(forward, hidden.names).stationary_distribution()
     kept = np.flatnonzero(pi > 0.0)
-    inside = TransitionMatrix(rows_of(forward[np.ix_(kept, kept)]), [hidden.names[k] for k in kept])
     labels = hidden.labels[kept]
     shares = np.where(labels == np.arange(n)[:, None], pi[kept], 0.0)
     lacking = np.flatnonzero(shares.sum(axis=1) == 0.0)
     if lacking.size:
         raise EstimationError(
-            f"{listed([states[k] for k in lacking])} are transient: their probability in the chain's "
-            "stationary distribution is 0; leave these states out"
+            f"{listed([states[k] for k in lacking])} are transient: whoever leaves them does not come back, so that their "
+            "probability in the chain's stationary distribution is 0; leave these states out"
         )
+    inside = TransitionMatrix(rows_of(forward[np.ix_(kept, kept)]), [hidden.names[k] for k in kept])
     backward = inside.reversed(pi[kept] / pi[kept].sum())
     return LiftedChain(states, labels, backward, inside, rows_of(shares), hidden.memory)
 

@@ -244,7 +244,13 @@ def _longest(numbered: Rows, grid: Grid, ends: NDArray[Any]) -> Rows:
             ("lead", "time", "following"),
         )
     )
-    whose = numbered.identity
+    whose, earlier, n_kept = numbered.identity, "earlier", grid.n_kept
+    if (
+        n_kept is not None and grid.away is not None
+    ):  # a state that was kept to its limit before the step is not kept in it
+        is_over = f"was_limited AND before + {n_kept + 1} < time"
+        earlier = f"CASE WHEN {is_over} THEN {literal(grid.away)} ELSE CAST(earlier AS STRING) END"
+    state = "state" if earlier == "earlier" else "CAST(state AS STRING)"
     pieces = (
         numbered.then(f"SELECT *, {around} FROM rows {window}")
         .then(
@@ -253,7 +259,8 @@ def _longest(numbered: Rows, grid: Grid, ends: NDArray[Any]) -> Rows:
         )
         .then(
             f"SELECT {whose}, CASE part WHEN 1 THEN began ELSE moment END AS moment, "
-            "CASE part WHEN 2 THEN time + 1 ELSE time END AS time, CASE part WHEN 1 THEN earlier ELSE state END AS state, "
+            "CASE part WHEN 2 THEN time + 1 ELSE time END AS time, "
+            f"CASE part WHEN 1 THEN {earlier} ELSE {state} END AS state, "
             "CASE WHEN CASE part WHEN 1 THEN was_limited ELSE limited END "
             "THEN CASE part WHEN 1 THEN before ELSE time END END AS since, "
             "CASE part WHEN 0 THEN least(coalesce(next_moment, until), until) - moment WHEN 1 THEN moment - began ELSE 0 END "

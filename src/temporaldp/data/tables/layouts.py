@@ -286,7 +286,8 @@ def _header_times(steps: Sequence[str], *, sort: bool) -> Times:
             like = next(step for step in steps if step not in odd)
             raise TraceError(
                 f"column {listed(odd)} is named unlike the others ({like!r}) and may not be a step; every column except "
-                "that of users must be one: drop it, or name all steps in the same way"
+                "that of users must be one: drop it, read it as a group of people (by=, --set traces.by=COLUMN), or name all "
+                "steps in the same way"
             )
         return Times(tuple(steps), np.arange(len(steps)), np.ones(len(steps) - 1, dtype=bool), None)
     if times.labels != tuple(steps) and not sort:

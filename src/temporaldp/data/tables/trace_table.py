@@ -25,7 +25,7 @@ from temporaldp.base.values import IntArray, locked, plural, whole_number
 from temporaldp.data.tables.counted import CountsByName
 from temporaldp.data.tables.encoding import Encoded, Meaning, encoded
 from temporaldp.data.tables.moments import TimesOf
-from temporaldp.data.tables.relations import Arrow, Rows, distinct_entries, integers, text, values
+from temporaldp.data.tables.relations import TEXT, Arrow, Rows, distinct_entries, integers, text, values
 from temporaldp.data.tables.traces import Traces
 from temporaldp.data.tables.trajectories import ABSENT
 
@@ -174,6 +174,22 @@ def _first(rows: Rows, order: str, wrong: str) -> dict[str, Any]:
     return min(of_parts, key=lambda row: row["name"])
 
 
+def _refuse_two_spellings(rows: Rows) -> None:
+    """Refuse people with names such as both 17 and 17.0: one person, of whom a table with an empty cell has another number."""
+    if rows.kinds["user"] != TEXT or not len(rows.asked("SELECT user FROM rows WHERE user LIKE '%.0' LIMIT 1")):
+        return
+    whole = "CASE WHEN user LIKE '%.0' THEN substr(user, 1, length(user) - 2) ELSE user END"
+    found = rows.asked(
+        f"SELECT name FROM (SELECT DISTINCT user, {whole} AS name FROM rows) AS names GROUP BY name HAVING count(*) > 1 "
+        "ORDER BY name LIMIT 1"
+    ).to_pylist()
+    for one in found:
+        raise TraceError(
+            f"column {rows.user!r} has both {one['name']!r} and {one['name'] + '.0'!r}, which would be two people: write the "
+            "identifiers in one way (a program that reads an empty cell makes fractions of whole numbers)"
+        )
+
+
 class TraceTable(Traces):
     """States of users over time, in a table that is queried rather than loaded; from `read_traces`.
 
@@ -246,6 +262,7 @@ class TraceTable(Traces):
         self._found, self._absent, self._is_wide = found, absent, wide
         self._absence = absent if absent is not None or away not in self.states else away
         self._n_without_rows = 0
+        _refuse_two_spellings(found.rows)
         self._transitions = whole_succession(found, self.counting, by_time=sort or not traces.has_order)
         if absent in found.states:
             raise StateError(f"state {absent!r} is reserved for users who are absent, but rows of the table contain it")

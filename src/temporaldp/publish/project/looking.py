@@ -346,6 +346,12 @@ def _tried(path: Path, looked: Looked) -> Looked:
     except InputError as error:
         looked.questions.append(f"as the file stands it is refused: {str(error).removeprefix(f'{path}: ')}")
         return looked
+    codes = [one for one in looked.traces.states if re.fullmatch(r"-\d+", one)]
+    if codes and len(codes) < looked.traces.n_states:
+        looked.questions.append(
+            f"do the entries {listed(codes)} stand for a value that is missing? Then --set traces.missing={','.join(codes)} "
+            "--set traces.gaps=true"
+        )
     if looked.traces.n_states > MAX_STATES:
         looked.questions.append(
             f"it has {looked.traces.n_states} different states: --set traces.state=COLUMN, or group them "
@@ -408,7 +414,9 @@ def _looked_long(path: Path, table: SourceTable, looked: Looked, every: str | No
         traces.n_users * traces.n_times,
     )
     looked.facts.insert(
-        0, f"Long: {plural(n, 'row')}, {plural(traces.n_users, 'user')}, {plural(traces.n_times, 'different time')}."
+        0,
+        f"Long: {plural(n, 'row')}, {plural(traces.n_users, 'user')}, "
+        + f"{plural(traces.n_times, 'step' if 'every' in settings else 'different time')}.",
     )
     if "every" in settings:
         return looked

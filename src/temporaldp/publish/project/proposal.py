@@ -242,7 +242,7 @@ def _compare(looked: Looked, traces: Traces, past: Traces) -> None:
 def _text(traces: Looked, past: Looked | None, publication: ProposedPublication) -> str:
     """The file, each key with its meaning."""
     history = [
-        "# A release needs a correlation from other traces than those that it protects:",
+        "# The temporal level needs a correlation from other traces than those that are protected:",
         "# [history]",
         '# path = ""',
         "",

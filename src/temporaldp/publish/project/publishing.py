@@ -120,6 +120,7 @@ class PublishingRun:
                 output.name,
                 self.setup.source,
                 warnings=self.setup.warnings,
+                on_grid=self.setup.settings.traces.every is not None,
             ),
         )
         return beside

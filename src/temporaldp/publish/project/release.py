@@ -434,6 +434,13 @@ def checked_output(settings: Settings, *, is_check: bool = False) -> Path:
         for place in (output, output.with_suffix(".md")):
             require_writable(place, reads=(*settings.inputs, release.plan))
         release_suffix(output)
+        beside = output.with_suffix(".md")
+        if beside.exists() and not beside.read_text(encoding="utf-8", errors="replace").startswith(
+            f"# {output.name}\n"
+        ):
+            raise OutputError(
+                f"{beside} exists, and is not the text that explains {output}, which would take its place: name another output"
+            )
     file = None if release.ledger is None else file_of(release.ledger)
     if file is not None and os.path.realpath(file) == os.path.realpath(output):
         raise OutputError(f"release.ledger and an output are both {file}; the counts would take the ledger's place")

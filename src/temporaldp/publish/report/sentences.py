@@ -59,6 +59,10 @@ NOT_AUTHENTIC = (
 )
 NOT_SUSTAINABLE = "no budget is sustainable under this correlation: later steps are refused (exit code 3)"
 NOISE_FIXED = "The amount of noise of every release is fixed before the first release."
+AT_ONE_MOMENT = (
+    "Each time is a moment, and a person counts with the state of the last event until then; a date is its first moment, "
+    "0:00."
+)
 OWN_STATES = (
     "the list of states was taken from the protected table, outside of the guarantee: give the public list "
     "(--set traces.states=A,B,C)"
@@ -272,11 +276,13 @@ def published_text(
     source: Provenance = UNSTATED,
     *,
     warnings: Sequence[str] = (),
+    on_grid: bool = False,
 ) -> str:
     """A text beside a published table: what its columns mean, and what not to conclude (Markdown).
 
     `made` are the estimates of the last run, `known` is the provenance of all that is public about correlations, `source` that
-    of the correlation for which the level holds; `warnings` are what to know before publishing.
+    of the correlation for which the level holds; `warnings` are what to know before publishing; `on_grid`, times
+    are those of a grid of events.
     """
     average = n_people / len(released.states)
     estimated: list[str] = []
@@ -301,6 +307,7 @@ def published_text(
             "",
             f"Numbers of people in {len(released.states)} states at {plural(last + 1, 'time')}, from {released.times[0]} to "
             f"{released.times[last]}; {n_people} people at a time, so {number(average)} per state, on average.",
+            *([AT_ONE_MOMENT] if on_grid else []),
             "",
             *estimated,
             "- `noisy`: the true number plus random noise; it may be negative. All other columns follow from it and "
