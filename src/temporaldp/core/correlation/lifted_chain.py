@@ -198,7 +198,7 @@ def stationary_chain(states: tuple[str, ...], hidden: HiddenStates, probabilitie
     lacking = np.flatnonzero(shares.sum(axis=1) == 0.0)
     if lacking.size:
         raise EstimationError(
-            f"{listed([states[k] for k in lacking])} are transient: whoever leaves them does not come back, so that their "
+            f"{listed([states[k] for k in lacking])} are transient: people who leave them do not come back: their "
             "probability in the chain's stationary distribution is 0; leave these states out"
         )
     inside = TransitionMatrix(rows_of(forward[np.ix_(kept, kept)]), [hidden.names[k] for k in kept])

@@ -106,10 +106,6 @@ FORMATS = (
 """Formats of times that are no ISO."""
 
 
-NUMBER = re.compile(r"[-+]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?")
-DECIMALS = re.compile(r"[.,]\d*[1-9]\d*$")
-
-
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column of a table: name, cells of some rows as text ("" for none), how many are different, and in how many rows.
@@ -136,7 +132,10 @@ class Column:
     @property
     def is_measured(self) -> bool:
         """Whether the entries are numbers with decimals, such as amounts of money."""
-        return all(map(NUMBER.fullmatch, self.entries)) and any(map(DECIMALS.search, self.entries))
+        number, decimals = r"[-+]?(\d+|\d{1,3}([.,' ]\d{3})+)([.,]\d+)?", r"[.,]\d*[1-9]\d*$"
+        return all(re.fullmatch(number, one) for one in self.entries) and any(
+            re.search(decimals, one) for one in self.entries
+        )
 
     @property
     def repeats(self) -> bool:

@@ -32,10 +32,6 @@ OF_ONE_RUN = {
 on rows, which may name people."""
 
 
-FILES = {"history": {"path"}, "correlation": {"file", "backward", "forward"}, "release": {"plan"}}
-"""Settings that are a file: its name is kept, beside the hash."""
-
-
 def recipe_of(
     command: str, settings: Settings, provenance: Provenance, *histories: Path, plan: Plan | None = None
 ) -> Recipe:
@@ -47,10 +43,17 @@ def recipe_of(
     history = None if provenance.source == "protected" else settings.history.path
     paths = (history, *histories, known.file, known.backward, known.forward, settings.release.plan)
     chosen = settings.model_dump(mode="json", include=SECTIONS, exclude=OF_ONE_RUN, exclude_defaults=True)
-    for section, keys in FILES.items():  # the folders are nobody's concern
-        chosen[section] = {
-            key: Path(value).name if key in keys else value for key, value in chosen.get(section, {}).items()
-        }
+    files = {
+        "path",
+        "file",
+        "backward",
+        "forward",
+        "plan",
+    }  # by name, beside the hash: the folders are nobody's concern
+    chosen = {
+        section: {key: Path(value).name if key in files else value for key, value in keys.items()}
+        for section, keys in chosen.items()
+    }
     inputs = {path.name: _sha256(path) for path in paths if path is not None}
     provenances = (provenance,) if plan is None else (provenance, plan.provenance)
     return Recipe(command, {name: keys for name, keys in chosen.items() if keys}, inputs, provenances)

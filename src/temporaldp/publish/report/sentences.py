@@ -59,10 +59,6 @@ NOT_AUTHENTIC = (
 )
 NOT_SUSTAINABLE = "no budget is sustainable under this correlation: later steps are refused (exit code 3)"
 NOISE_FIXED = "The amount of noise of every release is fixed before the first release."
-AT_ONE_MOMENT = (
-    "Each time is a moment, and a person counts with the state of the last event until then; a date is its first moment, "
-    "0:00."
-)
 OWN_STATES = (
     "the list of states was taken from the protected table, outside of the guarantee: give the public list "
     "(--set traces.states=A,B,C)"
@@ -249,11 +245,11 @@ def guarantee_with_odds(released: ReleasedHistograms, known: Provenance) -> str:
     most = percent(best_guess(released.alpha, released.delta))
     if released.delta:
         return f"{line}. A guess about it, between two equally likely alternatives, is correct with probability at most {most}."
-    told = f"{line}. A suspicion of 50 % about it becomes at most {most}."
+    found = f"{line}. A suspicion of 50 % about it becomes at most {most}."
     if not released.guarantee.is_temporal:
-        return told
+        return found
     everything = sum_up(released.epsilons)
-    return f"{told} All states of a person in these tables: at most {nats(everything)}, for {EVERY_CORRELATION}."
+    return f"{found} All states of a person in these tables: at most {nats(everything)}, for {EVERY_CORRELATION}."
 
 
 def even_split(noise: float, of_user_level: float) -> str | None:
@@ -307,7 +303,14 @@ def published_text(
             "",
             f"Numbers of people in {len(released.states)} states at {plural(last + 1, 'time')}, from {released.times[0]} to "
             f"{released.times[last]}; {n_people} people at a time, so {number(average)} per state, on average.",
-            *([AT_ONE_MOMENT] if on_grid else []),
+            *(
+                [
+                    "Each time is a moment, and a person counts with the state of the last event until then; a date is its "
+                    "first moment, 0:00."
+                ]
+                if on_grid
+                else []
+            ),
             "",
             *estimated,
             "- `noisy`: the true number plus random noise; it may be negative. All other columns follow from it and "
