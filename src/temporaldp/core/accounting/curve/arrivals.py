@@ -282,27 +282,23 @@ def certified(
 
 def supremum_curves(
     curves: Curves, matrix: Matrix | None, release: Mechanisms, *, most: int, beyond: float = math.inf
-) -> tuple[Arrivals, int] | None:
-    """Curves to which a long series converges, of one step, and the number of steps until then; None without a certificate.
+) -> Arrivals | None:
+    """Curves to which a long series converges, of one step, which no series exceeds; None without a certificate.
 
-    No series exceeds them. Lower bounds are those of the last of `most` steps. The search ends where the epsilon at the delta
-    exceeds `beyond`.
+    The search ends after `most` steps, or where the epsilon at the delta exceeds `beyond`.
     """
     own = curves.own(release)
     if matrix is None or own is NOTHING:
-        return ((NOTHING,), (own,)), 1
+        return (NOTHING,), (own,)
     # Where some set of states distinguishes two rows with certainty, leakage never fades
-    if curves.up and curves.contraction(matrix) >= 1.0:
+    if curves.contraction(matrix) >= 1.0:
         return None
-    found = None
-    for n_steps, step in enumerate(steps_of(curves, matrix, (release,) * most), start=1):
-        if curves.up and curves.epsilon(step.total) > min(beyond, LARGEST):
-            break
-        if step.settled or not curves.up:
-            found = ((step.arrived,), (step.total,)), n_steps
+    for step in steps_of(curves, matrix, (release,) * most):
+        if curves.epsilon(step.total) > min(beyond, LARGEST):
+            return None
         if step.settled:
-            break
-    return found
+            return (step.arrived,), (step.total,)
+    return None
 
 
 def checked_grid(given: float | None) -> float | None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from temporaldp.base.errors import BudgetError, InputError
-from temporaldp.base.values import LARGEST, FloatArray, compared_by_value
+from temporaldp.base.values import LARGEST, FloatArray
 from temporaldp.core.accounting.curve import grid
 from temporaldp.core.accounting.curve.arrivals import (
     COARSEST,
@@ -31,7 +30,7 @@ from temporaldp.core.accounting.curve.arrivals import (
     chosen_grid,
     supremum_curves,
 )
-from temporaldp.core.accounting.curve.evidence import LeakageCurves, PrivacyCurve, Run
+from temporaldp.core.accounting.curve.evidence import LeakageCurves, Run
 from temporaldp.core.accounting.curve.pair_curves import PairCurves, affordable, checked_pairs, goes_by_pairs
 from temporaldp.core.accounting.exact.method import EXACT
 from temporaldp.core.accounting.paper.method import PaperBound
@@ -43,7 +42,6 @@ from temporaldp.core.accounting.protocol import (
     Leakage,
     Limits,
     Side,
-    SupremumEvidence,
     constant_matrix,
 )
 from temporaldp.core.accounting.stepwise import StepwiseOdometer
@@ -74,35 +72,8 @@ class CurveArrivals(NamedTuple):
     """
 
     upper: Arrivals | None
-    lower: Arrivals
+    lower: Arrivals | None
     pairs: Arrivals | None
-
-
-@compared_by_value
-@dataclass(frozen=True, slots=True, eq=False)
-class CurveLimits(SupremumEvidence):
-    """Certificates of suprema under approximate DP, for a single user.
-
-    Parameters
-    ----------
-    gap : float
-        Upper bound of the discretisation and rounding error of the temporal supremum of one curve for all pairs, in nats.
-    backward, forward : PrivacyCurve or None
-        One curve for all pairs that a further step (transition, then release) does not raise at any epsilon.
-    pairs : tuple of two arrays, shape (n, n, K + 1), or None
-        Backward and forward: deltas at epsilon = 0, grid, ... of each ordered pair, which a further step does not raise.
-    grid : float
-        Spacing of the grid of `pairs`, in nats.
-    states : tuple of str
-        Names of the rows and columns of `pairs`.
-    """
-
-    gap: float
-    backward: PrivacyCurve | None
-    forward: PrivacyCurve | None
-    pairs: tuple[FloatArray | None, FloatArray | None] = (None, None)
-    grid: float = 0.0
-    states: tuple[str, ...] = ()
 
 
 class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
@@ -283,41 +254,29 @@ class ApproximateDP(Accounting[tuple[Mechanisms, ...], CurveArrivals]):
         return min(found, max(float(one.temporal.max()) for one in PaperBound().series(users, pure)))
 
     def supremum_arrivals(self, user: Adversary, side: Side, release: tuple[Mechanisms, ...]) -> CurveArrivals:
-        """Curves that no further step raises, and a lower bound that some horizon reaches."""
+        """Curves that no further step raises."""
         matrix = constant_matrix(user, side)
         require_states(release, None if user.states is None else len(user.states))
-        upper, lower, pairs = self.curves(user)
+        upper, _, pairs = self.curves(user)
         above = supremum_curves(upper, matrix, release[0], most=MOST_CURVE_STEPS, beyond=self.beyond)
-        below = supremum_curves(lower, matrix, release[0], most=1 if above is None else above[1])
         # Each step of pairs takes far longer
         of_pairs = None if pairs is None else supremum_curves(pairs, matrix, release[0], most=300)
-        assert below is not None
-        high, by_pairs = (None if one is None else one[0] for one in (above, of_pairs))
-        return CurveArrivals(high, below[0], by_pairs)
+        return CurveArrivals(above, None, of_pairs)
 
     def supremum_leakage(
         self, user: Adversary, past: CurveArrivals, release: tuple[Mechanisms, ...], future: CurveArrivals
     ) -> Limits:
         """Epsilon of the composition: the smallest over all kinds of curves, and the exact leakage with delta = 0, if any."""
-        upper, lower, pairs = self.curves(user)
+        upper, _, pairs = self.curves(user)
         found = _limits(upper, past.upper, future.upper)
-        beneath = _limits(lower, past.lower, future.lower)[2]
-        gap = 0.0 if found[2] == beneath else max(found[2] - beneath, 0.0)
-        backward, forward = (
-            None if high is None else PrivacyCurve(upper.h, high[1][0], low[1][0])
-            for high, low in ((past.upper, past.lower), (future.upper, future.lower))
-        )
-        evidence = CurveLimits(gap, backward, forward)
         if pairs is not None:
             found = [min(both) for both in zip(found, _limits(pairs, past.pairs, future.pairs), strict=True)]
-            before, after = (None if one is None else one[1][0] for one in (past.pairs, future.pairs))
-            evidence = CurveLimits(gap, backward, forward, (before, after), pairs.h, user.states or ())
         pure = _pure_epsilons(release)
         if pure is not None and pure[0] > 0.0:
             method = EXACT.specialised([user])
             known = method.limits([user], method.of_epsilons(pure))
             found = [min(one, getattr(known, direction)) for one, direction in zip(found, DIRECTIONS, strict=True)]
-        return Limits(found[0], found[1], found[2], evidence=evidence)
+        return Limits(found[0], found[1], found[2])
 
     def require_countable(self, users: Sequence[Adversary], release: Mechanisms) -> None:
         """Refuse a table for other states (`StateError`), or a mechanism that the grid cannot hold (`InputError`)."""
