@@ -7,10 +7,12 @@ import json
 
 import jsonschema
 import numpy as np
+import pandas as pd
 import pytest
 
 import temporaldp as tdp
 from command import SAMPLE, refused, temporaldp
+from temporaldp.data.tables.traces import shared_people
 from temporaldp.publish.project.document import json_schema, read_settings
 from temporaldp.publish.project.inputs import gather
 from temporaldp.publish.project.release import without_traces
@@ -375,6 +377,24 @@ def test_traces_used_as_history_are_protected_under_any_path(history, tmp_path):
     project.release()
     hidden = hashlib.sha256((tmp_path / "d" / "one.csv").read_bytes()).hexdigest()
     assert hidden.encode() not in (tmp_path / "r.db").read_bytes()
+
+
+def test_an_older_export_of_the_protected_table_is_no_public_history():
+    """A few entries were corrected since."""
+    codes = np.random.default_rng(0).integers(3, size=(30, 100))
+    times = [f"2024-03-{day:02d}T{hour:02d}" for day in range(1, 6) for hour in range(20)]
+
+    def frame(codes):
+        rows = [
+            (f"p{k}", time, "abc"[code]) for k, row in enumerate(codes) for time, code in zip(times, row, strict=True)
+        ]
+        return tdp.read_traces(pd.DataFrame(rows, columns=["user", "time", "state"]))
+
+    older = codes.copy()
+    older[:, 50] = (older[:, 50] + 1) % 3
+    assert shared_people(frame(older), frame(codes)).n_observed == 30
+    older[:, :50] = np.random.default_rng(1).integers(3, size=(30, 50))
+    assert shared_people(frame(older), frame(codes)).n_observed == 0
 
 
 def people_at(names, times, seed=0):

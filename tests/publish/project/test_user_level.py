@@ -172,3 +172,15 @@ def test_another_text_beside_the_output_is_kept_and_moments_are_explained(tmp_pa
     for _ in range(2):
         assert temporaldp(*asked, "out.csv", "--overwrite", cwd=tmp_path).returncode == 0
     assert "a date is its first moment, 0:00" in words((tmp_path / "out.md").read_text())
+
+
+def test_a_lost_ledger_is_missed_also_where_the_output_cannot_be_read(tmp_path):
+    """A spreadsheet saved it in its own way, and the release was moved to another machine."""
+    asked = ["release", "now.csv", *USER, "--ledger", "r.db", "-o", "out.csv", "--overwrite"]
+    table(tmp_path / "now.csv", 30, 2)
+    (tmp_path / "out.csv").write_text("Zeit;Zustand;Anzahl\n0;a;12,5\n")
+    lost = temporaldp(*asked, cwd=tmp_path)
+    assert lost.returncode == 4 and "cannot be read as published counts" in words(lost.stderr)
+    assert temporaldp(*asked, "--begin-anew", cwd=tmp_path).returncode == 0
+    (tmp_path / "out.csv").write_text("Zeit;Zustand;Anzahl\n0;a;12,5\n")
+    assert temporaldp(*asked, cwd=tmp_path).returncode == 0  # the ledger has all of it

@@ -155,6 +155,11 @@ def named_times(times: Sequence[str]) -> str:
 
 def _lacking(output: Path, table: str | None, ledger: Ledger) -> LedgerError | None:
     """What an output has and its ledger lacks, also times of which a run has no data: their budget is not counted."""
+    if not len(ledger) and output.is_file() and published_in(output) is None:
+        return LedgerError(
+            f"{output} cannot be read as published counts, and the ledger {ledger.place} is new: if the one that it was "
+            f"published from is lost, what was spent is not counted, and {BOTH_TOGETHER}. Move another file away"
+        )
     step_of = Calendar(ledger, ledger.configuration["step"]).position
     own = (event for event in ledger.events if event.kind == "table" and event.by == table)
     has = (
