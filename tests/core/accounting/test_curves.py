@@ -250,7 +250,7 @@ BAD_RELEASES = [
     ([], 1e-6, None, "at least one"),
     (["noise"], 1e-6, None, "expected a mechanism"),
     ([GaussianNoise(1e-4, 1.0)], 1e-6, 1e-6, "larger grid"),
-    ([NOISE] * 3, 1e-6, None, "matrices serve 2 steps"),
+    ([NOISE] * 3, 1e-6, None, "matrices for 2 steps"),
 ]
 
 
@@ -258,7 +258,7 @@ BAD_RELEASES = [
 def test_invalid_releases_are_refused(releases, delta, h, message):
     with pytest.raises(InputError, match=message):
         temporal_leakage(
-            Adversary([WALK], [WALK]) if "serve" in message else Adversary(WALK),
+            Adversary([WALK], [WALK]) if "matrices for" in message else Adversary(WALK),
             releases,
             accounting=ApproximateDP(delta, grid=h),
         )

@@ -137,9 +137,9 @@ def test_plans_of_time_varying_matrices_satisfy_the_level():
         plan = plan_by_paper(adversary, alpha=1.0, horizon=12, method=method)
         assert paper_leakage(adversary, plan.epsilons).worst <= 1.0
     assert plan_by_paper(adversary, alpha=1.0, horizon=12).leakage.worst > 0.8
-    with pytest.raises(BudgetError, match="matrices for 12 steps, but the horizon is 5"):
+    with pytest.raises(BudgetError, match="matrices for 12 steps, but there are 5"):
         plan_by_paper(adversary, alpha=1.0, horizon=5)
-    with pytest.raises(BudgetError, match="horizon is unknown"):
+    with pytest.raises(BudgetError, match="expected the horizon, 12"):
         plan_by_paper(adversary, alpha=1.0)
 
 

@@ -157,7 +157,8 @@ class TemporalAccountant:
         checked_relation(neighboring_relation)
         level = None if alpha is None else positive(alpha, "alpha")
         population = Population.of(adversary)
-        steps = _checked_horizon(population, horizon)
+        known = None if horizon is None else whole_number(horizon, "horizon", least=1, error=BudgetError)
+        steps = population.n_steps if known is None else known
         # Exact leakage is counted over clocks; another correlation that varies needs a number of steps
         counted = all(one.is_constant or one.period is not None for user in population.users for one in user.directions)
         if steps is not None or level is not None or not (accounting.is_exact and counted):
@@ -772,15 +773,3 @@ def _checked_reserve(reserve: float | None, alpha: float | None) -> float | None
     if alpha is None and reserve:
         raise BudgetError("a reserve requires a level: give alpha as well, or leave the reserve out")
     return level
-
-
-def _checked_horizon(population: Population, horizon: int | None) -> int | None:
-    """The number of steps, from the horizon and the matrices; `BudgetError` if they differ."""
-    known = None if horizon is None else whole_number(horizon, "horizon", least=1, error=BudgetError)
-    for name, user in population:
-        serves = user.n_steps
-        if serves is not None and known is not None and serves != known:
-            who = "the adversary" if name is None else f"adversary {name!r}"
-            raise BudgetError(f"{who} has matrices for {serves} steps, but the horizon is {known}")
-        known = known if serves is None else serves
-    return known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -76,10 +76,6 @@ class PairwiseAccounting(StepwiseAccounting[Arrived]):
 
     supremum_factor: ClassVar[float] = 1.0
     """Raises suprema, so that no series exceeds them."""
-
-    def document(self) -> dict[str, Any]:
-        """Return the name."""
-        return {"method": self.name}
 
     def release_epsilons(self, releases: FloatArray) -> FloatArray:
         """Epsilons of the two states furthest apart."""

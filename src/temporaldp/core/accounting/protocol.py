@@ -46,6 +46,7 @@ from temporaldp.core.correlation.protocol import Correlation
 from temporaldp.core.mechanisms.events import epsilon_of, is_mechanism
 from temporaldp.core.mechanisms.likelihood_box import LikelihoodBox
 from temporaldp.core.mechanisms.output_table import OutputTable
+from temporaldp.core.mechanisms.protocol import is_ours
 
 R = TypeVar("R", bound=Sized)
 A = TypeVar("A")
@@ -322,10 +323,12 @@ class Accounting(ABC, Generic[R, A]):
         InputError
             The method is not one of this package: it cannot be made again from a file.
         """
-        raise InputError(
-            f"the accounting method {self.name!r} cannot be written to a file, because nothing in the file could make it "
-            "again; write the numbers, or give the method a `document`"
-        )
+        if not is_ours(self):
+            raise InputError(
+                f"the accounting method {self.name!r} cannot be written to a file, because nothing in the file could make it "
+                "again; write the numbers, or give the method a `document`"
+            )
+        return {"method": self.name}
 
     def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False

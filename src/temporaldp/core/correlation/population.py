@@ -75,9 +75,9 @@ class Population:
         """
         for name, user in self:
             if user.n_steps not in {None, n_steps}:
-                who = "the adversary's" if name is None else f"{name!r}'s"
+                who = "the adversary" if name is None else f"adversary {name!r}"
                 raise BudgetError(
-                    f"{who} matrices serve {user.n_steps} steps, but there are {n_steps} releases; give one matrix per "
+                    f"{who} has matrices for {user.n_steps} steps, but there are {n_steps}; give one matrix for each "
                     "transition (one fewer than steps) or a constant matrix"
                 )
         if not self.varies_without_end:

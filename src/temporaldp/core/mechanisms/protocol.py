@@ -151,7 +151,7 @@ def bounds_of(mechanism: Mechanism, losses: FloatArray) -> tuple[FloatArray, Flo
     """
     pure = mechanism.pure_epsilon
     reach = min(pure, LARGEST_LOG)
-    if _is_ours(mechanism) or losses[-1] < reach:
+    if is_ours(mechanism) or losses[-1] < reach:
         return mechanism.bounds(losses)
     inside = losses[losses < reach]
     low, high = (np.asarray(side, dtype=np.float64) for side in mechanism.bounds(np.append(inside, reach)))
@@ -159,8 +159,9 @@ def bounds_of(mechanism: Mechanism, losses: FloatArray) -> tuple[FloatArray, Flo
     return np.append(low[:-1], beyond), np.append(high[:-1], beyond + (mechanism.limit if pure == reach else high[-1]))
 
 
-def _is_ours(mechanism: Mechanism) -> bool:
-    return type(mechanism).__module__.partition(".")[0] == __name__.partition(".")[0]
+def is_ours(one: object) -> bool:
+    """Whether the class is one of this package."""
+    return type(one).__module__.partition(".")[0] == __name__.partition(".")[0]
 
 
 def checked_mechanism(mechanism: Any) -> Mechanism:
@@ -173,7 +174,7 @@ def checked_mechanism(mechanism: Any) -> Mechanism:
             f"expected a mechanism that is hashable, because equal ones are computed once, got one of the class {name!r} that "
             "is not; write @dataclass(frozen=True) above the class, with fields that are numbers, texts or tuples"
         ) from None
-    if not _is_ours(mechanism):
+    if not is_ours(mechanism):
         checked_profile(mechanism)
     return mechanism  # type: ignore[no-any-return]
 

@@ -241,16 +241,12 @@ def compare_plans(
     """
     everyone = Request.checked(adversary, alpha, horizon).population
 
-    def planned(method: Method) -> BudgetPlan | PlanError:
-        own: dict[str, Any] = {"objective": objective, "weights": weights} if method == "optimal" else {}
-        try:
-            return plan_budget(everyone, alpha, horizon, method=method, accounting=accounting, **own)
-        except PlanError as error:
-            return error
-
-    found: dict[Method, BudgetPlan | PlanError] = {}
+    plans, refusals = dict[Method, BudgetPlan](), dict[Method, PlanError]()
     for k, method in enumerate(PLANNERS):
+        own: dict[str, Any] = {"objective": objective, "weights": weights} if method == "optimal" else {}
         with part(k / len(PLANNERS), (k + 1) / len(PLANNERS), "plans by all methods"):
-            found[method] = planned(method)
-    plans = {method: one for method, one in found.items() if isinstance(one, BudgetPlan)}
-    return PlanComparison(plans, {method: one for method, one in found.items() if isinstance(one, PlanError)})
+            try:
+                plans[method] = plan_budget(everyone, alpha, horizon, method=method, accounting=accounting, **own)
+            except PlanError as error:
+                refusals[method] = error
+    return PlanComparison(plans, refusals)

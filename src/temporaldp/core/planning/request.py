@@ -66,13 +66,11 @@ class Request:
             accounting,
         )
         made.methods()  # refuses matrices that the method cannot account for
-        for name, one in made.population:
-            if one.n_steps not in {None, made.horizon}:
-                who = "the adversary" if name is None else f"adversary {name!r}"
-                raise BudgetError(
-                    f"{who} has matrices for {one.n_steps} steps, but the horizon is {made.horizon or 'unknown'}; plan for "
-                    f"{one.n_steps} steps, or give constant matrices"
-                )
+        known = made.population.n_steps
+        if made.horizon is None and known is not None:
+            raise BudgetError(
+                f"expected the horizon, {known}, of the steps that the matrices are for; or constant matrices"
+            )
         return made if made.horizon is None else replace(made, population=made.population.over(made.horizon))
 
     @property

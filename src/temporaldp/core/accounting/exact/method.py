@@ -78,13 +78,14 @@ class ExactLimits(SupremumEvidence):
     backward, forward, temporal : float
         Leakage that some horizon comes arbitrarily close to; within 1e-9 (relative) of a certified supremum.
     pair : tuple of two str
-        The two states that past and future together distinguish best; those of the direction without a supremum, if any.
+        The two states that past and future together distinguish best; those of the direction without a supremum, if any. None
+        for a longer memory.
     """
 
     backward: float
     forward: float
     temporal: float
-    pair: tuple[str, str]
+    pair: tuple[str, str] | None = None
 
     @property
     def attained(self) -> ExactLimits:
@@ -132,10 +133,6 @@ class Exact(Accounting[Releases, Any]):
 
     def __repr__(self) -> str:
         return "Exact()" if math.isinf(self.effort) else f"Exact(effort={self.effort:g})"
-
-    def document(self) -> dict[str, Any]:
-        """The name."""
-        return {"method": self.name}
 
     def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False

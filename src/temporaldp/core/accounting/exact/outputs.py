@@ -90,10 +90,6 @@ class FiniteOutputs(Accounting[Outputs, OutputArrivals]):
         "independently at every step."
     )
 
-    def document(self) -> dict[str, Any]:
-        """The name."""
-        return {"method": self.name}
-
     @property
     def for_epsilons(self) -> Accounting[Any, Any]:
         """`Exact`, which takes epsilons over any number of states."""

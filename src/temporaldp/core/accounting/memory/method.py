@@ -23,7 +23,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from temporaldp.base.progress import progressed
 from temporaldp.base.values import FloatArray, compared_by_value, copy_in
-from temporaldp.core.accounting.exact.method import EXACT
+from temporaldp.core.accounting.exact.method import EXACT, ExactLimits
 from temporaldp.core.accounting.margins import CONSTANT_MARGIN
 from temporaldp.core.accounting.memory.online import RepeatedFilter, RepeatedOdometer
 from temporaldp.core.accounting.monotone_search import largest_in_few_tries
@@ -36,7 +36,6 @@ from temporaldp.core.accounting.protocol import (
     Leakage,
     Limits,
     Side,
-    SupremumEvidence,
 )
 from temporaldp.core.correlation import Adversary
 from temporaldp.core.correlation.lifted_chain import LiftedAdversary, LiftedChain
@@ -82,10 +81,6 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
         "Leakage is an upper bound for an adversary who knows a chain with a longer memory, by the sign rule on its hidden "
         "states, which share the choices of the state that they show."
     )
-
-    def document(self) -> dict[str, Any]:
-        """Return the name."""
-        return {"method": self.name}
 
     def specialised(
         self, users: Sequence[Adversary], releases: Sequence[Any] = (), *, online: bool = False
@@ -180,7 +175,8 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
             return Limits(first, last, np.inf)
         assert isinstance(user, LiftedAdversary)
         found = MemoryLeakage(user.chain, release, past, future)
-        known = MemoryLimits(*(float(one[0]) for one in found.attained))
+        lowest = [float(one[0]) for one in found.attained]
+        known = ExactLimits(lowest[0], lowest[1], lowest[2])
         first, last, both = (epsilon + float(one.max(initial=0.0)) for one in found.proved)
         return Limits(first, last, both, evidence=known)
 
@@ -213,21 +209,6 @@ class LongerMemory(Accounting[FloatArray, MemoryArrivals | None]):
         for one in found:
             one.require_reserve()
         return found, reserve
-
-
-@compared_by_value
-@dataclass(frozen=True, slots=True, eq=False)
-class MemoryLimits(SupremumEvidence):
-    """Leakage that some horizon attains, for each direction, in nats."""
-
-    backward: float
-    forward: float
-    temporal: float
-
-    @property
-    def attained(self) -> MemoryLimits:
-        """These numbers."""
-        return self
 
 
 @compared_by_value

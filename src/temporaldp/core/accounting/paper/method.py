@@ -49,10 +49,6 @@ class PaperBound(Accounting[FloatArray, FloatArray]):
         "losses of the backward and the forward transition matrix."
     )
 
-    def document(self) -> dict[str, Any]:
-        """The name."""
-        return {"method": self.name}
-
     def convert(self, releases: Sequence[Any], users: Sequence[Adversary]) -> FloatArray:
         """The epsilon of each step; the width of a box."""
         boxes = intervals(releases, users[0].n_states)
