@@ -248,7 +248,7 @@ def test_extras_named_by_errors_exist():
     assert pickle.loads(pickle.dumps(told.value)).extra == "tables"
 
 
-LONG_FILES = {"accountant.py": 780, "protocol.py": 570, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
+LONG_FILES = {"accountant.py": 780, "protocol.py": 575, "inputs.py": 520, "interval.py": 620, "ledger.py": 620}
 """The first two are mostly documentation; the others are one algorithm, one file or one set of settings each."""
 
 
@@ -259,7 +259,7 @@ def test_nothing_is_called_utils_and_no_file_is_long():
         assert len(path.read_text().splitlines()) <= longest, path
 
 
-LIMITS = {"core": 9_170, "base + data": 3_604, "lab": 1_035, "publish": 4_862, "apps": 2_221, "in all": 20_902}
+LIMITS = {"core": 9_174, "base + data": 3_608, "lab": 1_035, "publish": 4_866, "apps": 2_222, "in all": 20_915}
 """The most statements of each wing."""
 
 

@@ -229,6 +229,7 @@ def test_nothing_is_adopted_beside_a_longer_memory():
     assert accountant.n_adopted == 0 and len(accountant.spend(0.1)) == 2
 
 
+@pytest.mark.long
 def test_a_reserve_that_is_asked_for_is_the_one_that_was_proved():
     """A reserve some 1e-7 above what the level allows was kept, and then admitted without a look at the level."""
     asked = sustainable_budget(two(0.9), 1.0) * (1.0 + 3e-7)

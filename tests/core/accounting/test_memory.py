@@ -329,9 +329,12 @@ def test_noise_that_steps_share_is_counted_about_hidden_states():
         lambda: temporal_leakage({"a": chain.adversary.shown, "b": chain.adversary}, list(epsilons)),
         lambda: temporal_leakage(chain.adversary, Windows(2, epsilon=1.0, every=2), horizon=3),
         lambda: temporal_leakage(chain.adversary, Windows(2, epsilon=1.0, every=2).event_epsilons(3)),
+        lambda: temporal_leakage(chain.adversary, iter(epsilons)),
+        lambda: leakage_supremum(chain.adversary, epsilons[0]),
         lambda: accountant.spend(list(epsilons)),
+        lambda: accountant.spend(iter(epsilons)),
     ):
-        with pytest.raises(InputError, match="hidden states of one state apart"):
+        with pytest.raises(InputError, match="distinguish hidden states of one state"):
             asked()
 
 

@@ -237,5 +237,5 @@ def test_names_of_a_table_are_read_or_refused():
         with pytest.raises(StateError, match="without names, in the order of the states"):
             made()
     assert OutputTable(pd.DataFrame([[0.6, 0.4], [0.3, 0.7]])).probabilities[1].tolist() == [0.3, 0.7]
-    with pytest.raises(MatrixError, match="masked"):
+    with pytest.raises(MatrixError, match=r"^expected a matrix without masked entries"):
         TransitionMatrix(np.ma.masked_array([[0.9, 0.1], [0.3, 0.7]], [[0, 1], [0, 0]]), normalize=True)

@@ -139,7 +139,7 @@ def test_plans_of_time_varying_matrices_satisfy_the_level():
     assert plan_by_paper(adversary, alpha=1.0, horizon=12).leakage.worst > 0.8
     with pytest.raises(BudgetError, match="matrices for 12 steps, but there are 5"):
         plan_by_paper(adversary, alpha=1.0, horizon=5)
-    with pytest.raises(BudgetError, match="expected the horizon, 12"):
+    with pytest.raises(BudgetError, match="expected a horizon of 12 steps"):
         plan_by_paper(adversary, alpha=1.0)
 
 

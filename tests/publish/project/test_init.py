@@ -369,7 +369,16 @@ def test_one_day_of_each_month_is_a_step_of_a_month(days, tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
     found, _ = proposed(tmp_path, "t.csv")
     assert "every" not in found["traces"] and found["privacy"]["horizon"] == 4
-    assert read_traces(tmp_path / "t.csv").step == "1 months"
+    made = read_traces(tmp_path / "t.csv")
+    assert (made.step, made.times, made.consecutive.all()) == ("1 months", tuple(days), True)
+    level = ("--set", "privacy.guarantee=user:6", "--alpha", "1", "--set", "traces.states=a,b")
+    for n_days in range(1, 5):  # a stream, a month at a time
+        (tmp_path / "now.csv").write_text(
+            "\n".join(["user,time,state", *(row for row in rows if row[3:13] in days[:n_days])])
+        )
+        done = temporaldp("release", "now.csv", *level, "--ledger", "r.db", "-o", "out.csv", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert load_released(tmp_path / "out.csv").times == tuple(days)
 
 
 def test_what_is_given_for_a_history_is_written_and_a_stream_has_no_horizon(tmp_path):

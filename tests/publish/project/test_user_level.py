@@ -171,7 +171,7 @@ def test_another_text_beside_the_output_is_kept_and_moments_are_explained(tmp_pa
     assert (tmp_path / "README.md").read_text() == "# Ours\n"
     for _ in range(2):
         assert temporaldp(*asked, "out.csv", "--overwrite", cwd=tmp_path).returncode == 0
-    assert "a date is its first moment, 0:00" in words((tmp_path / "out.md").read_text())
+    assert "A date is its first moment, 0:00" in words((tmp_path / "out.md").read_text())
 
 
 def test_a_lost_ledger_is_missed_also_where_the_output_cannot_be_read(tmp_path):

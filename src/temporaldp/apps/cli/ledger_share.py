@@ -99,7 +99,8 @@ def share(
         states=states,
         begin_anew=begin_anew,
     ) as made:
-        provenance = estimated_from(f"other traces ({', '.join(histories.values())})", CorrelationSettings(prior=prior))
+        names = ", ".join(Path(place).name for place in histories.values())
+        provenance = estimated_from(f"other traces ({names})", CorrelationSettings(prior=prior))
         note_recipe(
             made.ledger,
             recipe_of("temporaldp ledger share LEDGER", settings, provenance, *map(Path, histories.values())),

@@ -605,6 +605,7 @@ class TemporalAccountant:
 
     def _listed(self, releases: Any) -> list[Any]:
         """Releases of the next steps, one each, in the form that is counted: a number, or mechanisms under approximate DP."""
+        releases = list(releases) if isinstance(releases, Iterator) else releases
         refuse_shared(releases, self.asked_accounting, self.population.users)
         several = isinstance(releases, list | np.ndarray | Iterator | Set | Mapping)
         # Several mechanisms are one step, several numbers as many steps

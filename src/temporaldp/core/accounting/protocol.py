@@ -151,7 +151,7 @@ class Leakage:
 
 
 class SupremumEvidence:
-    """Evidence of an accounting method for suprema; base class of lower sides and certificates."""
+    """Evidence of an accounting method for suprema; base class of lower sides."""
 
     __slots__ = ()
 
@@ -173,7 +173,7 @@ class Limits:
     certified : bool
         Whether finite horizons approach the suprema; for upper bounds, whether they are proved.
     evidence : SupremumEvidence or None
-        Lower sides or certificates of the accounting method, for a single user.
+        Lower sides, for a single user.
     """
 
     backward: float

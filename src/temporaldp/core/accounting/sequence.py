@@ -44,14 +44,14 @@ def is_shared(releases: Any) -> bool:
 def refuse_shared(releases: Any, accounting: Accounting[Any, Any], users: Sequence[Adversary]) -> None:
     """Raise `InputError` for outputs that may share noise, where their event-level epsilons do not determine the leakage.
 
-    That is at a delta, and for a longer memory: an output about several steps can tell hidden states of one state apart.
+    That is at a delta, and for a longer memory: an output about several steps can distinguish hidden states of one state.
     """
     if not is_shared(releases):
         return
     if any(user.is_lifted for user in users):
         raise InputError(
             "expected first-order correlations for event-level epsilons of outputs that may share noise between steps, got a "
-            "chain with a longer memory: such outputs can tell hidden states of one state apart. Account for the hidden "
+            "chain with a longer memory: such outputs can distinguish hidden states of one state. Account for the hidden "
             "states: Adversary(*chain.adversary.directions)"
         )
     if accounting.delta:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -207,7 +207,7 @@ class LeakageSeries(Table):
         """Leakage about all states in steps ``start:stop`` together, by Theorem 2, in nats; exact where the series is.
 
         Under approximate DP, the same releases are composed where pure epsilons are added. For several steps of a chain with a
-        longer memory, an upper bound: that about all states.
+        longer memory, an upper bound: the leakage about all states of a person.
 
         Python's slice convention: 0-based, `stop` excluded, negative numbers count from the end, None is the end. One step:
         its TPL. Two: ``BPL[start] + FPL[start + 1]``. More: ``BPL[start] + FPL[stop - 1]`` and the epsilons between them.
@@ -381,6 +381,7 @@ def temporal_leakage(
             found = [releases.leakage(user, n_steps, accounting) for user in population.over(n_steps).users]
             return series_of(population, _frozen(releases.event_level(n_steps, accounting.delta)), found, accounting)
         releases = releases.require_pure(n_steps)
+    releases = list(releases) if isinstance(releases, Iterator) else releases
     refuse_shared(releases, accounting, population.users)
     each = listed(releases, population.n_steps if horizon is None else horizon)
     if horizon is not None and len(each) != horizon:

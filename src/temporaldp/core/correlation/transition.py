@@ -325,10 +325,10 @@ def distribution(weights: ArrayLike, states: tuple[str, ...]) -> FloatArray:
 
 def checked_square(entries: Any, what: str = "matrix") -> FloatArray | scipy.sparse.csr_array:
     """A private, read-only float64 copy, dense or CSR."""
+    if np.ma.is_masked(entries):
+        raise MatrixError(f"expected a {what} without masked entries")
     try:
         given = entries if scipy.sparse.issparse(entries) else np.asarray(entries)
-        if np.ma.is_masked(entries):
-            raise MatrixError(f"expected a {what} without masked entries")
     except ValueError as error:
         raise MatrixError(f"expected a {what}, a square array of numbers, got something else: {error}") from None
     if given.dtype.kind not in "biuf":

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import FloatArray, positive
+from temporaldp.base.values import FloatArray, assign, positive
 from temporaldp.core.mechanisms.events import LOST_IN_SUMS
 from temporaldp.core.mechanisms.protocol import LARGEST_LOG, Mechanism, checked_profile, probabilities_of
 
@@ -40,7 +40,7 @@ class AddedNoise(Mechanism):
     pure_epsilon: float = math.inf
 
     def __post_init__(self) -> None:
-        positive(self.sensitivity, "sensitivity")
+        assign(self, sensitivity=positive(self.sensitivity, "sensitivity"))
         missing = [
             name for name in ("logpdf", "cdf", "sf", "ppf", "isf") if not callable(getattr(self.noise, name, None))
         ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from temporaldp.base.errors import InputError
-from temporaldp.base.values import FloatArray
+from temporaldp.base.values import FloatArray, assign
 from temporaldp.core.mechanisms.protocol import ROUNDED, Mechanism, both_sides, probabilities_of
 
 
@@ -37,6 +37,7 @@ class PrivacyGuarantee(Mechanism):
             raise InputError(
                 f"expected epsilon >= 0 and delta from 0 to below 1, got epsilon={self.epsilon!r}, delta={self.delta!r}"
             )
+        assign(self, epsilon=float(self.epsilon), delta=float(self.delta))
 
     @property
     def pure_epsilon(self) -> float:

@@ -69,7 +69,7 @@ class Request:
         known = made.population.n_steps
         if made.horizon is None and known is not None:
             raise BudgetError(
-                f"expected the horizon, {known}, of the steps that the matrices are for; or constant matrices"
+                f"expected a horizon of {known} steps, for which there are matrices, or constant matrices"
             )
         return made if made.horizon is None else replace(made, population=made.population.over(made.horizon))
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from temporaldp.base.errors import BudgetError, InputError
-from temporaldp.base.names import require_same_states
+from temporaldp.base.names import require_same_states, require_unnamed
 from temporaldp.base.values import assign, compared_by_value, real_array, refuse
 from temporaldp.core.correlation import Adversary, Provenance, TransitionMatrix
 from temporaldp.core.correlation.adversary import Known, exactly_known
@@ -67,6 +67,7 @@ class PublicCorrelation:
             raise InputError("expected a forward matrix, or one for each transition, got None")
         assign(self, forward=chain.mapped(lambda matrix: matrix.central()))
         known = _public(provenance)
+        require_unnamed(initial, "initial counts")
         began = None if initial is None else real_array(initial, "initial counts", shape=(len(self.states),), ge=0.0)
         if began is not None and not began.any():
             raise InputError("expected initial counts that are not all 0")

@@ -153,7 +153,7 @@ def _most_revealing(
     codes, rng = codes_of(traces), np.random.default_rng(0)  # a fixed seed: every run draws these samples
     found = [estimate(traces)]
     n_estimates = math.ceil(1.0 / (1.0 - confidence) - 1e-9)
-    for _ in range(100 * n_estimates):
+    for _ in range(5 * n_estimates):
         if len(found) == n_estimates:
             break
         chosen = codes[rng.integers(len(codes), size=len(codes))]
@@ -162,8 +162,8 @@ def _most_revealing(
             found.append(estimate(sample))
     if len(found) < n_estimates:
         raise EstimationError(
-            f"only {len(found) - 1} of {100 * n_estimates} samples of the people can be estimated: states that few people show "
-            "are missing from the others. Merge rare states, or give a longer history"
+            f"only {len(found) - 1} of {5 * n_estimates} samples of the people can be estimated: the others lack states that "
+            "few people show. Merge rare states, or give a longer history"
         )
     leaked = [temporal_leakage(one, np.full(n_steps, 0.1)).temporal for one in found]
     return [found[k] for k in sorted(set(np.argmax(leaked, axis=0).tolist()))]

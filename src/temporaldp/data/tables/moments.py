@@ -136,7 +136,8 @@ def distance(before: str, label: str) -> float | None:
 def steps_between(step: str, before: str, label: str) -> float | None:
     """Number of steps (300 seconds, 1 months, or a number) between two labels; None if it is undetermined.
 
-    Months are counted by the calendar if both labels have the same day and time of the month, else as the shortest month.
+    Months are counted by the calendar if both labels have the same day and time of the month, or both are its last day; else
+    as the shortest month.
     """
     known = STEP_LENGTH.fullmatch(step)
     length = distance(before, label)
@@ -144,7 +145,8 @@ def steps_between(step: str, before: str, label: str) -> float | None:
         return None
     one, two = by_the_clock(before), by_the_clock(label)
     if known[2] == "months" and one is not None and two is not None:
-        is_whole = (one.day, one.time()) == (two.day, two.time())
+        is_last = (one + timedelta(days=1)).day == (two + timedelta(days=1)).day == 1
+        is_whole = one.time() == two.time() and (one.day == two.day or is_last)
         length = 12 * (two.year - one.year) + two.month - one.month if is_whole else length / (28.0 * 86_400.0)
     return length / float(known[1])
 
@@ -292,12 +294,14 @@ def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -
     Accounting treats a gap as one step, which is an upper bound: a matrix power leaks no more than the matrix.
     """
     values, codes = np.unique(comparable(column, name, place), return_inverse=True)
+    months = values
     if len(values) > 1 or re.fullmatch(r"\d{4}-\d{1,2}", str(column[0]).strip()):  # the first of one month is a day
-        values = _in_months(values)
+        months = _in_months(values)
     labels = tuple(str(value) for value in values)
     if values.dtype.kind == "M":
-        labels = _stamps(values, zone="Z" if in_utc(column) else "")
-    return _with_steps(labels, codes, values, f"column {name!r}")
+        begin = (months == values).all()  # months, or other dates
+        labels = _stamps(months if begin else values, zone="Z" if in_utc(column) else "")
+    return _with_steps(labels, codes, months, f"column {name!r}")
 
 
 def ordered_labels(labels: Sequence[str]) -> Times | None:
@@ -311,10 +315,7 @@ def ordered_labels(labels: Sequence[str]) -> Times | None:
 
 
 def _in_months(values: NDArray[Any]) -> NDArray[Any]:
-    """Dates of one day of each month, or of its last day, as months, which are one step apart, though some are longer.
-
-    Fewer than three dates are months only if they are the first ones.
-    """
+    """Dates of one day of each month, or of its last day, as months, which are one step apart, though some are longer."""
     if values.dtype.kind != "M":
         return values
     months, days = values.astype("datetime64[M]"), values.astype("datetime64[D]")
@@ -322,7 +323,7 @@ def _in_months(values: NDArray[Any]) -> NDArray[Any]:
         return months
     is_alike = np.unique(days - months.astype("datetime64[D]")).size == 1
     is_last = (days + 1 == (months + 1).astype("datetime64[D]")).all()
-    is_monthly = len(values) >= 3 and (days == values).all() and (is_alike or is_last)
+    is_monthly = (days == values).all() and (is_alike or is_last)
     return months if is_monthly and np.unique(months).size == len(months) else values
 
 

@@ -181,7 +181,7 @@ def _refuse_two_spellings(rows: Rows) -> None:
     whole = "CASE WHEN user LIKE '%.0' THEN substr(user, 1, length(user) - 2) ELSE user END"
     found = rows.asked(
         f"SELECT name FROM (SELECT DISTINCT user, {whole} AS name FROM rows) AS names GROUP BY name HAVING count(*) > 1 "
-        "ORDER BY name LIMIT 1"
+        "AND TRY_CAST(name AS DOUBLE) IS NOT NULL ORDER BY name LIMIT 1"
     ).to_pylist()
     for one in found:
         raise TraceError(

@@ -31,7 +31,7 @@ ROLES = {
     ),
     "time": (
         *("time", "date", "timestamp", "when", "moment", "hour", "day", "week", "month", "year", "step", "ts", "t"),
-        *("datum", "zeit", "zeitpunkt", "tag", "woche", "monat", "jahr"),
+        *("datum", "zeit", "zeitpunkt", "woche", "monat", "jahr"),
     ),
     "state": (
         *("state", "zone", "status", "stage", "place", "location", "region", "station", "terminal", "stop", "ward"),

@@ -158,7 +158,8 @@ def _name_mapping(columns: Sequence[Column], given: dict[str, Any], facts: list[
 
 def _user(columns: Sequence[Column], taken: Sequence[str]) -> tuple[str | None, list[str]]:
     """The column of people: its entries repeat; of several, by the name, then the one with most people; and the others."""
-    free = [one for one in columns if one.name not in taken and one.repeats and not one.is_measured]
+    free = [one for one in columns if one.name not in taken and one.repeats]
+    free = [one for one in free if not one.is_measured or rank_of("user", one) < 99]
     last = ROLES["user"].index("id")  # in the name of a column of states, such as zone_id, it is no person
     by_name = [one for one in free if rank_of("user", one) < (last if rank_of("state", one) < 99 else 99)]
     by_name = [one for one in by_name if one.n_different > 1 or one.n_rows < 10 or rank_of("user", one) < last]

@@ -120,19 +120,28 @@ class PublishingRun:
                 output.name,
                 self.setup.source,
                 warnings=self.setup.warnings,
+                is_part=self.is_part,
                 on_grid=self.setup.settings.traces.every is not None,
             ),
         )
         return beside
 
     @property
+    def is_part(self) -> bool:
+        """Whether this is a table of an account, with a part of its level."""
+        return self.stream is not None and self.stream.table is not None
+
+    @property
     def even_split(self) -> str | None:
         """Warning where equal noise at the user level, which holds for every correlation, would be less; None elsewhere."""
         found, guard = self.released, self.setup.plan if self.stream is None else self.stream.guard
-        is_part = (
-            self.stream is not None and self.stream.table is not None
-        )  # of an account: its noise is not that of the level
-        if is_part or guard is None or guard.horizon is None or found.alpha is None or not found.guarantee.is_temporal:
+        if (
+            self.is_part
+            or guard is None
+            or guard.horizon is None
+            or found.alpha is None
+            or not found.guarantee.is_temporal
+        ):
             return None
         kind = found.noise if found.delta else None
         split = plan_guarantee("user", found.alpha, guard.horizon, delta=found.delta, noise=kind)

@@ -43,13 +43,7 @@ def recipe_of(
     history = None if provenance.source == "protected" else settings.history.path
     paths = (history, *histories, known.file, known.backward, known.forward, settings.release.plan)
     chosen = settings.model_dump(mode="json", include=SECTIONS, exclude=OF_ONE_RUN, exclude_defaults=True)
-    files = {
-        "path",
-        "file",
-        "backward",
-        "forward",
-        "plan",
-    }  # by name, beside the hash: the folders are nobody's concern
+    files = {"path", "file", "backward", "forward", "plan", "states_from"}  # by name: their folders stay here
     chosen = {
         section: {key: Path(value).name if key in files else value for key, value in keys.items()}
         for section, keys in chosen.items()

@@ -155,11 +155,6 @@ def named_times(times: Sequence[str]) -> str:
 
 def _lacking(output: Path, table: str | None, ledger: Ledger) -> LedgerError | None:
     """What an output has and its ledger lacks, also times of which a run has no data: their budget is not counted."""
-    if not len(ledger) and output.is_file() and published_in(output) is None:
-        return LedgerError(
-            f"{output} cannot be read as published counts, and the ledger {ledger.place} is new: if the one that it was "
-            f"published from is lost, what was spent is not counted, and {BOTH_TOGETHER}. Move another file away"
-        )
     step_of = Calendar(ledger, ledger.configuration["step"]).position
     own = (event for event in ledger.events if event.kind == "table" and event.by == table)
     has = (
@@ -167,6 +162,11 @@ def _lacking(output: Path, table: str | None, ledger: Ledger) -> LedgerError | N
         if table is None
         else {one["step"] for one in (event.details for event in own) if one["output"]}
     )
+    if not has and output.is_file() and published_in(output) is None:
+        return LedgerError(
+            f"{output} cannot be read as published counts, of which the ledger {ledger.place} has none: if the one that it was "
+            f"published from is lost, what was spent is not counted, and {BOTH_TOGETHER}. If it is something else, move it away"
+        )
     lost = [time for time in published_times(output) if step_of(label_of(time)) not in has]
     if not lost:
         return None
@@ -186,6 +186,11 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         The settings give no level, or contradict each other.
     """
     found, asked = _setup(settings), settings.release
+    if found.data.absence is None and asked.population is not None:
+        raise InputError(
+            "release.population is the number of people where absence is a state (traces.absent); without one, the number of "
+            "people who are observed at each step is published: leave it out"
+        )
     if found.data.absence is None:
         return found
     if asked.population is not None:
@@ -236,7 +241,7 @@ def _setup(settings: Settings) -> ReleaseSetup:
     accountant = TemporalAccountant(found.everyone, alpha=level, horizon=ends, accounting=method)
     known = found.provenance
     if planned is not None:
-        known = replace(together([known, planned.provenance]), warning=planned.provenance.warning or known.warning)
+        known = together([known, planned.provenance])
     recipe = recipe_of("temporaldp release TRACES", settings, found.provenance, plan=planned)
     public = _estimating(settings, lambda: public_part(found, same_start=settings.release.same_start))
     return ReleaseSetup(settings, planned, accountant, found.trajectories, known, recipe, public)
@@ -440,9 +445,7 @@ def checked_output(settings: Settings, *, is_check: bool = False) -> Path:
             require_writable(place, reads=(*settings.inputs, release.plan))
         release_suffix(output)
         beside = output.with_suffix(".md")
-        if beside.exists() and not beside.read_text(encoding="utf-8", errors="replace").startswith(
-            f"# {output.name}\n"
-        ):
+        if beside.exists() and not beside.read_text(encoding="utf-8", errors="replace").startswith(f"# {output.stem}."):
             raise OutputError(
                 f"{beside} exists, and is not the text that explains {output}, which would take its place: name another output"
             )

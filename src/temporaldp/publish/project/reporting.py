@@ -134,7 +134,7 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
         "plan": planned,
         "released": shown,
         "true_counts": data.histogram() if asked.true_counts and data is not None else None,
-        "n_users": settings.release.population if data is None else data.n_observed,
+        "n_users": data.n_observed if data is not None and data.absence is None else settings.release.population,
         "name_users": asked.name_users,
         "recipes": ((0, recipe_of(_command(asked), settings, inputs.provenance)),),
         "publication": _publication(asked),
@@ -328,7 +328,7 @@ def _kept(ledger: Ledger, accountant: TemporalAccountant) -> Inputs:
         provenance = given_matrices(kept)
     elif changes:
         sentences = [f"From step {step} on: {one.sentence}" for step, one in noted.items()]
-        provenance = replace(provenance, sentence=" ".join(sentences), warning=noted[1].warning)
+        provenance = replace(provenance, sentence=" ".join(sentences))
     if len({one.models for one in noted.values()}) > 1:  # all of them of first order: no other is adopted
         provenance = replace(provenance, source="matrices", models=(), left_out=())
     per_user = len(accountant.population) > max(1, len(provenance.models)) + len(changes)

@@ -237,8 +237,8 @@ def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = Non
     return f"{most} about {guarantee.protects} ({guarantee.label}), for {guarantee.condition}"
 
 
-def guarantee_with_odds(released: ReleasedHistograms, known: Provenance) -> str:
-    """The guarantee of a published table, and what it means for a guess."""
+def guarantee_with_odds(released: ReleasedHistograms, known: Provenance, *, is_part: bool = False) -> str:
+    """The guarantee of a published table, and what it means for a guess; `is_part` of an account with other tables."""
     if released.alpha is None:
         return "not stated in the settings."
     line = guarantee_line(released.alpha, released.delta, released.guarantee, known)
@@ -246,7 +246,7 @@ def guarantee_with_odds(released: ReleasedHistograms, known: Provenance) -> str:
     if released.delta:
         return f"{line}. A guess about it, between two equally likely alternatives, is correct with probability at most {most}."
     found = f"{line}. A suspicion of 50 % about it becomes at most {most}."
-    if not released.guarantee.is_temporal:
+    if is_part or not released.guarantee.is_temporal:
         return found
     everything = sum_up(released.epsilons)
     return f"{found} All states of a person in these tables: at most {nats(everything)}, for {EVERY_CORRELATION}."
@@ -273,12 +273,13 @@ def published_text(
     *,
     warnings: Sequence[str] = (),
     on_grid: bool = False,
+    is_part: bool = False,
 ) -> str:
     """A text beside a published table: what its columns mean, and what not to conclude (Markdown).
 
     `made` are the estimates of the last run, `known` is the provenance of all that is public about correlations, `source` that
     of the correlation for which the level holds; `warnings` are what to know before publishing; `on_grid`, times
-    are those of a grid of events.
+    are those of a grid of events; `is_part`, an account has other tables, too.
     """
     average = n_people / len(released.states)
     estimated: list[str] = []
@@ -286,8 +287,8 @@ def published_text(
         width = released.estimates.half_width
         estimated = [
             "- `estimate`: read this. The estimated number of people, at least 0. At each time, the estimates of all states "
-            "add up to the public number of people.",
-            "- `low`, `high`: the true number lies between them in about 95 of 100 rows (measured: 89 to 100). Typically "
+            "add up to the number of people, which is public.",
+            "- `low`, `high`: the true number lies between them in about 95 of 100 rows (89 to 100 in tests). Typically "
             f"they are {number(width)} people from the estimate, and the error of an estimate is {number(TYPICAL * width)}.",
         ]
     how = "" if not estimated or made is None else f"What estimates are made from: {made.used} {made.fit}".rstrip()
@@ -304,10 +305,7 @@ def published_text(
             f"Numbers of people in {len(released.states)} states at {plural(last + 1, 'time')}, from {released.times[0]} to "
             f"{released.times[last]}; {n_people} people at a time, so {number(average)} per state, on average.",
             *(
-                [
-                    "Each time is a moment, and a person counts with the state of the last event until then; a date is its "
-                    "first moment, 0:00."
-                ]
+                ["Each time is a moment: what happened until then counts for it. A date is its first moment, 0:00."]
                 if on_grid
                 else []
             ),
@@ -320,7 +318,7 @@ def published_text(
             f"{', at `delta`; `noise`: its kind' if released.delta else ''}.",
             "",
             *([how, ""] if how else []),
-            f"Guarantee: {guarantee_with_odds(released, source)}{learnt}",
+            f"Guarantee: {guarantee_with_odds(released, source, is_part=is_part)}{learnt}",
             *(line for one in warnings for line in ("", f"Warning: {one[:1].upper()}{one[1:]}")),
             "",
             "Do not conclude:",

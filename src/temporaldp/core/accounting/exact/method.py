@@ -76,7 +76,8 @@ class ExactLimits(SupremumEvidence):
     Parameters
     ----------
     backward, forward, temporal : float
-        Leakage that some horizon comes arbitrarily close to; within 1e-9 (relative) of a certified supremum.
+        Leakage that some horizon comes arbitrarily close to; within 1e-9 (relative) of a certified supremum of a first-order
+        chain.
     pair : tuple of two str
         The two states that past and future together distinguish best; those of the direction without a supremum, if any. None
         for a longer memory.
