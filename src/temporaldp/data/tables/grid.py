@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, timedelta
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -24,16 +24,14 @@ from temporaldp.data.tables.relations import (
     CLOCK_TIMES,
     FRACTIONS,
     INSTANTS,
-    TEXT,
     WHOLE,
     Rows,
-    bare,
     integers,
     literal,
-    may_have_blanks,
     meanings,
     table_of_steps,
     values,
+    without_blanks,
 )
 from temporaldp.data.tables.trace_table import disorder, two_states
 
@@ -292,17 +290,6 @@ def _with_absence(kept: Rows, away: str, n_kept: int | None, n_steps: int) -> Ro
         f"CASE part WHEN 0 THEN {state} ELSE {gone} END AS state FROM rows CROSS JOIN (VALUES (0), (1), (2)) AS parts(part) "
         f"WHERE part = 0 OR (part = 1 AND before IS NULL AND time > 0) OR (part = 2 AND {ends})"
     )
-
-
-def without_blanks(traces: Rows) -> Rows:
-    """The rows with names of people without blanks around them, which make no other person."""
-    if traces.kinds["user"] != TEXT:
-        return traces
-    (found,) = traces.asked(f"SELECT count(*) AS n FROM rows WHERE {may_have_blanks('user')}").to_pylist()
-    if not found["n"]:
-        return traces
-    others = ", ".join(name for name in traces.kinds if name != "user")
-    return replace(traces.then(f"SELECT {bare('user')} AS user, {others} FROM rows"), cuts=())
 
 
 def one_state(traces: Rows, ties: Ties) -> Rows:

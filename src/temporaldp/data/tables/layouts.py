@@ -14,7 +14,7 @@ from temporaldp.base.errors import InputError, TraceError
 from temporaldp.base.names import listed, printable
 from temporaldp.base.values import plural
 from temporaldp.data.tables.encoding import refuse_missing
-from temporaldp.data.tables.grid import moments, without_blanks
+from temporaldp.data.tables.grid import moments
 from temporaldp.data.tables.moments import Times, TimesOf, ordered_labels, unlike_the_others
 from temporaldp.data.tables.relations import (
     CONTENTS,
@@ -26,6 +26,7 @@ from temporaldp.data.tables.relations import (
     SourceTable,
     literal,
     stripped,
+    without_blanks,
 )
 
 

@@ -459,3 +459,14 @@ def bare(text: str) -> str:
 def literal(value: Any) -> str:
     """A number or text in SQL."""
     return "'" + value.translate({39: "''", 123: "{{", 125: "}}"}) + "'" if isinstance(value, str) else str(value)
+
+
+def without_blanks(traces: Rows) -> Rows:
+    """The rows with names of people without blanks around them, which make no other person."""
+    if traces.kinds["user"] != TEXT:
+        return traces
+    (found,) = traces.asked(f"SELECT count(*) AS n FROM rows WHERE {may_have_blanks('user')}").to_pylist()
+    if not found["n"]:
+        return traces
+    others = ", ".join(name for name in traces.kinds if name != "user")
+    return replace(traces.then(f"SELECT {bare('user')} AS user, {others} FROM rows"), cuts=())
