@@ -72,6 +72,8 @@ def propose(
     if history is not None:
         of_past = {key: value for key, value in known.items() if key != "where"} | given.get("history", {})
         past = look(history, of_past, every=traces.settings.get("every"))
+    if stream and traces.settings.get("layout") == "long":
+        traces.settings.setdefault("sort", True)  # late rows are added at the end of a file that grows
     is_listed = {"states", "states_from"} & traces.settings.keys()
     if traces.traces is not None and traces.traces.n_states <= MAX_STATES and not is_listed:
         _ask_about_states(traces, traces.traces, history)
