@@ -155,7 +155,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     assert released.alpha is not None
     known = published.known
     noise = mean_absolute_noise(released.scales, released.noise)
-    beside = NoiseBesideCounts(noise, published.n_people, len(released.states))
+    beside = NoiseBesideCounts(noise, *published.present)
     if (estimates is None or estimates.seen == "each release") and (run is None or run.is_first):
         warn(beside.warning)
     half_width = None if released.estimates is None else released.estimates.half_width

@@ -106,6 +106,15 @@ class PublishingRun:
         found = self.released.estimates
         return self.setup.data.n_observed if found is None else found.n_people
 
+    @property
+    def present(self) -> tuple[int, int]:
+        """People who are not absent at a step, on average and by the estimates; and the number of their states."""
+        found, away, states = self.released.estimates, self.setup.data.absence, self.released.states
+        if found is None or away is None:
+            return self.n_people, len(states)
+        others = np.delete(found.counts, states.index(away), axis=1)
+        return max(round(float(others.sum(axis=1).mean())), 1), len(states) - 1
+
     def write(self, output: Path) -> Path:
         """Write the table, and the text that explains its columns; give the place of the text."""
         everything, beside = self.everything, output.with_suffix(".md")
@@ -121,6 +130,7 @@ class PublishingRun:
                 self.setup.source,
                 warnings=self.setup.warnings,
                 is_part=self.is_part,
+                present=self.present,
                 on_grid=self.setup.settings.traces.every is not None,
             ),
         )

@@ -274,14 +274,17 @@ def published_text(
     warnings: Sequence[str] = (),
     on_grid: bool = False,
     is_part: bool = False,
+    present: tuple[int, int] | None = None,
 ) -> str:
     """A text beside a published table: what its columns mean, and what not to conclude (Markdown).
 
     `made` are the estimates of the last run, `known` is the provenance of all that is public about correlations, `source` that
     of the correlation for which the level holds; `warnings` are what to know before publishing; `on_grid`, times
-    are those of a grid of events; `is_part`, an account has other tables, too.
+    are those of a grid of events; `is_part`, an account has other tables, too;
+    `present` are the people who are not absent, and the number of their states.
     """
-    average = n_people / len(released.states)
+    n_present, n_states = present or (n_people, len(released.states))
+    average = n_present / n_states
     estimated: list[str] = []
     if released.estimates is not None and made is not None:
         width = released.estimates.half_width
@@ -303,7 +306,9 @@ def published_text(
             f"# {file}",
             "",
             f"Numbers of people in {len(released.states)} states at {plural(last + 1, 'time')}, from {released.times[0]} to "
-            f"{released.times[last]}; {n_people} people at a time, so {number(average)} per state, on average.",
+            f"{released.times[last]}; {n_people} people at a time"
+            f"{'' if n_present == n_people else f', of whom about {n_present} are not absent'}, so {number(average)} per "
+            "state, on average.",
             *(
                 ["Each time is a moment: what happened until then counts for it. A date is its first moment, 0:00."]
                 if on_grid
