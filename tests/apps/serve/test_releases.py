@@ -10,13 +10,14 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
 
+import numpy as np
 import pytest
 
 from command import refused, temporaldp
 from level import worst_leakage
 from postgres import place_of
 from served import served, token_for
-from temporaldp import Adversary, Ledger, LedgerError, TemporalAccountant, TransitionMatrix, plan_budget
+from temporaldp import Adversary, Ledger, LedgerError, Periodic, TemporalAccountant, TransitionMatrix, plan_budget
 from temporaldp.apps.serve import served_release
 from temporaldp.apps.serve import service as service_module
 from temporaldp.apps.serve.definition import Definition
@@ -96,6 +97,23 @@ def test_release_of_several_models_satisfies_the_level_for_each(service):
     assert "2 correlations" in shown
 
 
+def test_models_that_do_not_fit_the_release_are_refused_and_contradictions_are_told(service):
+    """Of other states than the histogram, or of a clock where times may be left out; and matrices of two chains."""
+    clock = Adversary.from_forward(Periodic([TransitionMatrix(ROWS), TransitionMatrix([[0.5, 0.5], [0.5, 0.5]])]))
+    three = Adversary(TransitionMatrix(np.full((3, 3), 1 / 3)), None)
+    for model, more, said in (
+        (three, {}, "expected a histogram of the models' 3 states, got n_states 2"),
+        (clock, {"horizon": 8}, "expected the length of a step (step)"),
+    ):
+        terms = DEFINITION | {"models": {"a": model.document()}, "backward": None, "forward": None} | more
+        answer = service.ask.post("/v1/releases", terms, token=service.own)
+        assert (answer.status, said in answer.json["detail"]) == (422, True), answer.text
+    cycle = [[0.05, 0.9, 0.05], [0.05, 0.05, 0.9], [0.9, 0.05, 0.05]]
+    terms = DEFINITION | {"backward": cycle, "forward": cycle, "mechanism": {"kind": "histogram", "n_states": 3}}
+    created = service.ask.post("/v1/releases", terms, token=service.own, key="cycle")
+    assert created.status in {200, 201} and "another backward matrix" in created.json["warning"], created.text
+
+
 @pytest.mark.parametrize("guarantee", ["window:3", "user:3"])
 def test_budgets_of_any_window_add_up_to_at_most_the_level(service, guarantee):
     """Without a correlation: by sums of what the steps spent, of which the last one may use all that is left."""
@@ -114,7 +132,8 @@ def test_budgets_of_any_window_add_up_to_at_most_the_level(service, guarantee):
     for epsilon, status in ((0.61, 409), (0.59, 200)):
         last = service.post(release, "spend", {"epsilon": epsilon, "last": True}, key=f"{guarantee}-last-{epsilon}")
         assert last.status == status
-    assert service.get(release, "?leakage=true").json["leakage"] == pytest.approx(0.99)
+    over = service.get(release, "?leakage=true").json
+    assert over["leakage"] == pytest.approx(0.99) and over["is_over"] and over["remaining"] == 0.0
     shown = temporaldp("ledger", "show", service.store, "--release", release).stdout
     assert "3 consecutive steps" in " ".join(shown.split())
 

@@ -16,6 +16,7 @@ from temporaldp import (
     estimate_adversaries,
     level_for_error,
     load_sample,
+    plan_guarantee,
     temporal_leakage,
 )
 from temporaldp.core.planning import Guarantee
@@ -80,6 +81,15 @@ def test_without_a_correlation_the_other_rows_remain():
     stream = compare_guarantees(windows=[7])
     assert {str(row.guarantee) for row in stream.rows} == {"temporal", "window:7", "event"}
     assert stream.advised.guarantee == Guarantee("window", 7)
+
+
+def test_a_plan_of_another_horizon_is_not_the_one_in_use():
+    """Its noise is that of fewer steps."""
+    short = plan_guarantee("user", 1.0, 4)
+    for horizon, is_in_use in ((40, False), (4, True)):
+        found = compare_guarantees(horizon=horizon, delta=0.0, plan=short)
+        (row,) = (row for row in found.rows if row.guarantee.kind == "user")
+        assert (row.plan is short) == is_in_use and row.noise == pytest.approx(2.0 * horizon, rel=0.02)
 
 
 def test_with_a_delta_of_zero_each_guarantee_has_one_row():

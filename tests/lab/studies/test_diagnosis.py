@@ -93,4 +93,6 @@ def test_sample_is_not_first_order_and_a_simulated_chain_is():
     assert by_name["order 2"].attained > 1.05 * by_name["first order"].proved
     rng = np.random.default_rng(3)
     plain = diagnose(Trajectories(first_order(rng), states=["a", "b"]), epsilon=0.1, horizon=8)
-    assert plain.verdict[0] == "First order is enough: the data show no words of two states (G-test, BIC)."
+    assert (
+        plain.verdict[0] == "First order is not rejected: the data show no words of two states (G-test at 0.1 %, BIC)."
+    )

@@ -52,6 +52,7 @@ def test_fields_of_a_record(load):
         (with_parameters("epsilon: 2", "delta: 1.0e-9", variant="Approximate DP"), EpsilonPromise(2.0, 1e-9)),
         (with_parameters("epsilon: 2", "delta: '1e-9'", variant="Approximate DP"), EpsilonPromise(2.0, 1e-9)),
         (with_parameters("rho: 0.5", variant="Zero-concentrated DP"), ConcentratedPromise(0.5)),
+        (with_parameters("epsilon: 1", "rho: 0.05", variant="''"), ConcentratedPromise(0.05)),
         (
             with_parameters("rho: 0.5", "epsilon: 3", "delta: 1e-9", variant="Zero-concentrated DP"),
             ConcentratedPromise(0.5),
@@ -64,6 +65,18 @@ def test_fields_of_a_record(load):
 )
 def test_parameters_by_variant(load, text, promise):
     assert load(text).promise == promise
+
+
+def test_releases_that_are_rarer_than_the_unit_are_not_covered_by_a_delta(load):
+    """A sum of a month protects one day of it; whoever stays in a state is in it on all days."""
+    for variant, lines in (("Zero-concentrated DP", ["rho: 0.015"]), ("Approximate DP", ["epsilon: 1", "delta: 1e-9"])):
+        monthly = with_parameters(*lines, variant=variant).replace(
+            "release_type_details: Daily", "release_type_details: Monthly"
+        )
+        assert load(monthly).misfit(Assumptions()).brief == "rarer releases"
+        assert load(monthly).misfit(Assumptions(every="day")) is None
+    pure = record(release_type_details="Monthly")
+    assert load(pure).misfit(Assumptions()) is None
 
 
 def test_scalars_are_read_as_text(load):

@@ -157,6 +157,21 @@ def test_step_that_another_table_may_publish_is_not_skipped(tmp_path):
         assert len(stages) == 0
 
 
+def test_an_accountant_about_one_of_the_tables_is_refused(tmp_path):
+    stages = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]], states=["awake", "asleep"])
+    states = {"stages": ["awake", "asleep"], "places": ["home", "away"]}
+    accountant = TemporalAccountant(Adversary(stages, stages), alpha=1.0)
+    with pytest.raises(InputError, match=r"the states of all tables together \(2 x 2\)"):
+        SharedRelease(
+            "stages",
+            DiscreteLaplaceHistogram(2),
+            shares=SHARES,
+            states=states,
+            ledger=tmp_path / "a.db",
+            accountant=accountant,
+        )
+
+
 def test_inconsistent_arguments_are_refused(tmp_path):
     place = tmp_path / "account.db"
     with opened(place, "stages") as stages:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
 import ssl
 import uuid
@@ -132,7 +133,9 @@ class Client(Closing):
         key: str | None = None,
     ) -> dict[str, Any]:
         """Publish counts with noise that the service draws, and return the step. Parameters and errors as for `spend`."""
-        body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead) | {"counts": [int(one) for one in counts]}
+        body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead) | {
+            "counts": [operator.index(one) for one in counts]
+        }
         return self._post(f"/v1/releases/{release}/publish", body, key)
 
     def state(self, release: str, *, leakage: bool = False) -> dict[str, Any]:

@@ -155,6 +155,16 @@ class Definition(Strict):
                 raise InputError(
                     f"expected models of the same states, got {' and '.join(listed(one or ()) for one in found)}"
                 )
+            n_states = max(len(one or ()) for one in found)
+            if isinstance(self.mechanism, Histogram) and self.mechanism.n_states != n_states:
+                raise InputError(
+                    f"expected a histogram of the models' {n_states} states, got n_states {self.mechanism.n_states}"
+                )
+            if self.step is None and not all(known.is_constant for one in models.values() for known in one.directions):
+                raise InputError(
+                    "expected the length of a step (step), as the matrices vary from step to step: a time that is left out "
+                    "would count as none. The first time is the first step of the models"
+                )
             return models
         return Adversary(_matrix(self.backward, self.states), _matrix(self.forward, self.states))
 

@@ -73,6 +73,9 @@ class Created(Strict):
         description="Sustainable budget of every step, in nats; 0 if no budget is sustainable, or if there is a horizon."
     )
     head: str = Field(description="Of its chain, before the first step: stands for what the release is for.")
+    warning: str | None = Field(
+        None, description="Why the matrices cannot be those of one stationary chain, if they cannot."
+    )
 
 
 class AdmittedBudget(Strict):

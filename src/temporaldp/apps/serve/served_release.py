@@ -178,7 +178,9 @@ class WindowedGuard(ServedGuard):
         return Measurement(mechanism, budget, budget)
 
     def remaining(self, *, last: bool = False) -> float:
-        """The largest budget that the next step may spend, in nats."""
+        """The largest budget that the next step may spend, in nats; 0 after the last one."""
+        if len(self._ledger) and self._ledger[-1].last:
+            return 0.0
         if not last:
             return self.every_step
         before = self._ledger[max(len(self._ledger) + 1 - self.guarantee.width(None), 0) : len(self._ledger)]

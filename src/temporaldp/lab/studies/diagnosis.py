@@ -158,11 +158,11 @@ def _memory(found: Diagnosis) -> list[str]:
         sentences = ["The traces are too short to decide whether first order is enough."]
     elif leaks_more:
         sentences = [
-            "First order is enough by the words of two states that the data show (G-test, BIC). A longer memory that is "
+            "First order is not rejected by the words of two states that the data show (G-test, BIC). A longer memory that is "
             f"fitted nevertheless leaks more, by chance or by what that test cannot see.{adds}"
         ]
     else:
-        sentences = ["First order is enough: the data show no words of two states (G-test, BIC)."]
+        sentences = ["First order is not rejected: the data show no words of two states (G-test at 0.1 %, BIC)."]
     for one, if_preferred, if_rejected in (
         (
             clock,

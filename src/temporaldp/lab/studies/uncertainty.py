@@ -256,5 +256,6 @@ def leakage_uncertainty(
         if adversary.n_steps is not None and len(spent) < adversary.n_steps:
             adversary = adversary.between(0, len(spent))
         guaranteed = temporal_leakage(adversary, spent).worst
-        attained = worst_member(adversary, epsilons=spent, n_starts=1).leakage.worst
+        member = worst_member(adversary, epsilons=spent, n_starts=1).leakage
+        attained = member.worst if member.attained is None else float(member.attained.temporal.max())
     return LeakageUncertainty(level, estimate, posterior, people, attained, guaranteed, is_stationary)

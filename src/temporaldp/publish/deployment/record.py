@@ -17,7 +17,14 @@ from temporaldp.base.extras import needing
 from temporaldp.data.files.atomic import brief, require_file
 from temporaldp.publish.deployment.assumptions import Assumptions
 from temporaldp.publish.deployment.promise import ConcentratedPromise, EpsilonPromise, Promise
-from temporaldp.publish.deployment.wording import Neighbours, Period, StatedUnit, period_in, stated_neighbours
+from temporaldp.publish.deployment.wording import (
+    STEPS_A_YEAR,
+    Neighbours,
+    Period,
+    StatedUnit,
+    period_in,
+    stated_neighbours,
+)
 from temporaldp.publish.project.settings import Number
 
 if TYPE_CHECKING:
@@ -226,6 +233,10 @@ class Deployment:
         is_central = record.model == "Central"  # else the noise may be drawn on a device, which may reuse it
         unstated = record.release_type != "Many releases" and assumptions.every is None
         step = assumptions.every or period
+        released = period_in(record.release_details)
+        is_rarer = (
+            unit.period is not None and released is not None and STEPS_A_YEAR[released] < STEPS_A_YEAR[unit.period]
+        )
         details = " ".join(record.release_details.split())
         stated = f"release_type is {record.release_type!r}" if record.release_type else "release_type is empty"
         stated += f" (release_type_details: {textwrap.shorten(details, 60, placeholder=' ...')!r})" if details else ""
@@ -278,6 +289,12 @@ class Deployment:
                 "the record does not state how often it releases, or not one frequency: give --set deployment.every=day.",
             ),
             (
+                is_rarer and assumptions.every is None and self.promise.default_delta > 0.0,
+                "rarer releases",
+                f"the unit {unit.text!r} names a {unit.period}, but release_type_details a {released}: with delta > 0, an "
+                f"output about several steps is not covered. Give --set deployment.every={unit.period} if each is about one.",
+            ),
+            (
                 not (is_central or assumptions.fresh_noise) and self.promise.default_delta > 0.0,
                 "noise on the device",
                 f"model_name is {record.model!r}: noise may be drawn on the device, and the record does not state that it is "
@@ -298,7 +315,8 @@ def _promise(parameters: Parameters, variant: str) -> Promise:
     if not {"epsilon", "rho"} & set(given):
         raise InputError(f"expected {place} with epsilon, epsilon and delta, or rho, got {names}")
     try:
-        if "rho" in given and (variant == "Zero-concentrated DP" or "epsilon" not in given):
+        by_rho = variant == "Zero-concentrated DP" or "epsilon" not in given or (not variant and "delta" not in given)
+        if "rho" in given and by_rho:  # an epsilon beside it is its conversion, at a delta that is not stated
             return ConcentratedPromise(given["rho"])
         return EpsilonPromise(given["epsilon"], given.get("delta", 0.0))
     except InputError as error:

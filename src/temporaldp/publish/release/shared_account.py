@@ -161,6 +161,15 @@ class SharedRelease(ContinualRelease[Any, Any]):
         )
         require_budget_mechanism(mechanism, accountant.accounting.distances)
         named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
+        whose = accountant.population.states
+        if named and whose is not None:
+            is_joint = len(whose) == math.prod(len(some) for _, some in named)
+            if not (is_joint or all(set(some) == set(whose) for _, some in named)):
+                sizes = " x ".join(str(len(some)) for _, some in named)
+                raise InputError(
+                    f"expected an accountant about the states of all tables together ({sizes}), as of `independent_adversary`, "
+                    f"got one of {len(whose)} states"
+                )
         charge = SharedCharge(tuple(sorted(known.items())), named)
         super().__init__(charge, ledger=ledger, accountant=accountant, step=step, begin_anew=begin_anew)
         self.table, self.share, self.states = table, known[table] * (1.0 - 2.0 * LEFT_OVER), dict(named).get(table)
