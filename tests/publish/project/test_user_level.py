@@ -181,9 +181,16 @@ def test_a_lost_ledger_is_missed_also_where_the_output_cannot_be_read(tmp_path):
     """A spreadsheet saved it in its own way, and the release was moved to another machine."""
     asked = ["release", "now.csv", *USER, "--ledger", "r.db", "-o", "out.csv", "--overwrite"]
     table(tmp_path / "now.csv", 30, 2)
-    (tmp_path / "out.csv").write_text("Zeit;Zustand;Anzahl\n0;a;12,5\n")
+    assert temporaldp(*asked, cwd=tmp_path).returncode == 0
+    saved = (tmp_path / "out.csv").read_text().replace(",", ";").replace(".", ",")
+    (tmp_path / "r.db").unlink()
+    (tmp_path / "elsewhere").mkdir()
+    for name in ("now.csv", "out.md"):
+        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    tmp_path = tmp_path / "elsewhere"
+    (tmp_path / "out.csv").write_text(saved)
     lost = temporaldp(*asked, cwd=tmp_path)
     assert lost.returncode == 4 and "cannot be read as published counts" in words(lost.stderr)
     assert temporaldp(*asked, "--begin-anew", cwd=tmp_path).returncode == 0
-    (tmp_path / "out.csv").write_text("Zeit;Zustand;Anzahl\n0;a;12,5\n")
+    (tmp_path / "out.csv").write_text(saved)
     assert temporaldp(*asked, cwd=tmp_path).returncode == 0  # the ledger has all of it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -153,6 +154,13 @@ def named_times(times: Sequence[str]) -> str:
     return f"{plural(len(times), 'time')} ({', '.join(times[:3])}{', ...' if len(times) > 3 else ''})"
 
 
+def _was_published(output: Path) -> bool:
+    """Whether a file that cannot be read has the columns of published counts, as one that a spreadsheet saved."""
+    with output.open("rb") as file:
+        header = file.readline(4096).decode("utf-8", errors="replace")
+    return output.suffix == ".parquet" or {"noisy", "scale"} <= set(re.findall(r"\w+", header))
+
+
 def _lacking(output: Path, table: str | None, ledger: Ledger) -> LedgerError | None:
     """What an output has and its ledger lacks, also times of which a run has no data: their budget is not counted."""
     step_of = Calendar(ledger, ledger.configuration["step"]).position
@@ -162,7 +170,7 @@ def _lacking(output: Path, table: str | None, ledger: Ledger) -> LedgerError | N
         if table is None
         else {one["step"] for one in (event.details for event in own) if one["output"]}
     )
-    if not has and output.is_file() and published_in(output) is None:
+    if not has and output.is_file() and published_in(output) is None and _was_published(output):
         return LedgerError(
             f"{output} cannot be read as published counts, of which the ledger {ledger.place} has none: if the one that it was "
             f"published from is lost, what was spent is not counted, and {BOTH_TOGETHER}. If it is something else, move it away"
