@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from calendar import monthrange
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -145,7 +146,7 @@ def steps_between(step: str, before: str, label: str) -> float | None:
         return None
     one, two = by_the_clock(before), by_the_clock(label)
     if known[2] == "months" and one is not None and two is not None:
-        is_last = (one + timedelta(days=1)).day == (two + timedelta(days=1)).day == 1
+        is_last = all(when.day == monthrange(when.year, when.month)[1] for when in (one, two))
         is_whole = one.time() == two.time() and (one.day == two.day or is_last)
         length = 12 * (two.year - one.year) + two.month - one.month if is_whole else length / (28.0 * 86_400.0)
     return length / float(known[1])
