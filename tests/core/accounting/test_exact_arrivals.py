@@ -64,7 +64,7 @@ PLAIN = 1.0 - np.eye(3)
         ),
         (
             lambda: temporal_leakage(Adversary([WALK]), [LikelihoodBox([0] * 3, [1] * 3)] * 3),
-            ("serve 2 steps", "3 releases"),
+            ("matrices for 2 steps", "there are 3"),
         ),
         (lambda: leakage_supremum(BOTH, LikelihoodBox([0, 0], [1, 1])), ("2 values", "3 states")),
         (lambda: leakage_supremum(Adversary([WALK]), LikelihoodBox([0] * 3, [1] * 3)), ("constant",)),

@@ -254,7 +254,7 @@ def test_time_varying_matrices(bound):
     assert series.backward == pytest.approx([0.1, 0.3, 0.4])
     series = temporal_leakage(Adversary(forward=[first, second]), [0.1, 0.2, 0.4], accounting=method_of(bound))
     assert series.forward == pytest.approx([0.3, 0.2, 0.4])
-    with pytest.raises(BudgetError, match=r"serve 3 steps, but there are 4 releases"):
+    with pytest.raises(BudgetError, match="matrices for 3 steps, but there are 4"):
         temporal_leakage(Adversary(forward=[first, second]), [0.1] * 4, accounting=method_of(bound))
 
 

@@ -12,6 +12,7 @@ import pytest
 
 import temporaldp as tdp
 from command import SAMPLE, refused, temporaldp
+from temporaldp.core.correlation import independent_adversary
 from temporaldp.data.tables.traces import shared_people
 from temporaldp.publish.project.document import json_schema, read_settings
 from temporaldp.publish.project.inputs import gather
@@ -93,7 +94,9 @@ def test_project_releases_a_table_of_a_shared_account(tmp_path):
     rows = [f"{user},{t},{'ab'[(t + user) % 2]}" for user in range(20) for t in range(3)]
     (tmp_path / "now.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
     walk = tdp.TransitionMatrix([[0.8, 0.2], [0.3, 0.7]])
-    accountant = tdp.TemporalAccountant(tdp.Adversary(walk, walk), alpha=1.0)
+    other = tdp.TransitionMatrix([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.2, 0.1, 0.7]])
+    both = independent_adversary(tdp.Adversary(walk, walk), tdp.Adversary(other, other))
+    accountant = tdp.TemporalAccountant(both, alpha=1.0)
     states = {"here": ("a", "b"), "there": ("x", "y", "z")}
     with SharedRelease(
         "here", tdp.DiscreteLaplaceHistogram(2), shares={"here": 0.5, "there": 0.5}, ledger=tmp_path / "account.db",
