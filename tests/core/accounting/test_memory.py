@@ -340,7 +340,7 @@ def test_noise_that_steps_share_is_counted_about_hidden_states():
 
 @pytest.mark.parametrize("accounting", [Exact(), ApproximateDP(1e-9)])
 def test_several_states_of_a_longer_memory_leak_more_than_theorem_two_says(accounting):
-    """Two interleaved chains: releases beside a window of two steps are each about the state at its other end."""
+    """Two interleaved chains: the releases before and after a window of two steps are each about the state at its other end."""
     p, e = 0.9, np.e
     chain = LiftedChain.of_words([[[p, 1 - p], [p, 1 - p]], [[1 - p, p], [1 - p, p]]])  # next = the one before the last
     releases = [RandomizedResponse(1.0) if accounting.delta else 1.0] * 4

@@ -135,7 +135,8 @@ def test_matrices_of_different_chains_contradict_each_other():
 
 def test_one_matrix_for_both_directions_requires_a_reversible_chain():
     assert "Adversary.from_forward" in Adversary(CYCLE, CYCLE).contradiction
-    other = TransitionMatrix(np.full((3, 3), 1.0 / 3.0), states=CYCLE.states)  # the same shares, in another order
+    other = TransitionMatrix(np.full((3, 3), 1.0 / 3.0), states=CYCLE.states)
+    # It has the stationary distribution of CYCLE, and other pairs of successive states
     assert "of all pairs of successive states would differ" in Adversary(other, CYCLE).contradiction
     symmetric = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
     assert Adversary(symmetric, symmetric).contradiction is None

@@ -310,7 +310,7 @@ def test_a_mapping_that_exchanges_names_holds_also_where_the_states_are_known():
 
 
 def test_a_row_without_a_state_ends_the_state_before():
-    """Who is discharged does not stay in the ward; without a state of absence, nobody is discharged."""
+    """A discharged patient does not stay in the ward; without a state of absence, such a row is refused."""
     rows = [("a", 0, "x"), ("a", 2, ""), ("b", 0, "y"), ("b", 9, "y")]
     how = {"every": "1", "fill": "last", "fill_limit": "3", "gaps": True}
     assert states_of("a", frame_of(*rows), **how) == "xxaaaaaaaa"

@@ -68,7 +68,7 @@ def test_parameters_by_variant(load, text, promise):
 
 
 def test_releases_that_are_rarer_than_the_unit_are_not_covered_by_a_delta(load):
-    """A sum of a month protects one day of it; whoever stays in a state is in it on all days."""
+    """A sum of a month protects one day of it, but a person who stays in a state is in it on all days."""
     for variant, lines in (("Zero-concentrated DP", ["rho: 0.015"]), ("Approximate DP", ["epsilon: 1", "delta: 1e-9"])):
         monthly = with_parameters(*lines, variant=variant).replace(
             "release_type_details: Daily", "release_type_details: Monthly"

@@ -53,7 +53,7 @@ def test_counts_that_were_drawn_are_written_where_estimates_fail(tmp_path):
 
 
 def test_new_people_are_not_visible_where_absence_is_a_state(tmp_path):
-    """All counts of a step add up to a public number of people, whoever has come by then."""
+    """All counts of a step add up to a public number of people, also when new people come."""
     days = [f"2026-01-0{day}" for day in range(1, 5)]
     rows = [f"p{user},{day},{'ab'[user % 2]}" for user in range(30) for day in days]
     grid = [
@@ -78,7 +78,7 @@ def test_new_people_are_not_visible_where_absence_is_a_state(tmp_path):
             r"40 people at a time, of whom about \d+ are not absent", words((tmp_path / "out.md").read_text())
         )
     too_few = words(temporaldp(*asked, "--set", "release.population=30", cwd=tmp_path).stderr)
-    assert "larger than will ever be reached" in too_few and "31" not in too_few
+    assert "choose a larger one" in too_few and "31" not in too_few
 
 
 def test_a_report_on_a_plan_of_the_user_level_reads_no_traces(tmp_path):

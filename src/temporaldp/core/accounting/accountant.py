@@ -10,7 +10,7 @@ import hashlib
 import math
 import operator
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from copy import copy
 from functools import cached_property
 from types import TracebackType
@@ -49,7 +49,7 @@ from temporaldp.core.accounting.protocol import (
     require_method,
     weakest,
 )
-from temporaldp.core.accounting.sequence import refuse_shared
+from temporaldp.core.accounting.sequence import without_shared
 from temporaldp.core.accounting.series import LeakageSeries, series_of, temporal_leakage
 from temporaldp.core.correlation import Adversaries, Population
 from temporaldp.core.mechanisms.distances import require_no_nearer
@@ -605,9 +605,8 @@ class TemporalAccountant:
 
     def _listed(self, releases: Any) -> list[Any]:
         """Releases of the next steps, one each, in the form that is counted: a number, or mechanisms under approximate DP."""
-        releases = list(releases) if isinstance(releases, Iterator) else releases
-        refuse_shared(releases, self.asked_accounting, self.population.users)
-        several = isinstance(releases, list | np.ndarray | Iterator | Set | Mapping)
+        releases = without_shared(releases, self.asked_accounting, self.population.users)
+        several = isinstance(releases, list | np.ndarray | Set | Mapping)
         # Several mechanisms are one step, several numbers as many steps
         several = several or (isinstance(releases, tuple) and not self._delta and not any(map(is_mechanism, releases)))
         each = list(listed(releases, None)) if several else [releases]

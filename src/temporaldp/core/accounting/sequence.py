@@ -41,13 +41,18 @@ def is_shared(releases: Any) -> bool:
     return any(isinstance(one, SequenceMechanism | SharedEpsilon | SharedEpsilons) for one in some)
 
 
-def refuse_shared(releases: Any, accounting: Accounting[Any, Any], users: Sequence[Adversary]) -> None:
-    """Raise `InputError` for outputs that may share noise, where their event-level epsilons do not determine the leakage.
+def without_shared(releases: Any, accounting: Accounting[Any, Any], users: Sequence[Adversary]) -> Any:
+    """Return the releases, an iterator as a list.
 
-    That is at a delta, and for a longer memory: an output about several steps can distinguish hidden states of one state.
+    Raises
+    ------
+    InputError
+        Outputs may share noise, and delta > 0 or a user's correlation has a longer memory. Event-level epsilons then do not
+        determine the leakage: an output about several steps can distinguish hidden states of one state.
     """
+    releases = list(releases) if isinstance(releases, Iterator) else releases
     if not is_shared(releases):
-        return
+        return releases
     if any(user.is_lifted for user in users):
         raise InputError(
             "expected first-order correlations for event-level epsilons of outputs that may share noise between steps, got a "
@@ -59,6 +64,7 @@ def refuse_shared(releases: Any, accounting: Accounting[Any, Any], users: Sequen
             f"expected Exact() or another method without a delta, got {accounting!r}: these are event-level epsilons of "
             "outputs that share noise between steps, which determine the leakage at delta = 0 only"
         )
+    return releases
 
 
 class SequenceMechanism(ABC):

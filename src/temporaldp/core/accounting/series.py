@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,7 +29,7 @@ from temporaldp.core.accounting.protocol import (
     require_method,
     weakest,
 )
-from temporaldp.core.accounting.sequence import SequenceMechanism, refuse_shared
+from temporaldp.core.accounting.sequence import SequenceMechanism, without_shared
 from temporaldp.core.correlation import Adversaries, Adversary, Population
 
 if TYPE_CHECKING:
@@ -381,8 +381,7 @@ def temporal_leakage(
             found = [releases.leakage(user, n_steps, accounting) for user in population.over(n_steps).users]
             return series_of(population, _frozen(releases.event_level(n_steps, accounting.delta)), found, accounting)
         releases = releases.require_pure(n_steps)
-    releases = list(releases) if isinstance(releases, Iterator) else releases
-    refuse_shared(releases, accounting, population.users)
+    releases = without_shared(releases, accounting, population.users)
     each = listed(releases, population.n_steps if horizon is None else horizon)
     if horizon is not None and len(each) != horizon:
         raise BudgetError(f"expected as many releases as the horizon has steps, {horizon}, got {len(each)}")

@@ -19,7 +19,7 @@ from temporaldp.core.accounting.protocol import (
     largest_limits,
     weakest,
 )
-from temporaldp.core.accounting.sequence import refuse_shared
+from temporaldp.core.accounting.sequence import without_shared
 from temporaldp.core.correlation import Adversaries, Population
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def leakage_supremum(
     (0.397, 0.503)
     """
     population = Population.of(adversary)
-    refuse_shared(release, accounting, population.users)
+    without_shared(release, accounting, population.users)
     found: list[tuple[Accounting[Any, Any], float, Limits, str | None]] = []
     for method, numbers, users in grouped(accounting, population.users, [release]):
         kept = method.convert([release], users)

@@ -84,8 +84,8 @@ class Provenance:
         for name in ("sentence", "warning", "step"):
             printable(getattr(self, name), f"{name} of a correlation")
 
-    def known_to(self, adversaries: Iterable[Adversary]) -> Provenance:
-        """The same, with the one direction of time in which these observers know the correlation."""
+    def with_directions_of(self, adversaries: Iterable[Adversary]) -> Provenance:
+        """Return a copy whose `only` is the direction of time in which the adversaries have matrices, None for both."""
         backward, forward = (
             any(known.matrices for known in sides)
             for sides in zip(*(one.directions for one in adversaries), strict=True)

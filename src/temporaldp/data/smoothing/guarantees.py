@@ -280,8 +280,8 @@ def compare_guarantees(
     rows = []
     for k, (alpha, kind, one) in enumerate(asked):
         with part(k / len(asked), (k + 1) / len(asked), "guarantees"):
-            in_use = plan is not None and (plan.alpha, plan.guarantee, plan.delta) == (alpha, kind, one)
-            in_use = in_use and plan is not None and plan.horizon in {None, n_steps}
+            fits = plan is not None and plan.horizon in {None, n_steps}
+            in_use = fits and (plan.alpha, plan.guarantee, plan.delta) == (alpha, kind, one)  # type: ignore[union-attr]
             rows.append(setting.row(kind, alpha, one, plan if in_use else None))
     return GuaranteeComparison(tuple(rows), n_people, n, n_steps)
 

@@ -243,9 +243,8 @@ def _longest(numbered: Rows, grid: Grid, ends: NDArray[Any]) -> Rows:
         )
     )
     whose, earlier, n_kept = numbered.identity, "earlier", grid.n_kept
-    if (
-        n_kept is not None and grid.away is not None
-    ):  # a state that was kept to its limit before the step is not kept in it
+    if n_kept is not None and grid.away is not None:
+        # A state that was kept to its limit before the step is not kept in it
         is_over = f"was_limited AND before + {n_kept + 1} < time"
         earlier = f"CASE WHEN {is_over} THEN {literal(grid.away)} ELSE CAST(earlier AS STRING) END"
     state = "state" if earlier == "earlier" else "CAST(state AS STRING)"

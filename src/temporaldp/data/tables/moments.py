@@ -300,8 +300,8 @@ def ordered_times(column: NDArray[Any], name: str, place: Place | None = None) -
         months = _in_months(values)
     labels = tuple(str(value) for value in values)
     if values.dtype.kind == "M":
-        begin = (months == values).all()  # months, or other dates
-        labels = _stamps(months if begin else values, zone="Z" if in_utc(column) else "")
+        are_first_days = bool((months == values).all())
+        labels = _stamps(months if are_first_days else values, zone="Z" if in_utc(column) else "")
     return _with_steps(labels, codes, months, f"column {name!r}")
 
 

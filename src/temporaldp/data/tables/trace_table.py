@@ -175,7 +175,7 @@ def _first(rows: Rows, order: str, wrong: str) -> dict[str, Any]:
 
 
 def _refuse_two_spellings(rows: Rows) -> None:
-    """Refuse people with names such as both 17 and 17.0: one person, of whom a table with an empty cell has another number."""
+    """Refuse names such as 17 and 17.0, which are one person: programs write whole numbers so in a column with empty cells."""
     if rows.kinds["user"] != TEXT or not len(rows.asked("SELECT user FROM rows WHERE user LIKE '%.0' LIMIT 1")):
         return
     whole = "CASE WHEN user LIKE '%.0' THEN substr(user, 1, length(user) - 2) ELSE user END"
@@ -310,12 +310,12 @@ class TraceTable(Traces):
         return self._absence
 
     def of_population(self, n_people: int) -> Self:
-        """The same traces of a public number of people, all others of whom are absent at every time."""
+        """Return these traces with a public number of people; people without a row are absent at every time."""
         number = whole_number(n_people, "the public number of people", least=1)
         if self.absence is None or number < self.n_users:
             raise InputError(
                 "expected a state of absence and a public number of people (release.population), the absent ones included, of "
-                f"at least those who have rows in the table, got {number}: choose it larger than will ever be reached"
+                f"at least those who have rows in the table, got {number}: choose a larger one"
             )
         made = copy(self)
         made._n_without_rows = number - self.n_users

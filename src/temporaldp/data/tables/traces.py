@@ -76,7 +76,7 @@ class Traces(ABC):
         return None
 
     def of_population(self, n_people: int) -> Self:
-        """The same traces of a public number of people, all others of whom are absent at every time.
+        """Return these traces with a public number of people; people without a row are absent at every time.
 
         Without it, the number of people who have a row at any time is published with the counts: in a table that grows, it
         reveals when a person appears.

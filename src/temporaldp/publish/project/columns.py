@@ -17,17 +17,8 @@ ROLES = {
     "user": (
         *("user", "person", "patient", "member", "customer", "client", "rider", "visitor", "respondent", "subject"),
         *("device", "card", "meter", "bike", "vehicle", "household", "case", "record", "account"),
-        *(
-            "personennummer",
-            "personen",
-            "kunde",
-            "kundennummer",
-            "nutzer",
-            "patientennummer",
-            "fallnummer",
-            "id",
-            "idpers",
-        ),
+        *("personennummer", "personen", "kunde", "kundennummer", "nutzer", "patientennummer", "fallnummer"),
+        *("id", "idpers"),
     ),
     "time": (
         *("time", "date", "timestamp", "when", "moment", "hour", "day", "week", "month", "year", "step", "ts", "t"),

@@ -97,10 +97,9 @@ def provenance_of(settings: Settings, shared: SharedPeople | None) -> Provenance
     if history is not None and (shared is None or not shared.n_observed):
         return estimated_from(f"other traces ({learnt_from.name})", known)
     states = "" if traces.has_domain else " So does the list of states, unless traces.states gives it."
-    people = "" if shared is None else f" Of the history, {shared.sentence}."
     warning = (
         "The correlation was estimated from the protected traces themselves. The budgets, and everything published about them, "
-        f"depend on the protected data outside the guarantee.{people}{states} Before publishing, estimate the correlation from "
+        f"depend on the protected data outside the guarantee.{states} Before publishing, estimate the correlation from "
         "public or historical data (--history), or with differential privacy (temporaldp learn, then correlation.file)."
     )
     found = estimated_from(f"the protected traces themselves ({learnt_from.name})", known)

@@ -78,7 +78,7 @@ class Inputs:
     shared: SharedPeople | None = None
 
     def __post_init__(self) -> None:
-        assign(self, provenance=self.provenance.known_to(self.adversaries))
+        assign(self, provenance=self.provenance.with_directions_of(self.adversaries))
 
     @property
     def everyone(self) -> Adversary | tuple[Adversary, ...] | dict[str, Adversary]:

@@ -131,7 +131,7 @@ def _publication(
         release["population"] = traces.n_users
         questions.append(
             f"is it public that these are {traces.n_users} people, the absent included? If others may come later, give a "
-            "number that will never be reached: --set release.population=N"
+            "larger number: --set release.population=N"
         )
     if "horizon" in privacy or stream:
         pass

@@ -207,12 +207,13 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         raise InputError(
             "expected the public number of people, the absent included (--set release.population=N), where absence is a state: "
             "the number of people seen so far, to which the counts of a step add up, would reveal when a person appears. "
-            "Choose it larger than will ever be reached; people without a row are absent"
+            "Leave room for those who come later; people without a row are absent"
         )
     return found
 
 
 def _setup(settings: Settings) -> ReleaseSetup:
+    """The setup, with the people whom the table contains."""
     privacy = settings.privacy
     if settings.release.table is not None:
         return _setup_of_table(settings.release.table, settings)

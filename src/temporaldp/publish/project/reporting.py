@@ -125,7 +125,7 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
     inputs = gather(settings, states, None if shown is None else shown.times[0])
     if states is not None and inputs.states is not None:
         require_same_states(states, inputs.states, what="this report's correlation")
-    data = inputs.trajectories
+    data, given = inputs.trajectories, settings.release.population
     if shown is not None and inputs.states is not None:
         shown = shown.reordered(inputs.states)
     if shown is not None and data is not None and shown.times != data.times:
@@ -134,7 +134,7 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
         "plan": planned,
         "released": shown,
         "true_counts": data.histogram() if asked.true_counts and data is not None else None,
-        "n_users": data.n_observed if data is not None and data.absence is None else settings.release.population,
+        "n_users": given if data is None or (given is not None and data.absence is not None) else data.n_observed,
         "name_users": asked.name_users,
         "recipes": ((0, recipe_of(_command(asked), settings, inputs.provenance)),),
         "publication": _publication(asked),

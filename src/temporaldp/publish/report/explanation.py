@@ -65,7 +65,7 @@ def condition(report: Report) -> str:
     known = report.worst_adversary
     if not known.matrices:
         return s.NO_HABITS
-    return s.observers(report.provenance.known_to([known]))
+    return s.observers(report.provenance.with_directions_of([known]))
 
 
 def by_model(series: LeakageSeries, known: Provenance) -> list[dict[str, Any]]:

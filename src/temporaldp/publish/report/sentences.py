@@ -248,8 +248,9 @@ def guarantee_with_odds(released: ReleasedHistograms, known: Provenance, *, is_p
     found = f"{line}. A suspicion of 50 % about it becomes at most {most}."
     if is_part or not released.guarantee.is_temporal:
         return found
-    everything = sum_up(released.epsilons)
-    return f"{found} All states of a person in these tables: at most {nats(everything)}, for {EVERY_CORRELATION}."
+    everything = sum_up([*released.epsilons, known.epsilon])
+    also = " and the learned correlation" if known.spends else ""
+    return f"{found} All states of a person in these tables{also}: at most {nats(everything)}, for {EVERY_CORRELATION}."
 
 
 def even_split(noise: float, of_user_level: float) -> str | None:
