@@ -27,7 +27,7 @@ def init(
         o.option("--set", help="A key that is known (repeatable), such as traces.every=1d.", metavar="KEY=VALUE"),
     ] = None,
     stream: Annotated[
-        bool, o.option("--stream", help="Later steps follow, however finished the table looks: no horizon.")
+        bool, o.option("--stream", help="Later steps follow, also where the table looks finished: no horizon.")
     ] = False,
     output: Annotated[
         Path, o.option("--output", "-o", help="Where to write the file (default: temporaldp.toml).", metavar="FILE")
