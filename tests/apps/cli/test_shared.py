@@ -195,6 +195,8 @@ def test_a_table_or_states_of_another_account_are_refused(made):
         "release", "places.csv", "--ledger", "other.db", "--set", "release.table=sleep", "-o", "x.csv", cwd=made
     )
     assert result.returncode == 2 and "H" in result.stderr
+    run(made, *(word if word != "account.db" else "earlier.db" for word in SHARE), "--independent")
+    run(made, *publish("sleep", "", place="earlier.db"), "--overwrite")
     another = publish("sleep", "", place="other.db")
     assert "this is another ledger" in temporaldp(*another, "--overwrite", cwd=made).stderr
     run(made, *another, "--begin-anew")

@@ -161,7 +161,7 @@ def test_an_accountant_about_one_of_the_tables_is_refused(tmp_path):
     stages = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]], states=["awake", "asleep"])
     states = {"stages": ["awake", "asleep"], "places": ["home", "away"]}
     accountant = TemporalAccountant(Adversary(stages, stages), alpha=1.0)
-    with pytest.raises(InputError, match=r"the states of all tables together \(2 x 2\)"):
+    with pytest.raises(InputError, match=r"the states of all tables together \(at most 2 x 2\).*: awake, asleep$"):
         SharedRelease(
             "stages",
             DiscreteLaplaceHistogram(2),
@@ -170,6 +170,20 @@ def test_an_accountant_about_one_of_the_tables_is_refused(tmp_path):
             ledger=tmp_path / "a.db",
             accountant=accountant,
         )
+
+
+def test_a_joint_accountant_may_lack_combinations_that_do_not_occur(tmp_path):
+    three = TransitionMatrix(np.full((3, 3), 1.0 / 3.0), states=["awake, home", "awake, away", "asleep, home"])
+    states = {"stages": ["awake", "asleep"], "places": ["home", "away"]}
+    with SharedRelease(
+        "stages",
+        DiscreteLaplaceHistogram(2),
+        shares=SHARES,
+        states=states,
+        ledger=tmp_path / "a.db",
+        accountant=TemporalAccountant(Adversary(three, three), alpha=1.0),
+    ) as stages:
+        assert len(stages.release([70, 30], time=0)) == 2
 
 
 def test_inconsistent_arguments_are_refused(tmp_path):

@@ -162,13 +162,15 @@ class SharedRelease(ContinualRelease[Any, Any]):
         require_budget_mechanism(mechanism, accountant.accounting.distances)
         named = tuple((name, state_names(some)) for name, some in sorted((states or {}).items()))
         whose = accountant.population.states
-        if named and whose is not None:
-            is_joint = len(whose) == math.prod(len(some) for _, some in named)
-            if not (is_joint or all(set(some) == set(whose) for _, some in named)):
-                sizes = " x ".join(str(len(some)) for _, some in named)
+        if named and whose is not None:  # a joint estimate has the combinations that occur, which may be few of all
+            of_each = [set(some) for _, some in named]
+            is_of_one = any(set(whose) <= own for own in of_each) and not all(set(whose) == own for own in of_each)
+            if is_of_one or len(whose) > math.prod(map(len, of_each)):
+                sizes = " x ".join(str(len(own)) for own in of_each)
                 raise InputError(
-                    f"expected an accountant about the states of all tables together ({sizes}), as of `independent_adversary`, "
-                    f"got one of {len(whose)} states"
+                    f"expected an accountant about the states of all tables together (at most {sizes}), as of "
+                    f"`independent_adversary` or of `joint_trajectories`, got one of {len(whose)} states: "
+                    f"{', '.join(whose[:4])}{', ...' if len(whose) > 4 else ''}"
                 )
         charge = SharedCharge(tuple(sorted(known.items())), named)
         super().__init__(charge, ledger=ledger, accountant=accountant, step=step, begin_anew=begin_anew)
