@@ -149,6 +149,15 @@ def test_another_correlation_is_another_recipe(days):
     assert "From step 11 on: Estimated from other traces (second.csv): one correlation for the whole" in sentence
 
 
+@pytest.mark.long
+def test_a_ledger_warns_as_its_release_did(days):
+    own = [one if one != "past.csv" else "morning.csv" for one in KNOWN]
+    released = run(days, "release", "morning.csv", *own, "-o", "morning.parquet").stderr
+    shown = run(days, "ledger", "show", "release.db").stderr
+    assert "estimated from the protected traces themselves" in released
+    assert "estimated from the protected traces themselves" in shown
+
+
 def test_a_correlation_file_is_adopted(days):
     run(days, "release", "morning.csv", *EXACT, "-o", "out.parquet")
     save_correlation(next(estimate_adversaries(read_traces(days / "past.csv"), prior=0.5)), days / "second.json")

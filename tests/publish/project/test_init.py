@@ -35,7 +35,7 @@ from transport_agency import write_table
 def proposed(folder, table, *arguments, is_refused=False):
     """The keys of the file that is written, and what is asked; the other commands must accept the file, or init says not."""
     made = temporaldp("init", table, *arguments, cwd=folder)
-    assert made.returncode == 0, made.stderr
+    assert made.returncode == (2 if is_refused else 0), made.stderr
     asked, text = " ".join(made.stderr.split()), (folder / "temporaldp.toml").read_text()
     for listed in ("", "# "):  # as it stands, and with all that stands in comments confirmed
         (folder / "tried.toml").write_text(re.sub(f"^{listed}states =", "states =", text, flags=re.MULTILINE))
@@ -403,3 +403,21 @@ def test_codes_below_zero_are_asked_about_and_groups_are_named(tmp_path):
     assert "--set traces.by=COLUMN" in " ".join(refusal.split())
     asked = temporaldp("init", "panel.csv", "--set", "traces.by=region", "--overwrite", cwd=tmp_path).stderr
     assert "Then --set traces.missing=-9 --set traces.gaps=true" in " ".join(asked.split())
+
+
+def test_a_guarantee_that_is_given_is_written_beside_other_advice(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{who},{day},{'ab'[int(rng.random() < 0.5)]}" for who in range(40) for day in range(6)]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    other = temporaldp("init", "t.csv", "--set", "privacy.guarantee=user:2", cwd=tmp_path)
+    assert other.returncode == 0, other.stderr
+    settings = read_settings(tmp_path / "temporaldp.toml")
+    assert settings.privacy.guarantee == "user:2" and settings.privacy.delta is None
+    assert "The guarantee user:2 was given. The advice is another one: Take the user level" in settings_text(tmp_path)
+    assert "is user:2 wanted?" in other.stderr and "temporaldp release" in other.stdout
+    same = temporaldp("init", "t.csv", "--set", "privacy.guarantee=user", "--overwrite", cwd=tmp_path)
+    assert "wanted?" not in same.stderr and "was given" not in settings_text(tmp_path)
+
+
+def settings_text(folder):
+    return (folder / "temporaldp.toml").read_text()

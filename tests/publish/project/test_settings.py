@@ -387,15 +387,17 @@ def test_an_older_export_of_the_protected_table_is_no_public_history():
     codes = np.random.default_rng(0).integers(3, size=(30, 100))
     times = [f"2024-03-{day:02d}T{hour:02d}" for day in range(1, 6) for hour in range(20)]
 
-    def frame(codes):
+    def frame(codes, name=str):
         rows = [
-            (f"p{k}", time, "abc"[code]) for k, row in enumerate(codes) for time, code in zip(times, row, strict=True)
+            (name(k), time, "abc"[code]) for k, row in enumerate(codes) for time, code in zip(times, row, strict=True)
         ]
         return tdp.read_traces(pd.DataFrame(rows, columns=["user", "time", "state"]))
 
     older = codes.copy()
     older[:, 50] = (older[:, 50] + 1) % 3
     assert shared_people(frame(older), frame(codes)).n_observed == 30
+    assert shared_people(frame(older, float), frame(codes, int)).n_observed == 30  # 17.0 after a cell was empty
+    assert shared_people(frame(older, "p{}".format), frame(codes)).n_known == 0
     older[:, :50] = np.random.default_rng(1).integers(3, size=(30, 50))
     assert shared_people(frame(older), frame(codes)).n_observed == 0
 

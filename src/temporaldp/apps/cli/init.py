@@ -41,7 +41,7 @@ def init(
 
     Tables of states, events, intervals (trips, stays), wide ones and sequences are recognised, and how their times are written.
     Answer what is asked with --set. Most other commands read temporaldp.toml in the working directory. Review it before you
-    publish.
+    publish. Exit code 2: the table cannot be read until a question is answered.
     """
     from temporaldp.publish.project.document import json_schema, read_settings
     from temporaldp.publish.project.proposal import propose
@@ -61,3 +61,5 @@ def init(
         again = f"temporaldp init {shlex.quote(str(table))} --set KEY=VALUE --overwrite"
         console.print(f"To answer what is asked: {again}", style="dim", soft_wrap=True, markup=False)
     console.print(f"Written to {output}. Next: {proposal.next_step}", style="dim", soft_wrap=True)
+    if not proposal.is_readable:
+        raise typer.Exit(2)  # as for any other table that cannot be read

@@ -60,6 +60,7 @@ def show(
 ) -> None:
     """Print the terms of a release, its spent budget and its leakage, but no published counts."""
     with Ledger(o.place_of(place, project), release) as ledger:
+        warn(*dict.fromkeys(recipe.provenances[-1].warning for _, recipe in recipes_of(ledger)))
         answer(as_json, document=partial(_document, ledger), show=partial(_show, ledger, every_row=every_row))
 
 

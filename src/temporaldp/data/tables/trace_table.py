@@ -190,6 +190,11 @@ def _refuse_two_spellings(rows: Rows) -> None:
         )
 
 
+def _comparable(found: Arrow) -> list[str]:
+    """Names of people in a column `user`, 17.0 as 17: the same people may be written in both ways in two tables."""
+    return [name.removesuffix(".0") for name in text(values(found.column("user")))]
+
+
 class TraceTable(Traces):
     """States of users over time, in a table that is queried rather than loaded; from `read_traces`.
 
@@ -433,9 +438,9 @@ class TraceTable(Traces):
 
     @property
     def names(self) -> set[str]:
-        """Names of all people without an order, in memory."""
+        """Names of all people to compare with those of other tables (17 for 17.0), without an order, in memory."""
         found = self._found.rows.in_parts(lambda part: part.then("SELECT user FROM rows GROUP BY user"))
-        return set(text(values(found.column("user"))))
+        return set(_comparable(found))
 
     @property
     def n_rows(self) -> IntArray:
@@ -444,13 +449,13 @@ class TraceTable(Traces):
         return np.bincount(times, weights=n, minlength=self.n_times).astype(np.int64)
 
     def states_at(self, times: Sequence[int]) -> dict[tuple[str, int], str]:
-        """The state of every person with a row at one of these times, by name and position among `times`; in memory."""
+        """The state of every person with a row at one of these times, by name (as in `names`) and position; in memory."""
         place = {int(self._found.positions[time]): k for k, time in enumerate(times)}
         if not place:
             return {}
         chosen = f"SELECT user, t, s FROM rows WHERE t IN ({', '.join(map(str, place))})"
         found = self._found.rows.in_parts(lambda part: part.then(chosen))
-        names, t, s = text(values(found.column("user"))), integers(found, "t"), integers(found, "s")
+        names, t, s = _comparable(found), integers(found, "t"), integers(found, "s")
         cells = zip(names, t.tolist(), s.tolist(), strict=True)
         return {(name, place[at]): self.states[state] for name, at, state in cells}
 

@@ -15,7 +15,8 @@ from typing import Any
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import in_order, listed
 from temporaldp.core.correlation import Adversary, Provenance
-from temporaldp.data.smoothing import PublicCorrelation, compare_guarantees
+from temporaldp.core.planning import Guarantee
+from temporaldp.data.smoothing import GuaranteeComparison, PublicCorrelation, compare_guarantees
 from temporaldp.data.tables import Traces, estimate_models
 from temporaldp.data.tables.moments import moment, steps_between
 from temporaldp.data.tables.trace_table import TraceTable
@@ -23,7 +24,7 @@ from temporaldp.data.tables.traces import shared_people
 from temporaldp.lab.studies.refinements import ModelChoice, chosen_models
 from temporaldp.publish.project.document import DEFAULT_FILE
 from temporaldp.publish.project.looking import MAX_STATES, Looked, look
-from temporaldp.publish.project.planning import periods_of_streams
+from temporaldp.publish.project.planning import guarantee_of, periods_of_streams
 from temporaldp.publish.project.settings import OF_EACH_TABLE, Settings
 from temporaldp.publish.report.sentences import observers
 
@@ -33,11 +34,12 @@ MOST_PHASES = 48
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A proposed project file, what its owner must decide, and the next command."""
+    """A proposed project file, what its owner must decide, the next command, and whether the table can be read with it."""
 
     text: str
     questions: list[str]
     next_step: str
+    is_readable: bool = True
 
 
 def propose(
@@ -91,7 +93,8 @@ def propose(
         past.settings = {"path": os.path.relpath(history, output.parent), **own}
     if traces.traces is None:
         again = f"temporaldp init {shlex.quote(str(table))} --set traces.KEY=VALUE --overwrite"
-        return Proposal(_text(traces, past, publication), questions, f"{again}, with what the questions above ask for")
+        next_step = f"{again}, with what the questions above ask for"
+        return Proposal(_text(traces, past, publication), questions, next_step, is_readable=False)
     if past is None or history is None:
         again = "" if output == DEFAULT_FILE else f" --output {shlex.quote(str(output))}"
         later = f"temporaldp init {shlex.quote(str(table))} --history OTHER_TABLE --overwrite{again}"
@@ -167,20 +170,36 @@ def _publication(
             found,
             observers=observers(Provenance("history", "A history.", models=choice.models, left_out=choice.left_out)),
         )
-    best = found.advised
-    if best is None or best.plan is None:
-        return ProposedPublication(privacy, release, left_out, [found.advice], False, choice, period)
-    if best.guarantee.kind == "window":  # which would not hold for observers who know habits
-        return ProposedPublication(privacy, release, left_out, [found.advice], False, choice, period)
-    privacy.setdefault("guarantee", str(best.guarantee))
+    guarantee, facts = _guaranteed(found, privacy, questions, traces.step)
+    if guarantee is None:
+        return ProposedPublication(privacy, release, left_out, facts, False, choice, period)
     if public is not None and "horizon" in privacy:
         release["estimates"] = "smoothed"
     if public is None:
         release.pop("same_start", None)
-    if best.delta and "guarantee" not in given.get("privacy", {}):
-        privacy.setdefault("delta", best.delta)
-    is_ready = adversaries is not None or not best.guarantee.is_temporal
-    return ProposedPublication(privacy, release, left_out, [found.advice], is_ready, choice, period)
+    is_ready = adversaries is not None or not guarantee.is_temporal
+    return ProposedPublication(privacy, release, left_out, facts, is_ready, choice, period)
+
+
+def _guaranteed(
+    found: GuaranteeComparison, privacy: dict[str, Any], questions: list[str], step: str | None
+) -> tuple[Guarantee | None, list[str]]:
+    """The guarantee that was given, or else the one that is advised, written into the keys; None without either."""
+    best, facts = found.advised, [found.advice]
+    if best is not None and (best.plan is None or best.guarantee.kind == "window"):  # not for observers who know habits
+        best = None
+    if "guarantee" not in privacy:
+        if best is None:
+            return None, facts
+        privacy["guarantee"] = str(best.guarantee)
+        if best.delta:
+            privacy.setdefault("delta", best.delta)
+        return best.guarantee, facts
+    wanted = guarantee_of(Settings.model_validate({"privacy": dict(privacy)}), step)
+    if best is None or best.guarantee != wanted:
+        facts = [f"The guarantee {privacy['guarantee']} was given. The advice is another one: {found.advice}"]
+        questions.append(f"is {privacy['guarantee']} wanted? The advice is another guarantee: {found.advice}")
+    return wanted, facts
 
 
 def _correlated(
