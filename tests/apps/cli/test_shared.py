@@ -196,8 +196,8 @@ def test_a_table_or_states_of_another_account_are_refused(made):
     )
     assert result.returncode == 2 and "H" in result.stderr
     run(made, *(word if word != "account.db" else "earlier.db" for word in SHARE), "--independent")
-    run(made, *publish("sleep", "", place="earlier.db"), "--overwrite")
-    another = publish("sleep", "", place="other.db")
+    run(made, *publish("sleep", place="earlier.db")[:-1], "kept.parquet")
+    another = (*publish("sleep", place="other.db")[:-1], "kept.parquet")
     assert "this is another ledger" in temporaldp(*another, "--overwrite", cwd=made).stderr
     run(made, *another, "--begin-anew")
     result = temporaldp(*(word if word != "account.db" else "other.db" for word in SHARE), cwd=made)

@@ -108,6 +108,16 @@ def test_models_that_do_not_fit_the_release_are_refused_and_contradictions_are_t
         terms = DEFINITION | {"models": {"a": model.document()}, "backward": None, "forward": None} | more
         answer = service.ask.post("/v1/releases", terms, token=service.own)
         assert (answer.status, said in answer.json["detail"]) == (422, True), answer.text
+    release = service.create(
+        models={"a": clock.document()}, backward=None, forward=None, horizon=8, step="3600 seconds"
+    )
+    for hour in range(2):
+        body = {"counts": [70, 30], "time": f"2024-03-04T0{hour}:00", "epsilon": 0.1}
+        assert service.post(release, "publish", body, key=f"clock-{hour}").status == 200
+    counted = TemporalAccountant(clock)
+    for _ in range(2):
+        counted.spend(0.1)
+    assert service.get(release, "?leakage=true").json["leakage"] == pytest.approx(counted.leakage().worst, rel=1e-9)
     cycle = [[0.05, 0.9, 0.05], [0.05, 0.05, 0.9], [0.9, 0.05, 0.05]]
     terms = DEFINITION | {"backward": cycle, "forward": cycle, "mechanism": {"kind": "histogram", "n_states": 3}}
     created = service.ask.post("/v1/releases", terms, token=service.own, key="cycle")

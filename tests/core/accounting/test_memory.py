@@ -348,3 +348,8 @@ def test_several_states_of_a_longer_memory_leak_more_than_theorem_two_says(accou
     truth = 2.0 + 2.0 * np.log((p * e + 1 - p) / ((1 - p) * e + p))  # all four outputs favour one of two paths
     assert truth - 1e-6 <= series.window(1, 3) <= series.user_level
     assert series.window(2, 3) == series.temporal[2]
+    models = {"first order": Adversary(TransitionMatrix(np.full((2, 2), 0.5)), None), "second order": chain.adversary}
+    for known in (models, dict(reversed(models.items()))) if not accounting.delta else ():
+        accountant = TemporalAccountant(known)
+        accountant.spend(releases)
+        assert accountant.leakage().window(1, 3) >= truth - 1e-6

@@ -10,6 +10,7 @@ import pytest
 from temporaldp import InputError, PublicCorrelation, TransitionMatrix
 from temporaldp.base.errors import StateError
 from temporaldp.core.correlation import Provenance
+from temporaldp.core.correlation.provenance import together
 from temporaldp.data.smoothing import StepRelease, advance, smooth_steps
 from temporaldp.data.smoothing import count_filter as module
 from temporaldp.data.smoothing.counts_model import Belief, first_counts, next_counts, unknown_counts
@@ -143,6 +144,11 @@ def test_a_correlation_learned_from_protected_traces_is_not_public():
     with pytest.raises(InputError, match=r"`temporaldp learn`.*") as refusal:
         PublicCorrelation(TransitionMatrix(P), provenance=bad)
     assert "--history" in str(refusal.value)
+    mixed = together([Provenance("history", "A survey."), bad])
+    with pytest.raises(InputError, match="from the protected traces"):
+        PublicCorrelation(TransitionMatrix(P), provenance=mixed)
+    odd = Provenance("matrices", "A survey.", warning="the directions contradict each other")  # public nevertheless
+    assert PublicCorrelation(TransitionMatrix(P), provenance=odd).provenance == odd
     for nothing in ("", Provenance("matrices")):
         with pytest.raises(InputError, match="is not stated: give provenance"):
             PublicCorrelation(TransitionMatrix(P), provenance=nothing)

@@ -37,6 +37,29 @@ def test_rows_that_come_late_change_no_estimate(tmp_path):
     assert tdp.load_released(tmp_path / "out.csv").estimates.counts[2].sum() == pytest.approx(3007, rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    ("more", "is_warned"),
+    [
+        ([], True),
+        (["--history", "past.csv"], True),  # smooths the counts
+        (STATES, False),
+        (["--history", "past.csv", "--set", "privacy.guarantee=temporal"], False),  # has the states
+        (["--set", "privacy.guarantee=temporal", "--set", "correlation.stays=0.5:0.9"], True),
+    ],
+)
+def test_states_that_a_protected_table_determined_are_warned_of(tmp_path, more, is_warned):
+    table(tmp_path / "now.csv", 30, 4)
+    rows = [f"q{user},{t},{'ab'[(t // 2 + user) % 2]}" for user in range(30) for t in range(8)]
+    (tmp_path / "past.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    asked = ["release", "now.csv", *USER[:-2], *more, "--ledger", "r.db", "-o", "out.csv", "--json"]
+    done = temporaldp(*asked, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = any(
+        "the list of states was taken from the protected table" in one for one in json.loads(done.stdout)["warnings"]
+    )
+    assert told == is_warned == ("the list of states was taken" in words((tmp_path / "out.md").read_text().lower()))
+
+
 def test_counts_that_were_drawn_are_written_where_estimates_fail(tmp_path):
     """Rows that arrive late change the public total of a step that was released: no estimate fits both."""
     asked = ["release", "now.csv", *USER, "--ledger", "r.db", "-o", "out.csv"]
@@ -77,6 +100,11 @@ def test_new_people_are_not_visible_where_absence_is_a_state(tmp_path):
         assert re.search(
             r"40 people at a time, of whom about \d+ are not absent", words((tmp_path / "out.md").read_text())
         )
+        assert "not observed at every step" not in done.stderr
+    for population in (50, 60):  # a larger public number is no other data
+        done = temporaldp(*asked, "--set", f"release.population={population}", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "the data of 2 steps (2026-01-03, 2026-01-04) differ" in words(done.stderr)
     too_few = words(temporaldp(*asked, "--set", "release.population=30", cwd=tmp_path).stderr)
     assert "choose a larger one" in too_few and "31" not in too_few
 

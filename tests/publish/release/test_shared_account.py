@@ -161,7 +161,7 @@ def test_an_accountant_about_one_of_the_tables_is_refused(tmp_path):
     stages = TransitionMatrix([[0.6, 0.4], [0.4, 0.6]], states=["awake", "asleep"])
     states = {"stages": ["awake", "asleep"], "places": ["home", "away"]}
     accountant = TemporalAccountant(Adversary(stages, stages), alpha=1.0)
-    with pytest.raises(InputError, match=r"the states of all tables together \(at most 2 x 2\).*: awake, asleep$"):
+    with pytest.raises(InputError, match=r"the states of all tables together \(at most 2 x 2\).*: awake, asleep\. "):
         SharedRelease(
             "stages",
             DiscreteLaplaceHistogram(2),

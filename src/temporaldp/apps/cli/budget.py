@@ -57,8 +57,8 @@ def budget(
 ) -> None:
     """Compute the epsilon to type into another library, or what a renewed epsilon leaks over time.
 
-    The habits that observers know are given by --stay or --history. For any noise with delta = 0 that
-    is drawn anew for each table.
+    The habits that observers know are given by --stay or --history. For any noise with delta = 0; if tables share noise, for
+    the epsilon of all of them together when one state changes.
     """
     settings = o.given(context).settings
     refuse(
@@ -110,9 +110,13 @@ def _typed(worst: ObservedBudget, n_rows: int, level: float, horizon: int | None
         f"Type epsilon = {added} for {tables} where neighbouring data sets add or remove a row, {each} where they replace one.",
         f"Then at most {s.nats(level)} leak{'s' if level == 1.0 else ''} about a person's state in any {step}: a suspicion of "
         f"50 % becomes at most {s.percent(s.posterior(0.5, level))}.",
-        f"This holds for any noise with delta = 0 that is drawn anew for each table, for {worst.observers}"
-        f"{' (the strictest of these)' if n_rows > 1 else ''}.",
+        f"This holds for {_condition(worst)}{' (the strictest of these)' if n_rows > 1 else ''}.",
     ]
+
+
+def _condition(worst: ObservedBudget) -> str:
+    shared = "if tables share noise: the epsilon of all of them when one state changes"
+    return f"any noise with delta = 0 ({shared}), for {worst.observers}"
 
 
 def _renewed(worst: ObservedBudget, epsilon: float, step: str) -> list[str]:
@@ -120,8 +124,8 @@ def _renewed(worst: ObservedBudget, epsilon: float, step: str) -> list[str]:
     alone, over_time = (s.percent(s.posterior(0.5, one)) for one in (epsilon, worst.leaked))
     return [
         f"One {step}'s epsilon of {epsilon:g} alone: a suspicion of 50 % about a state becomes at most {alone}.",
-        f"Renewed at each {step}: at most {over_time} over time ({s.nats(worst.leaked)} about one {step}), for any noise "
-        f"with delta = 0 that is drawn anew for each table, for {worst.observers}.",
+        f"Renewed at each {step}: at most {over_time} over time ({s.nats(worst.leaked)} about one {step}), for "
+        f"{_condition(worst)}.",
     ]
 
 

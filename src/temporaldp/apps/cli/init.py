@@ -39,9 +39,9 @@ def init(
 ) -> None:
     """Inspect a table and write a commented project file with its shape, columns, steps, states and level.
 
-    Tables of states, events, intervals (trips, stays), wide ones and sequences are recognised, and how their times are written.
-    Answer what is asked with --set. Most other commands read temporaldp.toml in the working directory. Review it before you
-    publish. Exit code 2: the table cannot be read until a question is answered.
+    The command recognises tables of states, events and intervals (trips, stays), wide tables and sequences, and the format of
+    their times. Answer what is asked with --set. Most other commands read temporaldp.toml in the working directory. Review it
+    before you publish. Exit code 2: the table cannot be read until a question is answered.
     """
     from temporaldp.publish.project.document import json_schema, read_settings
     from temporaldp.publish.project.proposal import propose

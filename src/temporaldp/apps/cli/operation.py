@@ -18,10 +18,11 @@ from temporaldp.apps.cli.console import outcome, warn
 from temporaldp.base.display import number
 from temporaldp.base.documents import json_line
 from temporaldp.base.errors import OutputError
-from temporaldp.base.values import plural
+from temporaldp.base.values import IntArray, plural
 from temporaldp.data.files.spilled import remove_folder, temporary_folder
 from temporaldp.data.tables import Traces
 from temporaldp.data.tables.moments import INSTANT, moment, steps_between
+from temporaldp.publish.project.recipe import recipes_of
 from temporaldp.publish.release.database import Store, database_of, file_of
 from temporaldp.publish.release.file_store import FileDatabase
 from temporaldp.publish.release.postgres import PostgresDatabase
@@ -148,7 +149,7 @@ class LedgerRun:
     def other_data(self) -> str | None:
         """Warning about published times whose data differ from those that were released, or for which that is unknown."""
         truth = dict(zip(self.data.times, self.data.histogram(), strict=True))
-        same = {time: self.stream.input_matches(truth[time], time=time) for time in self.stored}
+        same = {time: self._matches(truth[time], time) for time in self.stored}
         changed, unknown = (_named([time for time in same if same[time] is answer]) for answer in (False, None))
         warnings = [
             (
@@ -163,6 +164,18 @@ class LedgerRun:
             ),
         ]
         return "; ".join(warning for times, warning in warnings if times) or None
+
+    def _matches(self, counts: IntArray, time: str) -> bool | None:
+        """Whether a step was drawn from these counts, also where the public number of people was another one then."""
+        found, away = self.stream.input_matches(counts, time=time), self.data.absence
+        if found is not False or away is None:
+            return found
+        others, place = counts.copy(), self.data.states.index(away)
+        for _, recipe in recipes_of(self.stream.ledger):
+            others[place] = counts[place] + recipe.settings.get("release", {}).get("population", 0) - counts.sum()
+            if others[place] >= 0 and self.stream.input_matches(others, time=time):
+                return True
+        return False
 
 
 def _named(times: Sequence[str]) -> str:

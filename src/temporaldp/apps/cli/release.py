@@ -207,7 +207,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     say(
         f"{output}: the number of people in {len(released.states)} states at {plural(len(released.times), 'time')}. {read}"
         f"{text} explains the columns.",
-        f"Guarantee: {guarantee_with_odds(released, setup.source, is_part=published.is_part)}",
+        f"Guarantee: {guarantee_with_odds(published.everything, setup.source, is_part=published.is_part)}",
         f"{learning.capitalize()}: {cost}." if cost else None,
     )
     plan = setup.plan

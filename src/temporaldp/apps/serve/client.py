@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import operator
 import re
 import ssl
 import uuid
@@ -12,7 +11,7 @@ from typing import Any
 
 from temporaldp.base.errors import InputError, RequestRefusedError, ServiceError
 from temporaldp.base.extras import needing
-from temporaldp.base.values import refuse
+from temporaldp.base.values import refuse, whole_number
 from temporaldp.publish.release.closing import Closing
 
 
@@ -134,7 +133,7 @@ class Client(Closing):
     ) -> dict[str, Any]:
         """Publish counts with noise that the service draws, and return the step. Parameters and errors as for `spend`."""
         body = _given(epsilon=epsilon, time=time, last=last, ahead=ahead) | {
-            "counts": [operator.index(one) for one in counts]
+            "counts": [whole_number(one, "a count") for one in counts]
         }
         return self._post(f"/v1/releases/{release}/publish", body, key)
 

@@ -129,6 +129,22 @@ class Definition(Strict):
         """Number of consecutive steps whose states window:W or user:W protects together; None for other guarantees."""
         return Guarantee.of(self.guarantee).steps
 
+    def require_fitting(self) -> None:
+        """Refuse models that do not fit what is published (`InputError`); the terms of a known release fitted then."""
+        models = self.adversary()
+        if not isinstance(models, dict):
+            return
+        n_states = max(len(one.shown.states or ()) for one in models.values())
+        if isinstance(self.mechanism, Histogram) and self.mechanism.n_states != n_states:
+            raise InputError(
+                f"expected a histogram of the models' {n_states} states, got n_states {self.mechanism.n_states}"
+            )
+        if self.step is None and not all(known.is_constant for one in models.values() for known in one.directions):
+            raise InputError(
+                "expected the length of a step (step), as the matrices vary from step to step: a time that is left out "
+                "would count as none. The first time is the first step of the models"
+            )
+
     def adversary(self) -> Adversary | dict[str, Adversary]:
         """Adversary of the definition, or one for each model.
 
@@ -154,16 +170,6 @@ class Definition(Strict):
             if len(found) > 1:
                 raise InputError(
                     f"expected models of the same states, got {' and '.join(listed(one or ()) for one in found)}"
-                )
-            n_states = max(len(one or ()) for one in found)
-            if isinstance(self.mechanism, Histogram) and self.mechanism.n_states != n_states:
-                raise InputError(
-                    f"expected a histogram of the models' {n_states} states, got n_states {self.mechanism.n_states}"
-                )
-            if self.step is None and not all(known.is_constant for one in models.values() for known in one.directions):
-                raise InputError(
-                    "expected the length of a step (step), as the matrices vary from step to step: a time that is left out "
-                    "would count as none. The first time is the first step of the models"
                 )
             return models
         return Adversary(_matrix(self.backward, self.states), _matrix(self.forward, self.states))

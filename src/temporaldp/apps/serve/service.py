@@ -127,6 +127,7 @@ class Service:
         release = hashlib.sha256(request_key.encode("ascii")).hexdigest()[:32]
         store = Store(self.database, release, is_shared=True)
         if store.heading() is None:
+            definition.require_fitting()
             reserve = reserve_of(definition)
             with suppress(LedgerMismatchError):  # of another request, which created it meanwhile
                 self._keep(release, ServedRelease(store, definition, reserve))

@@ -417,7 +417,9 @@ def series_of(
     members, most = [], math.inf if accounting.delta else sum_up(epsilons)
     for (name, user), leakage in zip(population, leakages, strict=True):
         known = leakage.evidence or partial(_evidence, user, epsilons, accounting)
-        members.append(_series_of_user(epsilons, most, leakage, name, accounting, known))
+        # A model with a longer memory has a method of its own
+        own = accounting if accounting.delta else accounting.specialised([user], online=True)
+        members.append(_series_of_user(epsilons, most, leakage, name, own, known))
     return _largest(members)
 
 

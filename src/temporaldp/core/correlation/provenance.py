@@ -112,7 +112,7 @@ UNSTATED = Provenance("matrices")
 
 def together(each: Iterable[Provenance]) -> Provenance:
     """Combine the provenances of several correlations; the losses of distinct spends add up."""
-    known = list(dict.fromkeys(each)) or [UNSTATED]
+    known = sorted(dict.fromkeys(each), key=lambda one: one.source != "protected") or [UNSTATED]
     learnt = [one for one in known if one.spends]
     warning = " ".join(dict.fromkeys(one.warning for one in known if one.warning)) or None
     if not learnt:

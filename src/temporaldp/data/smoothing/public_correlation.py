@@ -37,8 +37,8 @@ class PublicCorrelation:
         Number of other people who began in each state, where that is public and the release begins alike: the first counts are
         then estimated from it too. Default: unknown.
     provenance : str or Provenance
-        Description of the source. A `Provenance` with a warning, such as that of a plan made from the protected traces, is
-        refused, unless it was learned with differential privacy.
+        Description of the source. The `Provenance` of what was estimated from the protected traces is refused, unless it was
+        learned with differential privacy.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def _public(provenance: str | Provenance) -> Provenance:
         raise InputError(f"expected a source in words, or a Provenance, got {type(provenance).__name__}")
     refuse(
         (
-            bool(found.warning) and not found.spends,
+            found.source == "protected",
             InputError(
                 "expected a correlation that is public or learned with differential privacy, got one that was learned from "
                 "the protected traces: counts smoothed by it would reveal information about them outside of the guarantee. "

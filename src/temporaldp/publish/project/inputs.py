@@ -418,7 +418,7 @@ def _domain(table: TableSettings, states: Sequence[str] | None) -> Sequence[str]
 
 def absences(data: Traces | None) -> str | None:
     """Return the warning where a user is not observed at every step; None where every user is."""
-    if data is None or int(data.histogram().sum()) == data.n_users * data.n_times:
+    if data is None or data.absence is not None or int(data.histogram().sum()) == data.n_users * data.n_times:
         return None
     return (
         "some people are not observed at every step. How many are observed when is treated as public and is not protected; "

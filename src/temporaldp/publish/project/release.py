@@ -91,8 +91,11 @@ class ReleaseSetup:
             self.provenance.warning,
             None if self.public is None else self.public.provenance.warning,
         ]
-        is_public = self.settings.traces.has_domain or self.settings.has_correlation or self.settings.release.table
-        if not is_public and (self.plan is None or not self.plan.guarantee.is_temporal):
+        known, plan = self.settings, self.plan
+        # A correlation has states of its own, unless it is a stated range; other guarantees have none, also beside a history
+        is_alone = not known.has_correlation if plan is None else not plan.guarantee.is_temporal
+        of_table = is_alone or known.correlation.stays is not None
+        if of_table and not (known.traces.has_domain or known.release.table):
             found.append(OWN_STATES)
         return tuple(dict.fromkeys(filter(None, found)))
 
@@ -194,12 +197,7 @@ def setup_of(settings: Settings) -> ReleaseSetup:
         The settings give no level, or contradict each other.
     """
     found, asked = _setup(settings), settings.release
-    if found.data.absence is None and asked.population is not None:
-        raise InputError(
-            "release.population is the number of people where absence is a state (traces.absent); without one, the number of "
-            "people who are observed at each step is published: leave it out"
-        )
-    if found.data.absence is None:
+    if found.data.absence is None:  # the number of people who are observed at each step is published
         return found
     if asked.population is not None:
         return replace(found, data=found.data.of_population(asked.population))

@@ -126,6 +126,8 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
     if states is not None and inputs.states is not None:
         require_same_states(states, inputs.states, what="this report's correlation")
     data, given = inputs.trajectories, settings.release.population
+    if data is not None and data.absence is not None and given is not None:
+        data = data.of_population(given)
     if shown is not None and inputs.states is not None:
         shown = shown.reordered(inputs.states)
     if shown is not None and data is not None and shown.times != data.times:
@@ -134,7 +136,7 @@ def reported(settings: Settings) -> tuple[Report, Inputs | None]:
         "plan": planned,
         "released": shown,
         "true_counts": data.histogram() if asked.true_counts and data is not None else None,
-        "n_users": given if data is None or (given is not None and data.absence is not None) else data.n_observed,
+        "n_users": given if data is None else data.n_observed,
         "name_users": asked.name_users,
         "recipes": ((0, recipe_of(_command(asked), settings, inputs.provenance)),),
         "publication": _publication(asked),

@@ -170,7 +170,8 @@ class SharedRelease(ContinualRelease[Any, Any]):
                 raise InputError(
                     f"expected an accountant about the states of all tables together (at most {sizes}), as of "
                     f"`independent_adversary` or of `joint_trajectories`, got one of {len(whose)} states: "
-                    f"{', '.join(whose[:4])}{', ...' if len(whose) > 4 else ''}"
+                    f"{', '.join(whose[:4])}{', ...' if len(whose) > 4 else ''}. Where one table's state "
+                    "determines those of the others, name it with them"
                 )
         charge = SharedCharge(tuple(sorted(known.items())), named)
         super().__init__(charge, ledger=ledger, accountant=accountant, step=step, begin_anew=begin_anew)
