@@ -165,14 +165,20 @@ class LedgerRun:
         ]
         return "; ".join(warning for times, warning in warnings if times) or None
 
+    @cached_property
+    def _populations(self) -> set[int]:
+        """Public numbers of people, the absent included, by which steps of the ledger were drawn."""
+        noted = (recipe.settings.get("release", {}) for _, recipe in recipes_of(self.stream.ledger))
+        return {known["population"] for known in noted if "population" in known}
+
     def _matches(self, counts: IntArray, time: str) -> bool | None:
         """Whether a step was drawn from these counts, also where the public number of people was another one then."""
         found, away = self.stream.input_matches(counts, time=time), self.data.absence
         if found is not False or away is None:
             return found
         others, place = counts.copy(), self.data.states.index(away)
-        for _, recipe in recipes_of(self.stream.ledger):
-            others[place] = counts[place] + recipe.settings.get("release", {}).get("population", 0) - counts.sum()
+        for population in self._populations:
+            others[place] = counts[place] + population - counts.sum()
             if others[place] >= 0 and self.stream.input_matches(others, time=time):
                 return True
         return False

@@ -142,7 +142,7 @@ class IntervalMatrix(Constant):
         return bool(((self.lower <= entries + room) & (entries <= self.upper + room)).all())
 
     def central(self) -> TransitionMatrix:
-        """The matrix of the set with all entries of a row at the same share of their intervals."""
+        """The matrix of the set with all entries of a row at the same share of their intervals; without its provenance."""
         reach = self.upper - self.lower
         total = reach.sum(axis=1)
         share = np.where(total > 0.0, (1.0 - self.lower.sum(axis=1)) / np.where(total > 0.0, total, 1.0), 0.0)
