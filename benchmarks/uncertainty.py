@@ -56,12 +56,13 @@ class Row:
 def measured(name: str, data: tdp.tables.Traces) -> Row:
     """Everything about one data set."""
     started = time.perf_counter()
-    spent, n = np.full(STEPS, EPSILON), data.n_states
+    n = data.n_states
     small = n <= MOST_ASCENDED
     adversary = next(tdp.estimate_adversaries(data, confidence=CONFIDENCE))
     is_stationary = adversary.n_steps is None
+    spent = np.full(min(STEPS, adversary.n_steps or STEPS), EPSILON)
     if not is_stationary:  # backward intervals of each step of the data
-        adversary = adversary.between(0, STEPS)
+        adversary = adversary.between(0, len(spent))
     guaranteed = tdp.temporal_leakage(adversary, spent).worst
     order = (math.nan, math.nan)
     if n**2 <= MOST_WORDS:

@@ -118,7 +118,7 @@ RULES: tuple[tuple[str, Callable[[], Numbers]], ...] = (
     (r"paper's planner needs (\d+\.\d)", lambda: (noise("quantified", accounting=tdp.PaperBound()),)),
     (r"the whole night\? \| (4\.7) ", lambda: (STEPS * EPSILON,)),
     (r"\| 4\.7 \| (\d+\.\d+) \|", lambda: (recorded("comparison", "In short", "dp-accounting", "says"),)),
-    (r"Markov quilts bound the second row by (\d+\.\d+)", lambda: (recorded("comparison", "In short", "Markov quilts", "says"),)),
+    (r"quilts bound the second row by (\d+\.\d+)", lambda: (recorded("comparison", "In short", "Markov quilts", "says"),)),
     (r"\(temporal level\) \| (0\.0\d+) \|", lambda: (typed(),)),
     (r"e\^0\.1 = (\d\.\d+)", lambda: (math.exp(EPSILON),)),
     (r"1 nat (?:is a factor of|multiplies the odds by) (\d\.\d+)", lambda: (math.e,)),

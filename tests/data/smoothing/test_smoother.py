@@ -144,9 +144,12 @@ def test_a_correlation_learned_from_protected_traces_is_not_public():
     with pytest.raises(InputError, match=r"`temporaldp learn`.*") as refusal:
         PublicCorrelation(TransitionMatrix(P), provenance=bad)
     assert "--history" in str(refusal.value)
-    mixed = together([Provenance("history", "A survey."), bad])
-    with pytest.raises(InputError, match="from the protected traces"):
-        PublicCorrelation(TransitionMatrix(P), provenance=mixed)
+    learnt = Provenance("learnt", "Learned.", (("one", 0.5),))
+    for other in (Provenance("history", "A survey."), learnt):
+        mixed = together([other, bad])
+        assert mixed.epsilon == other.epsilon and bad.sentence in mixed.sentence
+        with pytest.raises(InputError, match="from the protected traces"):
+            PublicCorrelation(TransitionMatrix(P), provenance=mixed)
     odd = Provenance("matrices", "A survey.", warning="the directions contradict each other")  # public nevertheless
     assert PublicCorrelation(TransitionMatrix(P), provenance=odd).provenance == odd
     for nothing in ("", Provenance("matrices")):

@@ -76,8 +76,9 @@ class Provenance:
                 f"expected a correlation whose source is one of {', '.join(get_args(Kind))}, got {self.source!r}"
             )
         named = all(name and math.isfinite(epsilon) and epsilon > 0.0 for name, epsilon in self.spends)
-        if not named or (self.source == "learnt") != bool(self.spends):  # without names, two could be taken for one
-            raise InputError(
+        has_none = self.source not in {"learnt", "protected"}  # what was learned may stand beside what is not private
+        if not named or (self.source == "learnt" and not self.spends) or (has_none and self.spends):
+            raise InputError(  # without names, two could be taken for one
                 f"expected the name of a spend and its epsilon > 0 for a learned correlation, and no spends for others, "
                 f"got {self.spends}"
             )
@@ -111,15 +112,19 @@ UNSTATED = Provenance("matrices")
 
 
 def together(each: Iterable[Provenance]) -> Provenance:
-    """Combine the provenances of several correlations; the losses of distinct spends add up."""
+    """Combine the provenances of several correlations; the losses of distinct spends add up.
+
+    Where one of them comes from the protected traces, so does the result.
+    """
     known = sorted(dict.fromkeys(each), key=lambda one: one.source != "protected") or [UNSTATED]
     learnt = [one for one in known if one.spends]
     warning = " ".join(dict.fromkeys(one.warning for one in known if one.warning)) or None
     if not learnt:
         return replace(known[0], warning=warning)
+    protected = [one for one in known if one.source == "protected"]
     return Provenance(
-        "learnt",
-        " ".join(dict.fromkeys(one.sentence for one in learnt)),
+        "protected" if protected else "learnt",
+        " ".join(dict.fromkeys(one.sentence for one in protected + learnt)),
         tuple(dict.fromkeys(spend for one in learnt for spend in one.spends)),
         warning,
         only=known[0].only,
