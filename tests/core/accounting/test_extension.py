@@ -124,6 +124,11 @@ def told(mechanism, delta=1e-5):
 def test_a_pure_epsilon_that_contradicts_the_profile_is_refused(count):
     with pytest.raises(InputError, match=r"delta of 0 at the pure_epsilon of Described, 0\.01, .* at least 0\.39"):
         count(Described(laplace, pure_epsilon=0.01))
+    with pytest.raises(
+        InputError, match=r"pure_epsilon of Described, 1 divided by its 2 coordinates, .* at least 0\.22"
+    ):
+        count(Described(laplace, pure_epsilon=1.0, coordinates=2))  # that of one of them
+    count(Described(laplace, pure_epsilon=2.0, coordinates=2))
 
 
 @pytest.mark.parametrize("pure", [0.01, 1.0, math.inf])

@@ -189,8 +189,9 @@ def checked_profile(mechanism: Mechanism) -> None:
         raise InputError(f"expected pure_epsilon of {name} to be a number >= 0, or inf, got {pure!r}")
     real_number(mechanism.limit, f"limit of {name}", ge=0.0, le=1.0)
     reach = min(float(pure), LARGEST_LOG)
+    alone = reach / mechanism.coordinates  # the pure epsilon of one coordinate, if the sum of all is right
     # Epsilons of every size at which a profile is looked at
-    losses = np.unique(np.concatenate((np.linspace(0.0, reach, 257), reach * np.geomspace(1e-9, 1.0, 128))))
+    losses = np.unique(np.concatenate((np.linspace(0.0, reach, 257), reach * np.geomspace(1e-9, 1.0, 128), [alone])))
     sides = tuple(np.asarray(side, dtype=np.float64) for side in mechanism.bounds(losses))
     if len(sides) != 2 or any(side.shape != losses.shape for side in sides):
         raise InputError(
@@ -211,10 +212,12 @@ def checked_profile(mechanism: Mechanism) -> None:
                 "than before it"
             )
     # Largest upper bound of delta at the pure epsilon, where delta is 0
-    if pure <= reach and (low[-1] > INACCURACY or high[-1] > 1e-6):
+    at = int(np.searchsorted(losses, alone))
+    if pure <= reach and (low[at] > INACCURACY or high[at] > 1e-6):
+        each = "" if mechanism.coordinates == 1 else f" divided by its {mechanism.coordinates} coordinates"
         raise InputError(
-            f"expected a delta of 0 at the pure_epsilon of {name}, {pure:g}, but bounds returns at least {low[-1]:g}, and at "
-            f"most {high[-1]:g}, there: a pure_epsilon that is too small would report too little leakage. Correct it; inf "
+            f"expected a delta of 0 at the pure_epsilon of {name}, {pure:g}{each}, but bounds returns at least {low[at]:g}, and "
+            f"at most {high[at]:g}, there: a pure_epsilon that is too small would report too little leakage. Correct it; inf "
             "claims nothing"
         )
     # A profile is convex in e^epsilon; a share of the chord between the neighbours of each epsilon
