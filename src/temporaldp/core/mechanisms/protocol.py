@@ -217,8 +217,8 @@ def checked_profile(mechanism: Mechanism) -> None:
         each = "" if mechanism.coordinates == 1 else f" divided by its {mechanism.coordinates} coordinates"
         raise InputError(
             f"expected a delta of 0 at the pure_epsilon of {name}, {pure:g}{each}, but bounds returns at least {low[at]:g}, "
-            f"and at most {high[at]:g}, there: a pure_epsilon that is too small would report too little leakage. Correct it; inf "
-            "claims nothing"
+            f"and at most {high[at]:g}, there: a pure_epsilon that is too small would report too little leakage. Correct it; "
+            "inf claims nothing"
         )
     # A profile is convex in e^epsilon; a share of the chord between the neighbours of each epsilon
     share = (
