@@ -419,5 +419,14 @@ def test_a_guarantee_that_is_given_is_written_beside_other_advice(tmp_path):
     assert "wanted?" not in same.stderr and "was given" not in settings_text(tmp_path)
 
 
+def test_states_that_differ_in_spelling_alone_are_asked_about(tmp_path):
+    rows = [
+        f"{who},{day},{state}" for who in range(9) for day, state in enumerate(("At home", "at_home", "work", "-", "+"))
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["user,time,state", *rows]) + "\n")
+    asked = " ".join(propose(tmp_path / "t.csv", None).questions)
+    assert "are 'At home', 'at_home' one state?" in asked.replace(" and ", ", ") and asked.count("one state?") == 1
+
+
 def settings_text(folder):
     return (folder / "temporaldp.toml").read_text()

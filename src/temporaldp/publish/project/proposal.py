@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -235,6 +236,11 @@ def _is_finished(looked: Looked, traces: Traces) -> bool:
 
 def _ask_about_states(looked: Looked, traces: Traces, history: Path | None) -> None:
     """The list of states in a comment: states that were read from a protected table are not public because of that."""
+    spelled: dict[str, list[str]] = {}
+    for state in traces.states:
+        spelled.setdefault(re.sub(r"[\W_]", "", state).casefold(), []).append(state)
+    for same in (states for letters, states in spelled.items() if letters and len(states) > 1):
+        looked.questions.append(f"are {listed(same)} one state? If so, map them to one (traces.states_from = FILE)")
     looked.left_out["states"] = list(traces.states)
     looked.facts.append("The states below were read from this protected table: remove the # if they are public.")
     until = "taken from the protected table, outside of the guarantee" if history is None else f"that of {history.name}"
