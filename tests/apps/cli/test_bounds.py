@@ -51,7 +51,7 @@ def test_audit_answers_first_with_the_exact_leakage_and_its_condition_then_the_r
         "people. A stronger model (longer memory, correlation between people) can leak more. "
         "All states of a person together, for every correlation: at most 4.7 nats (user level). "
         "the observer knows nats, at most attained first order 0.6632 0.6631 the most predictable 5 % of people, by their own "
-        "habits 2.5238 1.647 or more anything: user level (all steps of a person) 4.7 Details"
+        "habits (151 compared) 2.5238 1.647 or more anything: user level (all steps of a person) 4.7 Details"
     )
     assert "largest leakage 6.6318 times epsilon" in words
     assert words.count("66 %") == 1

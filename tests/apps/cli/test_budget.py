@@ -115,3 +115,38 @@ def test_events_that_are_no_states_are_reported(tmp_path):
     shown = temporaldp("budget", "--history", tmp_path / "past.csv", "--alpha", "1", "--steps", "4", *more)
     assert shown.returncode == 0, shown.stderr
     assert "few transitions for their steps" in shown.stderr
+
+
+def history(path, days):
+    rng, rows = np.random.default_rng(0), []
+    for who in range(60):
+        state = 0
+        for step in range(8):
+            state = state if rng.random() < 0.7 else 1 - state
+            rows.append(f"{who},{np.datetime64('2024-01-01') + days * step},{'ab'[state]}")
+    path.write_text("\n".join(["user,time,state", *rows]) + "\n")
+
+
+def test_a_history_of_longer_steps_is_no_history_of_the_tables(tmp_path):
+    history(tmp_path / "weekly.csv", 7)
+    asked = ("budget", "--history", "weekly.csv", "--alpha", "1", "--set", "correlation.prior=1")
+    assert "within a shorter step people move less" in refused(*asked, "--every", "day", cwd=tmp_path)
+    for every in ("week", "month"):  # within a longer step they move more, and less leaks
+        assert temporaldp(*asked, "--every", every, cwd=tmp_path).returncode == 0
+
+
+def test_noise_that_tables_share_is_named_for_a_longer_memory(tmp_path):
+    history(tmp_path / "daily.csv", 1)
+    asked = ("--history", str(tmp_path / "daily.csv"), "--alpha", "1", "--steps", "3", "--set", "correlation.prior=1")
+    longer = ("--set", "correlation.models=first order,second order")
+    assert "if tables share noise: the epsilon of all of them" in " ".join(told(*asked)["verdict"])
+    assert "drawn anew for each table: with a longer memory" in " ".join(told(*asked, *longer)["verdict"])
+
+
+def test_the_cost_of_learning_is_part_of_the_answer(tmp_path):
+    history(tmp_path / "now.csv", 1)
+    learnt = ("learn", "now.csv", "--epsilon", "0.5", "--set", "traces.states=a,b", "-o", "learned.json")
+    assert temporaldp(*learnt, cwd=tmp_path).returncode == 0
+    asked = ("budget", "--set", "correlation.file=learned.json", "--alpha", "1", "--steps", "3", "--json")
+    verdict = " ".join(json.loads(temporaldp(*asked, cwd=tmp_path).stdout)["verdict"])
+    assert "0.5 nats for all states of a person together; with the release, 1.5 nats in all" in verdict

@@ -108,16 +108,31 @@ def test_models_that_do_not_fit_the_release_are_refused_and_contradictions_are_t
         terms = DEFINITION | {"models": {"a": model.document()}, "backward": None, "forward": None} | more
         answer = service.ask.post("/v1/releases", terms, token=service.own)
         assert (answer.status, said in answer.json["detail"]) == (422, True), answer.text
-    release = service.create(
-        models={"a": clock.document()}, backward=None, forward=None, horizon=8, step="3600 seconds"
-    )
-    for hour in range(2):
-        body = {"counts": [70, 30], "time": f"2024-03-04T0{hour}:00", "epsilon": 0.1}
-        assert service.post(release, "publish", body, key=f"clock-{hour}").status == 200
-    counted = TemporalAccountant(clock)
-    for _ in range(2):
-        counted.spend(0.1)
+    terms = {"models": {"a": clock.document()}, "backward": None, "forward": None, "horizon": 8, "step": "3600 seconds"}
+    assert service.ask.post("/v1/releases", DEFINITION | terms, token=service.own).status == 422  # at which phase?
+    release = service.create(**terms, begins="2024-03-04T05:00")
+    counted, spent = TemporalAccountant(clock), (0.1, 0.0, 0.3)
+    counted.spend(spent)
+
+    def step(hour, epsilon, what="spend"):
+        body = {"time": f"2024-03-04T0{hour}:00", "epsilon": epsilon} | (
+            {"counts": [70, 30]} if what == "publish" else {}
+        )
+        return service.post(release, what, body, key=f"clock-{hour}-{what}")
+
+    assert "the first step" in step(4, 0.1, "publish").json["detail"]
+    assert step(5, 0.1, "publish").status == 200
+    assert "Pass over those between" in step(7, 0.1, "publish").json["detail"]
+    assert step(6, 0.0, "publish").status == 422
+    passed = step(6, 0.0)
+    assert passed.status == 200 and passed.json == step(6, 0.0).json and passed.json["counts"] is None
+    assert step(7, 0.3, "publish").status == 200
     assert service.get(release, "?leakage=true").json["leakage"] == pytest.approx(counted.leakage().worst, rel=1e-9)
+    sequence = Adversary.from_forward([TransitionMatrix(ROWS)] * 3, initial=[0.5, 0.5])
+    answer = service.ask.post(
+        "/v1/releases", DEFINITION | terms | {"models": {"a": sequence.document()}, "begins": "0"}, token=service.own
+    )
+    assert answer.status == 422 and "number of steps as horizon, 4, got 8" in answer.json["detail"]
     cycle = [[0.05, 0.9, 0.05], [0.05, 0.05, 0.9], [0.9, 0.05, 0.05]]
     terms = DEFINITION | {"backward": cycle, "forward": cycle, "mechanism": {"kind": "histogram", "n_states": 3}}
     created = service.ask.post("/v1/releases", terms, token=service.own, key="cycle")
@@ -268,10 +283,11 @@ def test_creating_a_release_twice_with_one_key_creates_one(service):
     assert other.status == 409
 
 
-def test_a_key_that_creates_a_release_belongs_to_its_token(service):
+def test_a_job_with_a_new_token_finds_its_release_again(service):
+    """A second account would draw published times again."""
     first = service.ask.post("/v1/releases", DEFINITION, token=service.own, key="same").json["release"]
     other = token_for(service.store)
-    assert service.ask.post("/v1/releases", DEFINITION, token=other, key="same").json["release"] != first
+    assert service.ask.post("/v1/releases", DEFINITION, token=other, key="same").json["release"] == first
 
 
 def test_releases_are_listed_in_pages_to_those_who_may_read_all(service):

@@ -102,6 +102,21 @@ def test_bound_covers_the_leakage_summed_over_all_paths():
     assert np.median(ratios) < 2.5, np.median(ratios)
 
 
+def test_moves_long_ago_count_where_the_longest_difference_cancels():
+    """Noise that is small for the first 20 steps alone; states differ by at least as much as the last move among them shows."""
+    stay, weights = 0.999, np.where(np.arange(120) < 20, 1.0, 1e-3)
+    changes = weights[:, None] * (np.eye(120) - np.eye(120, k=-1))
+    series = leakage([[stay, 1.0 - stay], [1.0 - stay, stay]], MatrixMechanism(changes, gaussian(0.1)), 1e-3)
+    # Pr(state at step 19) after one move among the first 20, given the state at step 119, and the same without noise
+    later = 0.5 + 0.5 * (2.0 * stay - 1.0) ** 100
+    moved = 19.0 * (1.0 - stay) * stay**18
+    seen, unseen = (
+        0.98 * moved * later,
+        moved * (1.0 - later) + 1e-6,
+    )  # thresholds of half a unit are five deviations away
+    assert series.temporal[119] >= math.log((seen - 1e-3) / unseen)
+
+
 def test_each_direction_uses_its_own_outputs():
     """Of a release of two steps, the first has no past, and the last no future: a sum over the two paths of the other step."""
     strategy, sigma, delta = np.array([[1.0, 0.0], [0.7, 1.0]]), 1.5, 0.02

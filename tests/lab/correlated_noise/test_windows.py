@@ -167,3 +167,15 @@ def test_epsilons_of_shared_noise_stay_marked():
         with pytest.raises(tdp.InputError, match="share noise between steps"):
             accountant.spend(epsilons)
     assert not len(accountant) and len(tdp.TemporalAccountant(adversary()).spend(summed)) == 7
+
+
+def test_a_metric_that_puts_states_nearer_than_one_takes_no_outputs_of_several_steps():
+    """Such an output may distinguish any two states by its whole epsilon."""
+    noise, metric = tdp.LaplaceNoise(10.0, sensitivity=1.0, coordinates=2), [[0.0, 0.1], [0.1, 0.0]]
+    epsilons = event_epsilons(3, tdp.MatrixMechanism.independent(3, noise))
+    for releases in (tdp.MatrixMechanism.independent(3, noise), epsilons, epsilons.tolist(), list(epsilons)):
+        with pytest.raises(tdp.InputError, match="an output about several steps may distinguish any two states"):
+            tdp.temporal_leakage(tdp.Adversary(), releases, accounting=tdp.MetricPrivacy(metric))
+    accountant = tdp.TemporalAccountant(tdp.Adversary(), accounting=tdp.MetricPrivacy(metric))
+    with pytest.raises(tdp.InputError, match="an output about several steps"):
+        accountant.spend(epsilons)

@@ -171,7 +171,7 @@ def _document(inputs: Inputs, found: Report) -> dict[str, Any]:
         "models": explanation.by_model(series, inputs.provenance),
         "people": None
         if found.people is None
-        else dict(zip(("most_predictable", "largest"), found.people, strict=True)),
+        else dict(zip(("most_predictable", "largest", "compared"), found.people, strict=True)),
         "witness": _witness(series),
         "paper": paper,
         "uncertainty": uncertainty,

@@ -10,10 +10,11 @@ import typer
 from temporaldp import InputError
 from temporaldp.apps.cli import options as o
 from temporaldp.apps.cli.console import say, warn
-from temporaldp.apps.cli.render import answer, listing, working
+from temporaldp.apps.cli.render import answer, learning_fact, listing, working
 from temporaldp.base.display import number
 from temporaldp.base.errors import PlanError
 from temporaldp.base.values import plural, refuse
+from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.publish.project.budgets import ObservedBudget, observed_budgets
 from temporaldp.publish.project.inputs import absences
 from temporaldp.publish.report import sentences as s
@@ -91,6 +92,10 @@ def budget(
             "(--steps T), of which each may have at least alpha / T"
         )
     verdict = _typed(worst, len(rows), level, horizon, step) if epsilon is None else _renewed(worst, epsilon, step)
+    learnt = UNSTATED if inputs is None else inputs.provenance
+    name, cost = learning_fact(learnt, level if epsilon is None else worst.leaked, 0.0)
+    if cost:
+        verdict.append(f"{name.capitalize()}: {cost}.")
     answer(
         as_json,
         document=partial(_document, verdict, level, epsilon, horizon, rows),
@@ -116,6 +121,8 @@ def _typed(worst: ObservedBudget, n_rows: int, level: float, horizon: int | None
 
 def _condition(worst: ObservedBudget) -> str:
     shared = "if tables share noise: the epsilon of all of them when one state changes"
+    if not worst.may_share:
+        shared = "drawn anew for each table: with a longer memory, noise that tables share can reveal more"
     return f"any noise with delta = 0 ({shared}), for {worst.observers}"
 
 

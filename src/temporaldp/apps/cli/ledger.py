@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ from temporaldp.apps.cli.console import console, warn
 from temporaldp.apps.cli.ledger_share import share
 from temporaldp.apps.cli.render import answer, facts, listing, require_places, say_json, working
 from temporaldp.base.display import number, spread
+from temporaldp.base.errors import LedgerError
 from temporaldp.base.values import REPLACE_PERSON, plural
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation.provenance import UNSTATED
@@ -29,6 +31,7 @@ from temporaldp.publish.release.chain import LEDGER
 from temporaldp.publish.release.database import file_of
 from temporaldp.publish.release.outputs import export_suffix, said_of
 from temporaldp.publish.release.renewal import renewal_of
+from temporaldp.publish.release.resuming import kept_correlations
 from temporaldp.publish.release.shared_account import TableSpent, tables_of
 from temporaldp.publish.report.sentences import (
     AUTHENTIC,
@@ -60,7 +63,7 @@ def show(
 ) -> None:
     """Print the terms of a release, its spent budget and its leakage, but no published counts."""
     with Ledger(o.place_of(place, project), release) as ledger:
-        warn(*dict.fromkeys(recipe.provenances[-1].warning for _, recipe in recipes_of(ledger)))
+        warn(*dict.fromkeys(one.warning for _, recipe in recipes_of(ledger) for one in recipe.provenances))
         answer(as_json, document=partial(_document, ledger), show=partial(_show, ledger, every_row=every_row))
 
 
@@ -95,7 +98,7 @@ def verify(
             ledger.verify(head=head)
     warn(*(str(one.message) for one in opening))
     if as_json:
-        covered_by_head = {"alpha", "accounting", "delta", "noise", "plan"}
+        covered_by_head = {"alpha", "guarantee", "renewal", "accounting", "delta", "noise", "plan"}
         terms = {key: value for key, value in ledger.configuration.items() if key in covered_by_head}
         state = {"steps": len(ledger), "head": ledger.head, "intact": True, "authentic": ledger.is_authentic}
         say_json({"ledger": ledger.place, **state, **terms})
@@ -314,8 +317,11 @@ def _terms(ledger: Ledger) -> list[tuple[str, str]]:
         spent = f"{number(known['alpha'], up=True)}-differential privacy for all states of a person together"
         return [("guarantee", spent), ("of", "a correlation")]
     renewal, is_pure, noted = renewal_of(ledger), "noise" not in known, recipes_of(ledger)
-    sources = [recipe.provenances[-1] for _, recipe in noted]
+    sources = [recipe.provenances[0] for _, recipe in noted]
     source = sources[-1] if len({one.models for one in sources}) == 1 else UNSTATED
+    if not sources and known["correlations"] is not None:  # of the service, or of Python
+        with suppress(LedgerError):
+            source = UNSTATED.with_directions_of(kept_correlations(ledger, known["correlations"]["users"]).users)
     kept = Guarantee.of(known.get("guarantee", "temporal"))
     level = known["alpha"] if renewal is None else renewal.promise
     scales = np.array([] if is_pure else [row.parameter for row in ledger[:] if row.output is not None])

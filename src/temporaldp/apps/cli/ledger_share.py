@@ -67,8 +67,12 @@ def share(
         raise InputError(
             "an account of several tables is of the temporal level with delta = 0: leave out guarantee and delta"
         )
-    if settings.correlation.models:
-        raise InputError("an account of several tables is of first order: leave out correlation.models")
+    privacy, others = settings.privacy, settings.correlation != CorrelationSettings(prior=prior)
+    if others or privacy.horizon is not None or privacy.renew is not None or privacy.bound == "paper":
+        raise InputError(
+            "an account of several tables is of first order, estimated from the histories (correlation.prior alone), by the "
+            "exact leakage, for any number of steps: leave out other keys of correlation, and privacy.horizon, renew and bound"
+        )
     histories = _histories(tables or [])
     parts = _shares(settings.release.shares, list(histories))
     if configuration_at(place) is not None:

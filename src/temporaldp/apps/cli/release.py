@@ -207,7 +207,7 @@ def _show(published: PublishingRun, output: Path, text: Path, as_json: bool, run
     say(
         f"{output}: the number of people in {len(released.states)} states at {plural(len(released.times), 'time')}. {read}"
         f"{text} explains the columns.",
-        f"Guarantee: {guarantee_with_odds(published.everything, setup.source, is_part=published.is_part)}",
+        f"Guarantee: {guarantee_with_odds(published.everything, setup.source, published.known, is_part=published.is_part)}",
         f"{learning.capitalize()}: {cost}." if cost else None,
     )
     plan = setup.plan
@@ -248,6 +248,8 @@ def _show_forecast(stream: ContinualRelease[Any, Any], data: Traces, as_json: bo
                 **({} if stream.table is None else {"table": stream.table, "charged_already": charged}),
                 "ledger_steps": len(stream),
                 "alpha": guard.alpha,
+                "promise": guard.promise,
+                "guarantee": str(guard.guarantee),
                 "worst_leakage": leakage,
                 "steps_left": run.steps_left,
                 "remaining": run.remaining,

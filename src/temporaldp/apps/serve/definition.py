@@ -9,14 +9,16 @@ from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from temporaldp.base.errors import InputError
 from temporaldp.base.names import listed, printable
-from temporaldp.base.values import SMALLEST
+from temporaldp.base.values import SMALLEST, refuse
 from temporaldp.core.accounting import TemporalAccountant
 from temporaldp.core.accounting.methods import accounting_from
 from temporaldp.core.correlation import Adversary, IntervalMatrix, TransitionMatrix
 from temporaldp.core.correlation.documents import adversary_from
+from temporaldp.core.correlation.provenance import UNSTATED
 from temporaldp.core.planning import Guarantee, plan_guarantee
 from temporaldp.core.planning.every_correlation import same_state
 from temporaldp.publish.release.chain import canonical
+from temporaldp.publish.report.sentences import observers
 
 LARGEST_MATRIX = 64
 """States. The sustainable budget is computed when a release is created, which takes seconds for this many."""
@@ -103,6 +105,10 @@ class Definition(Strict):
         description="How long one step is: '300 seconds', '1 months', or a number where times are numbers.",
     )
 
+    begins: ShortText | None = Field(
+        None, description="Time of the first step, where the matrices of the models vary from step to step."
+    )
+
     @model_validator(mode="after")
     def _fits(self) -> Self:
         for matrix in (self.backward, self.forward):
@@ -121,13 +127,29 @@ class Definition(Strict):
     @property
     def promise(self) -> str:
         """Terms that determine budgets; releases that differ only in names share the computed reserve."""
-        same = {"name": None, "mechanism": Elsewhere(kind="elsewhere", description="anything"), "step": None}
+        same = {
+            "name": None,
+            "mechanism": Elsewhere(kind="elsewhere", description="anything"),
+            "step": None,
+            "begins": None,
+        }
         return self.model_copy(update=same).text
 
     @property
     def together(self) -> int | None:
         """Number of consecutive steps whose states window:W or user:W protects together; None for other guarantees."""
         return Guarantee.of(self.guarantee).steps
+
+    def stated(self) -> dict[str, str | None]:
+        """The guarantee, the observers for whom it holds, and a warning where matrices contradict each other."""
+        known, kept = self.adversary(), Guarantee.of(self.guarantee)
+        each = known if isinstance(known, dict) else {"": known}
+        models = f", by any of {listed(list(each))}" if self.models else ""
+        condition = (
+            f"{observers(UNSTATED.with_directions_of(each.values()))}{models}" if kept.is_temporal else kept.condition
+        )
+        warning = next((one.contradiction for one in each.values() if one.contradiction), None)
+        return {"guarantee": self.guarantee, "condition": condition, "warning": warning}
 
     def require_fitting(self) -> None:
         """Refuse models that do not fit what is published (`InputError`); the terms of a known release fitted then."""
@@ -139,11 +161,23 @@ class Definition(Strict):
             raise InputError(
                 f"expected a histogram of the models' {n_states} states, got n_states {self.mechanism.n_states}"
             )
-        if self.step is None and not all(known.is_constant for one in models.values() for known in one.directions):
-            raise InputError(
-                "expected the length of a step (step), as the matrices vary from step to step: a time that is left out "
-                "would count as none. The first time is the first step of the models"
-            )
+        is_constant = all(known.is_constant for one in models.values() for known in one.directions)
+        lengths = {one.n_steps for one in models.values()} - {None}
+        refuse(
+            (
+                not is_constant and None in {self.step, self.begins},
+                InputError(
+                    "expected the length of a step (step) and the time of the first one (begins), as the matrices vary from "
+                    "step to step: a time that is left out would count as none, and each has matrices of its own"
+                ),
+            ),
+            (
+                not lengths <= {self.horizon},
+                InputError(
+                    f"expected the models' number of steps as horizon, {', '.join(map(str, lengths))}, got {self.horizon}"
+                ),
+            ),
+        )
 
     def adversary(self) -> Adversary | dict[str, Adversary]:
         """Adversary of the definition, or one for each model.

@@ -29,8 +29,11 @@ class BudgetQuestion(Strict):
 
 
 class Spend(BudgetQuestion):
-    """A budget for something that is drawn elsewhere."""
+    """A budget for something that is drawn elsewhere; with 0, the step is passed over."""
 
+    epsilon: Annotated[float, Field(ge=0.0, le=0.0)] | Epsilon | None = Field(
+        None, description="As for a question; 0 for a step of which nothing is published."
+    )
     time: Label | None = Field(
         None, description="The step's label: a date, a number, or words. Left out: the number of the step."
     )
@@ -44,6 +47,7 @@ class Spend(BudgetQuestion):
 class Publish(Spend):
     """Counts to which the service adds noise."""
 
+    epsilon: Epsilon | None = Field(None, description="As for a question.")
     counts: Annotated[list[PeopleCount], Field(min_length=1, max_length=100_000, fail_fast=True)] = Field(
         description="People by state, each person in one of them."
     )
@@ -68,7 +72,9 @@ class Created(Strict):
     """A created release."""
 
     release: str = Field(description="Its identifier, for the address of everything else.")
-    alpha: float = Field(description="The level that it satisfies, in nats.")
+    alpha: float = Field(description="The level that it satisfies, in nats: of what the guarantee protects.")
+    guarantee: str = Field(description="What is protected, as in the definition.")
+    condition: str = Field(description="For which observers.")
     reserve: float = Field(
         description="Sustainable budget of every step, in nats; 0 if no budget is sustainable, or if there is a horizon."
     )
@@ -113,7 +119,9 @@ class ReleaseState(Listed, Created):
     is_over: bool = Field(description="Whether a step was declared the last.")
     spent: float = Field(description="The sum of what all steps spent, in nats; leakage is another number.")
     remaining: float = Field(description="The most that the next step may spend, in nats: a lower bound.")
-    leakage: float | None = Field(description="The most that leaked about any step, in nats, if that was asked for.")
+    leakage: float | None = Field(
+        description="The most that leaked about what the guarantee protects, in nats, if that was asked for."
+    )
 
 
 class TakenSteps(Strict):

@@ -37,15 +37,17 @@ AtMost = Annotated[int, Query(ge=1, le=1_000, description="How many at most.")]
 KEY = Header(
     alias="Idempotency-Key",
     pattern="^[!-~]{1,200}$",
-    description="Any text. A request that is repeated with it and the same token gets the same answer, and spends once.",
+    description="Any text. A request that is repeated with it and the same token gets the same answer, and spends once. A "
+    "release is found again with every token that may create it.",
 )
 
 
 @router.post("", status_code=201)
 async def create(caller: Owner, definition: Definition, key: Annotated[str | None, KEY] = None) -> Created:
     """Create a release; requires a token that owns all releases."""
-    owned = caller.owned(key or secrets.token_hex(16))
-    return await caller.service.run(lambda: caller.service.create(definition, owned), caller.service.creations)
+    # Of the service and not of the token: with a new token, the job must not open a second account
+    known = f"create {key or secrets.token_hex(16)}"
+    return await caller.service.run(lambda: caller.service.create(definition, known), caller.service.creations)
 
 
 @router.get("")

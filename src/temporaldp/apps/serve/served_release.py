@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from temporaldp.core.planning.every_correlation import guaranteed_leakage
 from temporaldp.core.planning.histogram_noise import HISTOGRAM_SENSITIVITY
 from temporaldp.core.planning.measurement import Measurement
 from temporaldp.data.counts.histogram import DiscreteLaplaceHistogram, granted_scale
-from temporaldp.data.tables.moments import is_near
+from temporaldp.data.tables.moments import is_near, moment
 from temporaldp.publish.release.calendar import Calendar
 from temporaldp.publish.release.chain import STEPS_BETWEEN_CHECKPOINTS, LedgerRow
 from temporaldp.publish.release.database import Store
@@ -96,6 +97,9 @@ class ServedGuard(AccountantGuard):
                 f"time {time!r} was released already, by another request; nothing was spent or published"
             )
         calendar.require_next(time)
+        begins = self.definition.begins
+        if begins is not None and calendar.last is None and moment(time) != moment(begins):
+            raise InputError(f"expected the time {begins!r} for the first step, as the release states, got {time!r}")
         if not request.ahead and not is_near(self.definition.step, calendar.last, time, datetime.now(UTC)):
             raise InputError(
                 f"time {time!r} is more than one step ahead of the clock (of the last step, for labels without a clock), or no "
@@ -304,7 +308,13 @@ class ServedRelease:
             remaining=remaining,
             leakage=leaked,
             head=self.ledger.head,
+            **self.stated,
         )
+
+    @cached_property
+    def stated(self) -> dict[str, Any]:
+        """The guarantee in words, which the definition determines."""
+        return self.definition.stated()
 
     def steps(self, start: int, limit: int) -> messages.TakenSteps:
         """Return the steps from `start` on, at most so many."""
@@ -334,7 +344,7 @@ class ServedRelease:
     def _repeated(self, request: StepRequest, step: int) -> messages.TakenStep:
         """The step, if it was taken for such a request. The counts are not compared: the answer must not depend on them."""
         row = self.ledger[step]
-        is_charge = row.output is not None and isinstance(from_text(row.output), dict)
+        is_charge = row.output is None or isinstance(from_text(row.output), dict)
         if (
             (request.time is not None and self._steps.calendar.position(request.time) != step)
             or request.epsilon not in {None, row.parameter}

@@ -137,13 +137,12 @@ class Service:
                 "this key was used to create another release; nothing was created. Repeat a request as it was, or give a new "
                 "one a key of its own"
             )
-        known = definition.adversary()
         return Created(
             release=release,
             alpha=definition.alpha,
             reserve=found.reserve,
             head=found.ledger.began,
-            warning=known.contradiction if isinstance(known, Adversary) else None,
+            **found.stated,
         )
 
     def find(self, release: str) -> ServedRelease:

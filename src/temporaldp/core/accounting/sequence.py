@@ -12,6 +12,7 @@ from temporaldp.base.errors import InputError
 from temporaldp.base.values import FloatArray
 from temporaldp.core.accounting.protocol import Accounting, Leakage
 from temporaldp.core.correlation import Adversary
+from temporaldp.core.mechanisms.distances import require_no_nearer
 
 
 class SharedEpsilon(float):
@@ -32,7 +33,11 @@ class SharedEpsilons(np.ndarray[Any, np.dtype[np.float64]]):
         return found if isinstance(found, np.ndarray) else SharedEpsilon(found)
 
     def __iter__(self) -> Iterator[Any]:
-        return map(SharedEpsilon, self.tolist())
+        return iter(self.tolist())
+
+    def tolist(self) -> Any:
+        """The epsilons as numbers that are recognised too."""
+        return list(map(SharedEpsilon, super().tolist()))
 
 
 def is_shared(releases: Any) -> bool:
@@ -48,7 +53,8 @@ def without_shared(releases: Any, accounting: Accounting[Any, Any], users: Seque
     ------
     InputError
         Outputs may share noise, and delta > 0 or a user's correlation has a longer memory. Event-level epsilons then do not
-        determine the leakage: an output about several steps can distinguish hidden states of one state.
+        determine the leakage: an output about several steps can distinguish hidden states of one state. Or a metric puts
+        states nearer than 1, which such an output may distinguish by its whole epsilon.
     """
     releases = list(releases) if isinstance(releases, Iterator) else releases
     if not is_shared(releases):
@@ -64,6 +70,7 @@ def without_shared(releases: Any, accounting: Accounting[Any, Any], users: Seque
             f"expected Exact() or another method without a delta, got {accounting!r}: these are event-level epsilons of "
             "outputs that share noise between steps, which determine the leakage at delta = 0 only"
         )
+    require_no_nearer(accounting.distances, "an output about several steps")
     return releases
 
 

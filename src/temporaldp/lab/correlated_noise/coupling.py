@@ -86,6 +86,11 @@ class CoupledSide:
     shifts: FloatArray
     lengths: NDArray[np.int64]
 
+    @property
+    def has_merged(self) -> bool:
+        """Whether the last length stands for shorter ones, too."""
+        return len(self.lengths) > 1 and bool(self.lengths[-1] - self.lengths[-2] > 1)
+
 
 class Couplings:
     """Couplings of the paths of one user over T steps, with exactly known matrices."""
@@ -179,9 +184,10 @@ class StepCouplings:
             {"backward": published <= step, "forward": published >= step, "temporal": published >= 0}[direction]
         ]
         rows = rows * couplings.signs(step) if len(couplings.states) == 2 else np.abs(rows)
-        self._sums = np.zeros((couplings.n_steps + 1, couplings.n_steps + 1))
-        self._sums[1:, 1:] = (rows.T @ rows).cumsum(axis=0).cumsum(axis=1)
-        self._slack = 8.0 * ULP * (couplings.n_steps + len(rows)) * np.abs(self._sums).max()
+        self._sums, self._most = (
+            np.pad((one.T @ one).cumsum(axis=0).cumsum(axis=1), (1, 0)) for one in (rows, np.abs(rows))
+        )
+        self._slack = 8.0 * ULP * (couplings.n_steps + len(rows)) * self._most.max()
 
     def least(self, delta: float, start: tuple[int, int]) -> tuple[FloatArray, tuple[int, int]]:
         """The smallest epsilon of each pair over quilts near `start`, and the places of those with the least maximum."""
@@ -212,8 +218,15 @@ class StepCouplings:
         if self._direction != "backward":
             future = self._couplings.side("forward", step, after)
         start, stop = step - past.lengths[:, None], step + 1 + future.lengths[None, :]
-        sums = self._sums
-        squares = sums[stop, stop] - sums[start, stop] - sums[stop, start] + sums[start, start]
+        squares, most = (
+            one[stop, stop] - one[start, stop] - one[stop, start] + one[start, start]
+            for one in (self._sums, self._most)
+        )
+        # The last of many lengths stands for all that are not distinguished, among which signs may cancel in the longest alone
+        if past.has_merged:
+            squares[-1] = most[-1]
+        if future.has_merged:
+            squares[:, -1] = most[:, -1]
         # A longer difference counts as no smaller, so that probabilities may be rounded towards it.
         squares = np.maximum.accumulate(np.maximum.accumulate(np.maximum(squares, 0.0) + self._slack, axis=0), axis=1)
         # Above 0, so that quotients are defined; no delta of a double depends on it

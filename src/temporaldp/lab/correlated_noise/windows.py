@@ -26,8 +26,8 @@ class Windows(SequenceMechanism):
         Steps in a window.
     epsilon : float, > 0
         Epsilon of one output when the state of one person at one step of its window is replaced: sensitivity over scale for
-        Laplace noise. A replaced state changes a histogram of totals by 2 in L1 norm, of averages by ``2 / length``, and a
-        number of active people by 1.
+        Laplace noise. A replaced state changes a histogram of totals by 2 in L1 norm, of averages by ``2 / length`` if cut
+        windows are divided by `length`, too (or else leave them out, ``partial=False``), and a number of active people by 1.
     every : int
         Steps between two outputs: 1 for rolling windows, `length` for windows that do not overlap. The first output follows
         step number `every`.

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from temporaldp.base.errors import BudgetError
+from temporaldp.base.errors import BudgetError, InputError
 from temporaldp.base.values import positive
 from temporaldp.core.accounting import Exact, PaperBound, leakage_supremum, temporal_leakage
-from temporaldp.core.correlation import Adversaries, Adversary, lazy_walk
+from temporaldp.core.correlation import Adversaries, Adversary, Population, lazy_walk
 from temporaldp.core.planning import refresh_interval, sustainable_budget
 from temporaldp.core.planning.refresh import NEAR_PROMISE
+from temporaldp.publish.deployment.wording import STEPS_A_YEAR, Period
 from temporaldp.publish.project.inputs import Inputs, gather
 from temporaldp.publish.report.sentences import chain, observers
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ObservedBudget:
-    """One epsilon for each table, by an observer of tables without an end, in nats; with delta = 0, for noise of any kind.
+    """One epsilon for each table, by an observer of tables without an end, in nats, with delta = 0.
 
     Parameters
     ----------
@@ -43,6 +44,8 @@ class ObservedBudget:
         The same for a known number of tables.
     refresh : int or None
         Number of steps between releases of the given epsilon that satisfies the level; None if none was found, or without one.
+    may_share : bool
+        Whether the numbers hold for noise that tables share, too: not for a longer memory.
     """
 
     stays: float | None
@@ -53,6 +56,7 @@ class ObservedBudget:
     sustainable: float
     within: float | None
     refresh: int | None
+    may_share: bool
 
     @property
     def granted(self) -> float:
@@ -107,8 +111,22 @@ def observed_budgets(
         known.append((stays, f"stays {stays:g}", f"{who} from {step} to {step}{else_move}", Adversary(walk, walk)))
     inputs = None if known else gather(settings)
     if inputs is not None:
+        _refuse_longer_steps(inputs.provenance.step, settings.deployment.every)
         known.append((None, chain(inputs.provenance), observers(inputs.provenance), inputs.everyone))
     return level, [_observed(*one, level, horizon, epsilon) for one in known], inputs
+
+
+def _refuse_longer_steps(step: str | None, every: Period | None) -> None:
+    """Refuse a history whose steps are longer than those of the tables, from step to step of which people move less."""
+    number, _, unit = (step or "").partition(" ")
+    if every is None or unit not in {"seconds", "months"}:
+        return
+    days = float(number) * (28.0 if unit == "months" else 1.0 / 86400.0)
+    if days > 366.0 / STEPS_A_YEAR[every]:
+        raise InputError(
+            f"a step of the history is {step}, and a table is of each {every} (--every, deployment.every): within a shorter "
+            "step people move less, and more leaks. Give a history with such steps, or leave --every out"
+        )
 
 
 def _observed(
@@ -131,4 +149,5 @@ def _observed(
     series = None
     if horizon is not None and of_steps:
         series = temporal_leakage(adversary, np.full(horizon, of_steps), accounting=method).worst
-    return ObservedBudget(stays, knows, who, leaked, series, sustainable, within, refresh)
+    may_share = not any(one.is_lifted for one in Population.of(adversary).users)
+    return ObservedBudget(stays, knows, who, leaked, series, sustainable, within, refresh, may_share)

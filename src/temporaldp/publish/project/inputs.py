@@ -284,8 +284,10 @@ def _from_file(traces: TracesSettings, path: Path, states: tuple[str, ...] | Non
     return Inputs((loaded,), provenance, _optional(traces, loaded.states))
 
 
-def people_of(inputs: Inputs, leakage: LeakageSeries) -> tuple[float, float] | None:
-    """Leakage that 95 % of the people of the history do not exceed, and the largest one, by the matrices of each.
+def people_of(inputs: Inputs, leakage: LeakageSeries) -> tuple[float, float, int] | None:
+    """Leakage that 95 % of the people of the history do not exceed, and the largest one, by the matrices of each; their number.
+
+    Of many people, some at equal distances in the history are compared, which the largest one is of.
 
     None for a delta, and where there are few people or so many states that their leakage would take minutes.
     """
@@ -296,7 +298,7 @@ def people_of(inputs: Inputs, leakage: LeakageSeries) -> tuple[float, float] | N
         if len(people) >= FEW_PEOPLE:
             found = temporal_leakage(people, leakage.epsilons)
             each = np.sort([one.worst for one in found.members])
-            return float(each[math.ceil(0.95 * len(each)) - 1]), float(each[-1])
+            return float(each[math.ceil(0.95 * len(each)) - 1]), float(each[-1]), len(each)
     return None
 
 

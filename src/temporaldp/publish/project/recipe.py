@@ -33,14 +33,20 @@ on rows, which may name people."""
 
 
 def recipe_of(
-    command: str, settings: Settings, provenance: Provenance, *histories: Path, plan: Plan | None = None
+    command: str,
+    settings: Settings,
+    provenance: Provenance,
+    *histories: Path,
+    plan: Plan | None = None,
+    is_public: bool = True,
 ) -> Recipe:
     """Return the recipe of a release, with the provenance of its correlation.
 
-    `histories` are files of the correlation that the settings do not name; `plan` was made for a correlation that may differ.
+    `histories` are files of the correlation that the settings do not name; `plan` was made for a correlation that may differ;
+    `is_public`: whether the history of the settings was found to be that of other people, or else its hash is left out.
     """
     known = settings.correlation
-    history = None if provenance.source == "protected" else settings.history.path
+    history = settings.history.path if is_public and provenance.source != "protected" else None
     paths = (history, *histories, known.file, known.backward, known.forward, settings.release.plan)
     chosen = settings.model_dump(mode="json", include=SECTIONS, exclude=OF_ONE_RUN, exclude_defaults=True)
     files = {"path", "file", "backward", "forward", "plan", "states_from"}  # by name: their folders stay here

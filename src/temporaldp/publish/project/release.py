@@ -94,7 +94,7 @@ class ReleaseSetup:
         known, plan = self.settings, self.plan
         # A correlation has states of its own, unless it is a stated range; other guarantees have none, also beside a history
         is_alone = not known.has_correlation if plan is None else not plan.guarantee.is_temporal
-        of_table = is_alone or known.correlation.stays is not None
+        of_table = is_alone or "stated" in {self.source.source, self.provenance.source}
         if of_table and not (known.traces.has_domain or known.release.table):
             found.append(OWN_STATES)
         return tuple(dict.fromkeys(filter(None, found)))
@@ -398,7 +398,7 @@ def plan_alone(plan: Plan, settings: Settings) -> ReleaseSetup:
     public = _estimating(settings, lambda: public_correlation(settings, data.states, _begun_at(settings)))
     if public is not None and public.provenance.spends:  # what was learned is published with the estimates
         provenance = together([provenance, public.provenance])
-    recipe = recipe_of("temporaldp release TRACES", settings, provenance)
+    recipe = recipe_of("temporaldp release TRACES", settings, provenance, is_public=public is not None)
     return ReleaseSetup(settings, plan, None, data, provenance, recipe, public)
 
 

@@ -203,7 +203,7 @@ def _without_correlation(settings: Settings, planned: Plan, shown: ReleasedHisto
         plan=planned,
         released=shown,
         n_users=settings.release.population,
-        recipes=((0, recipe_of("temporaldp report", settings, planned.provenance)),),
+        recipes=((0, recipe_of("temporaldp report", settings, planned.provenance, is_public=False)),),
         publication=_publication(asked),
         guarantee=planned.guarantee,
     )

@@ -172,6 +172,7 @@ class Ledger(Closing):
             store.create(spelled, first_hash(spelled), definition)
         ledger = cls.__new__(cls)
         ledger._start(store, is_new=is_new)
+        ledger._is_new = is_new and ledger._spelled == spelled  # or another process created it meanwhile
         try:
             ledger._decide(begin_anew)
             ledger._require(describe((ledger.configuration.get("correlations") or {}).get("salt")))

@@ -133,8 +133,9 @@ class Report:
         Without a plan: the level that an accountant enforces, in nats.
     uncertainty : LeakageUncertainty, optional
         Plausible and guaranteed leakage, given the traces that the correlation was estimated from.
-    people : tuple of two float, optional
-        Leakage that 95 % of the people of the history do not exceed, and the largest one, in nats, by the matrices of each.
+    people : tuple of two float and an int, optional
+        Leakage that 95 % of the people of the history do not exceed, and the largest one, in nats, by the matrices of each;
+        and how many were compared.
     tables : tuple of (TableSpent, float)
         The tables of a shared account, each with its leakage alone about a person's states in all tables, in nats.
     renewal : Renewal, optional
@@ -165,7 +166,7 @@ class Report:
     paper_supremum: LeakageSupremum | None = None
     held: float | None = None
     uncertainty: LeakageUncertainty | None = None
-    people: tuple[float, float] | None = None
+    people: tuple[float, float, int] | None = None
     tables: tuple[tuple[TableSpent, float], ...] = ()
     renewal: Renewal | None = None
     epochs: tuple[EpochLeakage, ...] = ()

@@ -87,15 +87,17 @@ def by_model(series: LeakageSeries, known: Provenance) -> list[dict[str, Any]]:
     ]
 
 
-def by_observer(series: LeakageSeries, known: Provenance, people: tuple[float, float] | None) -> list[dict[str, str]]:
-    """The rows by model as texts, that of the most predictable `people` (least and largest), and the user level."""
+def by_observer(
+    series: LeakageSeries, known: Provenance, people: tuple[float, float, int] | None
+) -> list[dict[str, str]]:
+    """The rows by model as texts, that of the most predictable `people` (least, largest, of how many), and the user level."""
     rows = []
     for one in by_model(series, known):
         rows.append(
             (one["model"], one["at_most"], "" if one["attained"] is None else number(one["attained"], down=True))
         )
     if people is not None:
-        rows.append((s.PREDICTABLE, people[1], f"{number(people[0], down=True)} or more"))
+        rows.append((f"{s.PREDICTABLE} ({people[2]} compared)", people[1], f"{number(people[0], down=True)} or more"))
     rows.append((f"anything: {s.USER_LEVEL}", series.user_level, ""))
     return [
         {

@@ -98,7 +98,9 @@ def write_report(
 
 
 def _noise(report: Report) -> float | None:
-    """Mean absolute noise of a count; None at a delta without a plan, where the noise is unknown."""
+    """Mean absolute noise of a count; None at a delta without a plan, and for several tables, of each of which it differs."""
     if report.plan is not None:
         return mean_absolute_noise(report.plan.scales_for(len(report.leakage)), report.plan.noise)
-    return None if report.leakage.delta else mean_absolute_noise(laplace_scales(report.leakage.epsilons))
+    return (
+        None if report.leakage.delta or report.tables else mean_absolute_noise(laplace_scales(report.leakage.epsilons))
+    )

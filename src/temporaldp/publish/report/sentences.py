@@ -237,8 +237,13 @@ def guarantee_line(alpha: float, delta: float, guarantee: Guarantee | None = Non
     return f"{most} about {guarantee.protects} ({guarantee.label}), for {guarantee.condition}"
 
 
-def guarantee_with_odds(released: ReleasedHistograms, known: Provenance, *, is_part: bool = False) -> str:
-    """The guarantee of a published table, and what it means for a guess; `is_part` of an account with other tables."""
+def guarantee_with_odds(
+    released: ReleasedHistograms, known: Provenance, learnt: Provenance, *, is_part: bool = False
+) -> str:
+    """The guarantee of a published table, and what it means for a guess; `is_part` of an account with other tables.
+
+    `known` is of the level; `learnt` also of the estimates, which reveal what was learned for them.
+    """
     if released.alpha is None:
         return "not stated in the settings."
     line = guarantee_line(released.alpha, released.delta, released.guarantee, known)
@@ -248,8 +253,8 @@ def guarantee_with_odds(released: ReleasedHistograms, known: Provenance, *, is_p
     found = f"{line}. A suspicion of 50 % about it becomes at most {most}."
     if is_part or not released.guarantee.is_temporal:
         return found
-    everything = sum_up([*released.epsilons, known.epsilon])
-    also = " and the learned correlation" if known.spends else ""
+    everything = sum_up([*released.epsilons, learnt.epsilon])
+    also = " and the learned correlation" if learnt.spends else ""
     return f"{found} All states of a person in these tables{also}: at most {nats(everything)}, for {EVERY_CORRELATION}."
 
 
@@ -324,7 +329,7 @@ def published_text(
             f"{', at `delta`; `noise`: its kind' if released.delta else ''}.",
             "",
             *([how, ""] if how else []),
-            f"Guarantee: {guarantee_with_odds(released, source, is_part=is_part)}{learnt}",
+            f"Guarantee: {guarantee_with_odds(released, source, known, is_part=is_part)}{learnt}",
             *(line for one in warnings for line in ("", f"Warning: {one[:1].upper()}{one[1:]}")),
             "",
             "Do not conclude:",

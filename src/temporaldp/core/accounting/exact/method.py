@@ -98,12 +98,13 @@ class Exact(Accounting[Releases, Any]):
     """The supremum of the definitions over every mechanism with the given guarantees: the default accounting method.
 
     The guarantees are event-level epsilons of all outputs together; the noise may be of any kind, also shared between steps
-    (Theory, section 20). Each number is an upper bound, and `LeakageSeries.attained` has the lower bound, which an observation
-    attains (the sign rule; section 10). For a histogram with Laplace noise it is the leakage of that release itself. Releases
-    are numbers (epsilons in nats), `LikelihoodBox`, pure mechanisms and events (by their epsilon), or None for a step without a
-    release; `event_epsilons` returns the epsilons of outputs about several steps. Where all are tables of outputs
-    (`OutputTable`, `RandomizedResponse`), it stands for `FiniteOutputs`, the leakage of these mechanisms themselves; for
-    interval matrices for `IntervalBound`, an upper bound over all matrices of the set.
+    (Theory, section 20; for a chain with a longer memory, fresh at each step). Each number is an upper bound, and
+    `LeakageSeries.attained` has the lower bound, which an observation attains (the sign rule; section 10). For a histogram with
+    Laplace noise it is the leakage of that release itself. Releases are numbers (epsilons in nats), `LikelihoodBox`, pure
+    mechanisms and events (by their epsilon), or None for a step without a release; `event_epsilons` returns the epsilons of
+    outputs about several steps. Where all are tables of outputs (`OutputTable`, `RandomizedResponse`), it stands for
+    `FiniteOutputs`, the leakage of these mechanisms themselves; for interval matrices for `IntervalBound`, an upper bound over
+    all matrices of the set.
 
     Parameters
     ----------
