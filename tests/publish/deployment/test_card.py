@@ -125,7 +125,7 @@ def test_a_card_says_what_each_guarantee_is_worth(load):
         "user": 10.0,
         "window:3": 3.0,
     }
-    assert card.protected.label == "window of 3 steps"
+    assert card.protected.wording.label == "window of 3 steps"
     assert [row["guarantee"] for row in card.to_dict()["guarantees"]] == list(worth)
     assert "of a person at any 3 consecutive steps together becomes at most 95.3 %: 3 nats" in render_card(card)
     for wrong in ("person", "window", "window:0"):

@@ -169,8 +169,8 @@ def test_a_window_does_not_claim_to_hold_for_every_correlation():
     plan = tdp.plan_guarantee("window:2", 1.0, 10)
     stuck = tdp.TransitionMatrix([[1.0, 0.0], [0.0, 1.0]])
     assert tdp.temporal_leakage(tdp.Adversary(stuck, stuck), plan.epsilons).worst == pytest.approx(5.0)
-    assert plan.guarantee.condition != tdp.plan_guarantee("user", 1.0, 10).guarantee.condition
-    assert "outside" in plan.guarantee.condition
+    assert plan.guarantee.wording.condition != tdp.plan_guarantee("user", 1.0, 10).guarantee.wording.condition
+    assert "outside" in plan.guarantee.wording.condition
 
 
 def test_an_account_of_tables_takes_no_other_guarantee(tmp_path):

@@ -170,7 +170,7 @@ class DeploymentCard:
             "within_horizon": found.within,
             "user_level": found.together,
             "guarantees": [
-                {"guarantee": str(kind), "leakage": leakage, "condition": kind.condition}
+                {"guarantee": str(kind), "leakage": leakage, "condition": kind.wording.condition}
                 for kind, leakage in self.by_guarantee.items()
             ],
             "sufficient_promise": None if found.held is None else found.held.sentence,
