@@ -33,7 +33,7 @@ def test_from_forward_gives_the_posterior_of_the_joint_distribution(matrix, hori
     adversary = Adversary.from_forward(matrix, initial=initial, horizon=horizon)
     # Independent: the joint distribution of two neighbouring times, from the definition of the chain.
     marginal = initial
-    for backward in adversary.backward:
+    for backward in adversary.backward.matrices:
         joint = np.einsum("x,xy->yx", marginal, matrix.dense())
         assert backward.dense() == pytest.approx(joint / joint.sum(axis=1, keepdims=True), rel=1e-10)
         marginal = joint.sum(axis=1)
@@ -54,8 +54,8 @@ def test_from_a_stationary_start_the_backward_matrix_is_constant(stored):
 def test_from_forward_with_a_sequence():
     other = TransitionMatrix([[0.5, 0.5], [0.5, 0.5]], ["a", "b"])
     adversary = Adversary.from_forward([CHAIN, other], initial=[0.5, 0.5])
-    assert adversary.backward[0] == CHAIN.reversed([0.5, 0.5])
-    assert adversary.backward[1] == other.reversed([0.45, 0.55])
+    assert adversary.backward.matrices[0] == CHAIN.reversed([0.5, 0.5])
+    assert adversary.backward.matrices[1] == other.reversed([0.45, 0.55])
     with pytest.raises(InputError, match="serve 3 steps, but horizon is 5"):
         Adversary.from_forward([CHAIN, other], initial=[0.5, 0.5], horizon=5)
 
@@ -208,7 +208,7 @@ def test_a_clock_that_begins_elsewhere_has_a_backward_matrix_for_each_step(rng):
         Adversary.from_forward(Periodic(rows), initial=[0.2, 0.3, 0.5])
     found = Adversary.from_forward(Periodic(rows), initial=[0.2, 0.3, 0.5], horizon=4)
     each = Adversary.from_forward([rows[0], rows[1], rows[0]], initial=[0.2, 0.3, 0.5])
-    assert [m.dense().tolist() for m in found.backward] == [m.dense().tolist() for m in each.backward]
+    assert [m.dense().tolist() for m in found.backward.matrices] == [m.dense().tolist() for m in each.backward.matrices]
     assert found.n_steps == each.n_steps == 4
 
 

@@ -41,8 +41,8 @@ def test_pairs_follow_the_chain_of_states():
         joint = np.zeros((9, 9))
         for walk, chance in law.items():
             joint[3 * walk[t] + walk[t + 1], 3 * walk[t + 1] + walk[t + 2]] += chance
-        np.testing.assert_allclose(lifted.forward[t].dense(), joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
-        np.testing.assert_allclose(lifted.backward[t].dense(), joint.T / joint.sum(axis=0)[:, None], rtol=1e-12)
+        np.testing.assert_allclose(lifted.forward.at(t).dense(), joint / joint.sum(axis=1, keepdims=True), rtol=1e-12)
+        np.testing.assert_allclose(lifted.backward.at(t).dense(), joint.T / joint.sum(axis=0)[:, None], rtol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -182,7 +182,7 @@ def _between(allowed: Correlation, known: Correlation, end: Correlation, stride:
 def _of_transitions(allowed: Correlation, member: Callable[[int], Matrix | None]) -> Correlation:
     """Return a direction with a member of each transition's set; of a constant set that of the first transition."""
     if isinstance(allowed, PerStep):
-        return PerStep(tuple(map(member, range(len(allowed)))))  # type: ignore[arg-type]
+        return PerStep(tuple(map(member, range(len(allowed.matrices)))))  # type: ignore[arg-type]
     return member(0) or allowed
 
 
