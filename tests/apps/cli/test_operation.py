@@ -73,7 +73,7 @@ def test_missing_digest_key_warns_that_changes_are_not_detected(days, monkeypatc
     assert "differ from those" in words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
     (days / "key").unlink()
     said = words_of(run(days, "release", "fewer.csv", *OLD, "-o", "again.csv").stderr)
-    assert "changed data of 4 steps (2024-01-01T00:00, " in said
+    assert "changed data of 4 times (2024-01-01T00:00, " in said
     assert "are not detected" in said and "TEMPORALDP_KEY_FILE" in said
 
 

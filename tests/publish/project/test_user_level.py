@@ -104,7 +104,7 @@ def test_new_people_are_not_visible_where_absence_is_a_state(tmp_path):
     for population in (50, 60):  # a larger public number is no other data
         done = temporaldp(*asked, "--set", f"release.population={population}", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
-        assert "the data of 2 steps (2026-01-03, 2026-01-04) differ" in words(done.stderr)
+        assert "the data of 2 times (2026-01-03, 2026-01-04) differ" in words(done.stderr)
     too_few = words(temporaldp(*asked, "--set", "release.population=30", cwd=tmp_path).stderr)
     assert "choose a larger one" in too_few and "31" not in too_few
 
