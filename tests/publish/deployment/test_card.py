@@ -152,9 +152,9 @@ def test_probabilities_and_factors_are_never_rounded_down():
 
 def test_limits_come_first_and_assumptions_are_complete(load):
     card = load().card(states=("home", "away"), stays=(0.6, 0.95))
-    assert "do not show that the differential privacy of the deployment is broken" in " ".join(card.limits)
-    assert "The record does not show whether a chain" in " ".join(card.limits)
-    assumed = " ".join(card.assumptions)
+    assert "do not show that the differential privacy of the deployment is broken" in " ".join(card.explained("limits"))
+    assert "The record does not show whether a chain" in " ".join(card.explained("limits"))
+    assumed = " ".join(card.explained("assumptions"))
     for part in ("home, away", "0.6 to 0.95", "365 days", "One step is a day", "one unit apart"):
         assert part in assumed
     assert list(card.to_dict())[-1] == "to_publisher"
@@ -200,7 +200,7 @@ def test_bound_under_approximate_dp_covers_an_enumerated_mechanism(load, text, e
     assert enumerated <= found.limit.temporal
     assert found.within <= found.limit.temporal
     assert card.to_dict()["kind"] == "upper bound"
-    assert any("delta 0.001" in sentence for sentence in card.assumptions)
+    assert any("delta 0.001" in sentence for sentence in card.explained("assumptions"))
     if "rho" not in card.promise.sentence:  # an enumerated mechanism that uses the whole promise comes near
         assert found.limit.temporal <= 1.25 * enumerated
     chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]], ["0", "1"])
@@ -235,7 +235,7 @@ def test_a_matrix_in_place_of_a_range(load):
     assert card.asked.states == ("home", "away")
     assert card.stays == pytest.approx((0.75 * 0.9 + 0.25 * 0.7,))
     assert 1.0 < card.over_time[0] <= 2.0 * fixed_point(0.9, 0.7, 1.0) - 1.0 + 1e-9
-    assert "matrix.csv" in " ".join(card.assumptions)
+    assert "matrix.csv" in " ".join(card.explained("assumptions"))
     with pytest.raises(StateError, match="states of the matrix, home, away"):
         load().card(correlation=adversary, states=("a", "b"))
     both = Adversary(sticky(2, stays=(0.7, 0.9)), sticky(2, stays=(0.7, 0.9)))
@@ -247,7 +247,7 @@ def test_a_matrix_in_place_of_a_range(load):
 def test_tables_replace_the_stated_guarantee(load):
     card = load().card(tables={"country": 0.1, "county": 0.3})
     assert card.leakage.promised == pytest.approx(0.4)
-    assert "for the tables of this secret" in card.to_publisher
+    assert "for the tables of this secret" in card.explained("to_publisher")[0]
     with pytest.raises(InputError, match=r"part of what the record promises, epsilon = 1, but they add up to 1\.2"):
         load().card(tables={"country": 0.9, "county": 0.3})
     with pytest.raises(InputError, match="pure differential privacy"):
@@ -309,7 +309,7 @@ def test_a_short_range_may_touch_two_periods(load):
     assert steps("2024-06-03", "2024-06-09", "week").horizon == 1
     assert steps("2020-06-30", "2020-07-01", "half-year").horizon == 2
     assert steps("2020-01-15", "2020-01-16", "half-month").horizon == 2
-    assert "weeks that begin on Monday" in " ".join(steps("2024-06-02", "2024-06-03", "week").assumptions)
+    assert "weeks that begin on Monday" in " ".join(steps("2024-06-02", "2024-06-03", "week").explained("assumptions"))
 
 
 def test_units_by_default(load):
