@@ -204,7 +204,7 @@ def test_bound_under_approximate_dp_covers_an_enumerated_mechanism(load, text, e
     if "rho" not in card.promise.sentence:  # an enumerated mechanism that uses the whole promise comes near
         assert found.limit.temporal <= 1.25 * enumerated
     chain = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]], ["0", "1"])
-    distances, adversary = PrivacyUnit.binary_count().distances(("0", "1")), Adversary(chain, chain)
+    distances, adversary = PrivacyUnit.of("binary-count").distances(("0", "1")), Adversary(chain, chain)
     assert LeakageOverTime(found.held, distances, 1e-3, adversary, 30, 0.8).limit.temporal <= found.alone
     more = LeakageOverTime(found.held.times(1.01), distances, 1e-3, adversary, 30, 0.8)
     assert more.limit.temporal > 0.999 * found.alone
@@ -314,11 +314,11 @@ def test_a_short_range_may_touch_two_periods(load):
 
 def test_units_by_default(load):
     three, absent = Assumptions(states=("a", "b", "c")), Assumptions(states=("a", "absent", "c"))
-    assert Assumptions().privacy_unit(load()) == PrivacyUnit.binary_count()
-    assert three.privacy_unit(load()) == PrivacyUnit.category_histogram()
-    assert absent.privacy_unit(load()) == PrivacyUnit.add_or_remove()
+    assert Assumptions().privacy_unit(load()) == PrivacyUnit.of("binary-count")
+    assert three.privacy_unit(load()) == PrivacyUnit.of("category-histogram")
+    assert absent.privacy_unit(load()) == PrivacyUnit.of("add-or-remove")
     replaced = load(record(privacy_unit_details="The change-one distance."))
-    assert three.privacy_unit(replaced) == Assumptions().privacy_unit(replaced) == PrivacyUnit.replace_one()
+    assert three.privacy_unit(replaced) == Assumptions().privacy_unit(replaced) == PrivacyUnit.of("replace-one")
 
 
 @pytest.mark.parametrize(
