@@ -122,7 +122,7 @@ def uncertain(matrix, budget):
     return [
         near, dataclasses.replace(near.provenance, source="learnt", spends=(("one", budget),)), Periodic([near, matrix]),
         chain, temporaldp.temporal_leakage(chain, epsilons),
-        found, found.posterior, temporaldp.studies.worst_member(Adversary(near), epsilons=epsilons), diagnosis,
+        found, temporaldp.studies.worst_member(Adversary(near), epsilons=epsilons), diagnosis,
         *diagnosis.models,
         temporaldp.studies.leakage_distribution(people, epsilon=budget), plan_for_share(people, alpha=budget, share=0.5),
     ]  # fmt: skip

@@ -117,7 +117,7 @@ def test_life_cycle_of_a_release(days):
     run(days, "release", "morning.csv", *OLD, "-o", "out.csv", "--set", "release.log=log.jsonl")
     first = (days / "out.csv").read_text()
     warned = run(days, "release", "fewer.csv", *OLD, "-o", "again.csv", "--set", "release.warn_at=0.3").stderr
-    assert "the data of 4 steps" in words_of(warned) and "carries little information" not in words_of(
+    assert "the data of 4 times" in words_of(warned) and "carries little information" not in words_of(
         warned
     )  # said once
     assert "release.warn_at" not in words_of(warned)  # it spends what lasts for ever

@@ -239,17 +239,15 @@ def test_quantiles_of_the_sample_lie_between_the_estimate_and_the_bound():
         leakage_posterior(data, epsilons=epsilons, n_draws=60, rng=0),
         leakage_bootstrap(data, epsilons=epsilons, n_draws=60, rng=0),
     ):
-        assert draws.quantile(0.05) < estimate < draws.quantile(0.95) < guarantee
-        assert draws.quantile(1.0) == draws.worst.max()
-        with pytest.raises(InputError):
-            draws.quantile(0.0)
+        assert draws.shape == (60,)
+        assert np.quantile(draws, 0.05) < estimate < np.quantile(draws, 0.95) < guarantee
 
 
 def test_single_epsilon_applies_to_every_step():
     data = sleep_sample()
     for draw in (leakage_posterior, leakage_bootstrap):
         one, each = (draw(data, epsilons=epsilons, n_draws=2, rng=0) for epsilons in (0.1, [0.1] * 47))
-        assert one == each
+        assert one.tolist() == each.tolist()
 
 
 @pytest.mark.parametrize("wrong", [{"n_draws": 0}, {"prior": -1.0}, {"prior": float("nan")}])

@@ -35,6 +35,7 @@ from temporaldp.core.accounting.curve.method import ApproximateDP
 from temporaldp.core.accounting.protocol import DIRECTIONS, Accounting
 from temporaldp.core.correlation import lazy_walk
 from temporaldp.core.planning.histogram_noise import histogram_profile
+from temporaldp.lab.studies.uncertainty import quantile
 from temporaldp.publish.project.inputs import Inputs, absences, gather, hole_sentence, holes, uncertainty_of
 from temporaldp.publish.project.reporting import audit_of
 from temporaldp.publish.report import Report, explanation
@@ -147,8 +148,8 @@ def _document(inputs: Inputs, found: Report) -> dict[str, Any]:
             "confidence": one.confidence,
             "assumes_stationary": one.is_stationary,
             "estimate": one.estimate,
-            "posterior_quantile": one.posterior.quantile(one.confidence),
-            "people_quantile": None if one.people is None else one.people.quantile(one.confidence),
+            "posterior_quantile": quantile(one.posterior, one.confidence),
+            "people_quantile": None if one.people is None else quantile(one.people, one.confidence),
             "attained": one.attained,
             "guaranteed": one.guaranteed,
         }
