@@ -9,6 +9,7 @@ import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
+from making import around
 from matrices import matrices
 from temporaldp import (
     Adversary,
@@ -156,7 +157,7 @@ def test_swapped_matrices_are_not_detected():
         Adversary(),
         Adversary(forward=CYCLE),
         Adversary([CYCLE, CYCLE], [CYCLE, CYCLE]),
-        Adversary(CYCLE, IntervalMatrix.around(CYCLE, width=0.1)),
+        Adversary(CYCLE, around(CYCLE, width=0.1)),
         Adversary(TransitionMatrix(np.eye(3), CYCLE.states), CYCLE),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 from data_sets import sleep_sample
+from making import contains
 from temporaldp import (
     Adversary,
     InputError,
@@ -149,7 +150,7 @@ def test_intervals_contain_a_stationary_chain_without_a_warning(n_people):
     for _ in range(40):
         data = walks(rng, P, n_people, 12, shares)
         adversary = learn_correlation(data, epsilon=2.0, confidence=0.8, rng=rng)
-        held += adversary.forward.contains(forward) and adversary.backward.contains(backward)
+        held += contains(adversary.forward, forward) and contains(adversary.backward, backward)
         warned += adversary.contradiction is not None
         assert "for a stationary Markov chain" in adversary.backward.provenance.sentence
     assert held >= 32

@@ -81,7 +81,7 @@ def worst_member(
     --------
     >>> from temporaldp import IntervalMatrix
     >>> walk = TransitionMatrix([[0.8, 0.2], [0.2, 0.8]])
-    >>> adversary = Adversary(IntervalMatrix.around(walk, width=0.05))
+    >>> adversary = Adversary(IntervalMatrix(walk.dense() - 0.05, walk.dense() + 0.05))
     >>> found = worst_member(adversary, epsilons=[0.1] * 5)
     >>> found.adversary.backward.dense().round(6)
     array([[0.85, 0.15],
