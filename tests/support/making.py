@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from temporaldp import TransitionMatrix
-from temporaldp.core.correlation import IntervalMatrix
+from temporaldp import IntervalMatrix, TransitionMatrix
+from temporaldp.base.names import names_of
+from temporaldp.core.correlation.lifted_chain import hidden_words, stationary_chain
 
 
 def around(matrix, *, width):
@@ -27,3 +28,15 @@ def sample(known, rng):
     one, other = (known.corner(order).dense() for order in orders)
     share = rng.random((known.n_states, 1))
     return TransitionMatrix(share * one + (1.0 - share) * other, known.states, normalize=True)
+
+
+def of_words(probabilities, states=None):
+    """The stationary chain of order k with known probabilities, of shape (n, ..., n) with k + 1 axes.
+
+    ``Pr(l[t+1] = c | l[t-1] = a, l[t] = b)`` at ``[a, b, c]`` for order 2; also of words that never occur.
+    """
+    given = np.asarray(probabilities, dtype=np.float64)
+    n, order = given.shape[-1], given.ndim - 1
+    assert set(given.shape) == {n}
+    known = names_of(n, states)
+    return stationary_chain(known, hidden_words(known, order), given.reshape(-1, n))
