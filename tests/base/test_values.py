@@ -14,6 +14,7 @@ import pytest
 import scipy.sparse as sparse
 
 import temporaldp
+from making import laplace_counts
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -26,7 +27,6 @@ from temporaldp import (
     InputError,
     IntervalMatrix,
     LaplaceNoise,
-    LikelihoodBox,
     MetricPrivacy,
     OutputTable,
     PaperBound,
@@ -102,7 +102,7 @@ def values(budget):
         GaussianNoise(1.0 / budget, sensitivity=1.0), LaplaceNoise(1.0 / budget, sensitivity=1.0),
         DiscreteGaussianNoise(1.0 / budget), DiscreteLaplaceNoise(1.0 / budget), RandomizedResponse(budget),
         PrivacyGuarantee(budget), OutputTable([[0.5 + budget / 10, 0.5 - budget / 10], [0.5, 0.5]]),
-        LikelihoodBox.laplace_counts([1.0 / budget, 4.0]),
+        laplace_counts([1.0 / budget, 4.0]),
         temporaldp.MatrixMechanism.tree(4, GaussianNoise(1.0 / budget, sensitivity=1.0)), temporaldp.Windows(7, budget),
         DiscreteLaplaceHistogram(int(100 * budget)), NoisyHistogram(int(100 * budget), "gaussian"),
         Release(([1, 2], None), np.array([budget, 0.0])),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from temporaldp import IntervalMatrix, TransitionMatrix
+from temporaldp import IntervalMatrix, LikelihoodBox, MatrixMechanism, TransitionMatrix
 from temporaldp.base.names import names_of
 from temporaldp.core.correlation.lifted_chain import hidden_words, stationary_chain
 
@@ -40,3 +40,15 @@ def of_words(probabilities, states=None):
     assert set(given.shape) == {n}
     known = names_of(n, states)
     return stationary_chain(known, hidden_words(known, order), given.reshape(-1, n))
+
+
+def laplace_counts(scales):
+    """A histogram with independent Laplace noise of these scales, in counts, on the counts of states; inf: not published."""
+    epsilons = 1.0 / np.asarray(scales, dtype=np.float64)
+    return LikelihoodBox(0.0 - epsilons, epsilons)
+
+
+def square_root(n_steps, noise):
+    """The Toeplitz matrix whose square is the matrix of running counts (Fichtenberger, Henzinger and Upadhyay, 2023)."""
+    k = np.arange(1, n_steps)
+    return MatrixMechanism.banded(n_steps, np.cumprod([1.0, *((2 * k - 1) / (2 * k))]), noise)

@@ -234,7 +234,6 @@ def test_names_of_a_table_are_read_or_refused():
         lambda: IntervalMatrix(bound, bound + 0.2),
         lambda: OutputTable(pd.DataFrame([[0.6, 0.4], [0.3, 0.7]], index=["work", "home"])),
         lambda: LikelihoodBox(pd.Series({"work": 0.0, "home": 0.0}), [0.1, 0.1]),
-        lambda: LikelihoodBox.laplace_counts(pd.Series({"work": 1.0, "home": 2.0})),
     ):
         with pytest.raises(StateError, match="without names, in the order of the states"):
             made()
