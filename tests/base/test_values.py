@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sparse
 
 import temporaldp
-from making import laplace_counts
+from making import from_sequences, laplace_counts
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -35,7 +35,6 @@ from temporaldp import (
     Project,
     PublicCorrelation,
     RandomizedResponse,
-    Trajectories,
     TransitionMatrix,
     compare_plans,
     leakage_supremum,
@@ -80,7 +79,7 @@ def values(budget):
         temporal_leakage(somebody, noise, accounting=ApproximateDP(1e-3, pairwise=pairwise))
         for pairwise in (True, False)
     )
-    walks = Trajectories.from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
+    walks = from_sequences([["a", "b", "c"], ["b", None, "c"]], users=["Ann", f"user {budget}"])
     still = Adversary(TransitionMatrix(np.eye(3)))
     plan = plan_budget(somebody, alpha=budget, horizon=3, accounting=PaperBound())
     noisy = plan_noise(somebody, alpha=budget, horizon=1, accounting=ApproximateDP(1e-2))
@@ -112,7 +111,7 @@ def values(budget):
 
 def uncertain(matrix, budget):
     """What is known of a correlation that nobody knows exactly, and of people who differ."""
-    walks = Trajectories.from_sequences([list("abcabcaabb"), list("bcabbacbca"), list("ccabaabcab")])
+    walks = from_sequences([list("abcabcaabb"), list("bcabbacbca"), list("ccabaabcab")])
     chain = temporaldp.tables.estimate_words(walks, order=2, prior=budget)
     near = IntervalMatrix(matrix.dense() * 0.9, np.minimum(matrix.dense() * 1.1, 1.0), matrix.states)
     people = [Adversary(matrix, matrix, name=name) for name in ("Ann", "Bo")]

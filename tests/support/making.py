@@ -1,12 +1,13 @@
-"""Matrices, sets and chains that only tests make, and what they ask of them."""
+"""Matrices, traces and mechanisms that only tests make, and what they ask of them."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from temporaldp import IntervalMatrix, LikelihoodBox, MatrixMechanism, TransitionMatrix
-from temporaldp.base.names import names_of
+from temporaldp import IntervalMatrix, LikelihoodBox, MatrixMechanism, Trajectories, TransitionMatrix
+from temporaldp.base.names import in_order, names_of
 from temporaldp.core.correlation.lifted_chain import hidden_words, stationary_chain
+from temporaldp.data.tables.trajectories import ABSENT
 
 
 def around(matrix, *, width):
@@ -52,3 +53,14 @@ def square_root(n_steps, noise):
     """The Toeplitz matrix whose square is the matrix of running counts (Fichtenberger, Henzinger and Upadhyay, 2023)."""
     k = np.arange(1, n_steps)
     return MatrixMechanism.banded(n_steps, np.cumprod([1.0, *((2 * k - 1) / (2 * k))]), noise)
+
+
+def from_sequences(sequences, *, states=None, users=None):
+    """Trajectories of one sequence of states for each user, ``None`` where the user has none; shorter ones end earlier."""
+    names = (
+        in_order({state for sequence in sequences for state in sequence} - {None}) if states is None else list(states)
+    )
+    codes = np.full((len(sequences), max(map(len, sequences))), ABSENT, dtype=np.int32)
+    for row, sequence in zip(codes, sequences, strict=True):
+        row[: len(sequence)] = [ABSENT if state is None else names.index(state) for state in sequence]
+    return Trajectories(codes, states=names, users=users)

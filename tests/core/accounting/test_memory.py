@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from data_sets import sleep_sample
-from making import of_words
+from making import from_sequences, of_words
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -171,7 +171,7 @@ def test_redundant_second_order_equals_first_order():
 
 
 def test_word_counts_are_shrunk_towards_first_order():
-    data = Trajectories.from_sequences([list("aababbaab"), list("babba"), list("abbab")])
+    data = from_sequences([list("aababbaab"), list("babba"), list("abbab")])
     chain = estimate_words(data, order=2, prior=2.0)
     counts, first = {}, {}
     for row in data.codes:

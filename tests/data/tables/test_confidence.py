@@ -8,7 +8,7 @@ from scipy import stats
 
 from data_sets import sleep_sample
 from exact_oracles import backward_matrices, temporal_by_sign_rule
-from making import contains
+from making import contains, from_sequences
 from temporaldp import (
     Adversary,
     InputError,
@@ -55,7 +55,7 @@ def test_uncertain_counts_give_the_union_of_their_intervals():
 
 
 def test_state_without_transitions_is_unrestricted_and_reported():
-    traces = Trajectories.from_sequences([["a", "b"], ["a", "a"]], states=["a", "b", "c"])
+    traces = from_sequences([["a", "b"], ["a", "a"]], states=["a", "b", "c"])
     adversary = next(estimate_adversaries(traces, confidence=0.95))
     assert isinstance(adversary.forward, IntervalMatrix)
     assert (adversary.forward.lower[2] == 0.0).all()
@@ -202,7 +202,7 @@ def test_intervals_cover_entries_and_half_as_wide_ones_do_not():
 
 
 def test_the_posterior_has_the_marginals_of_dirichlet_rows():
-    traces = Trajectories.from_sequences([["a", "b", "b", "a", "a", "b"], ["b", "b", "a"]])
+    traces = from_sequences([["a", "b", "b", "a", "a", "b"], ["b", "b", "a"]])
     counts = np.array([[1, 2], [2, 2]])
     draws = posterior_adversaries(traces, n_draws=3000, prior=0.5, rng=0)
     for matrices, table in (([d.forward for d in draws], counts), ([d.backward for d in draws], counts.T)):
@@ -214,9 +214,7 @@ def test_the_posterior_has_the_marginals_of_dirichlet_rows():
 
 
 def test_bootstrap_draws_whole_people():
-    traces = Trajectories.from_sequences(
-        [["a", "a", "a", "b", "b", "b", "a"]] * 3 + [["a", "b", "a", "b", "a", "b", "a"]] * 3
-    )
+    traces = from_sequences([["a", "a", "a", "b", "b", "b", "a"]] * 3 + [["a", "b", "a", "b", "a", "b", "a"]] * 3)
     shares = {round(d.forward.dense()[0, 1], 9) for d in bootstrap_adversaries(traces, n_draws=200, rng=0)}
     steady, alternating = np.array([2, 1]), np.array([0, 3])
     allowed = {round(((6 - k) * steady + k * alternating)[1] / 18, 9) for k in range(7)}
@@ -225,7 +223,7 @@ def test_bootstrap_draws_whole_people():
 
 
 def test_draws_that_leave_a_state_without_transitions_require_a_prior():
-    traces = Trajectories.from_sequences([["a", "b", "a"]] * 20, states=["a", "b", "c"])
+    traces = from_sequences([["a", "b", "a"]] * 20, states=["a", "b", "c"])
     with pytest.raises(EstimationError, match="prior"):
         bootstrap_adversaries(traces, n_draws=4, rng=0)
     assert len(bootstrap_adversaries(traces, n_draws=3, prior=1.0, rng=0)) == 3

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from data_sets import sleep_sample
-from making import contains
+from making import contains, from_sequences
 from temporaldp import (
     Adversary,
     InputError,
@@ -266,7 +266,7 @@ def test_invalid_arguments_are_refused(wrong):
 
 
 def test_transitions_are_grouped_by_person():
-    data = Trajectories.from_sequences([["a", "b", None, "a"], ["b", "b"]])
+    data = from_sequences([["a", "b", None, "a"], ["b", "b"]])
     assert [part.tolist() for part in transitions_of(data)] == [[0, 1], [0, 0], [0, 1], [1, 1]]
 
 
