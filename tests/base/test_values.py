@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sparse
 
 import temporaldp
-from making import from_sequences, laplace_counts
+from making import from_sequences, laplace_counts, random_correlation
 from temporaldp import (
     Adversary,
     ApproximateDP,
@@ -53,7 +53,6 @@ from temporaldp.base.values import (
     real_number,
     whole_number,
 )
-from temporaldp.core.correlation import random_correlation
 from temporaldp.core.mechanisms import ConcentratedGuarantee
 from temporaldp.core.planning import plan_for_share
 from temporaldp.data.counts import ClampedMean, ClampedSum, NoisyHistogram, SharedBudget

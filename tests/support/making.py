@@ -64,3 +64,21 @@ def from_sequences(sequences, *, states=None, users=None):
     for row, sequence in zip(codes, sequences, strict=True):
         row[: len(sequence)] = [ABSENT if state is None else names.index(state) for state in sequence]
     return Trajectories(codes, states=names, users=users)
+
+
+def strongest_correlation(n_states, *, rng=None):
+    """A permutation matrix, under which one state determines the next; without `rng` the identity."""
+    order = np.arange(n_states) if rng is None else np.random.default_rng(rng).permutation(n_states)
+    return TransitionMatrix(np.eye(n_states)[order])
+
+
+def smoothed_correlation(matrix, *, s):
+    """Laplacian smoothing of the paper's Section VI, in which `s` is added once: a smaller one is a stronger correlation."""
+    raised = matrix.dense() + s
+    return TransitionMatrix(raised / raised.sum(axis=1, keepdims=True), matrix.states)
+
+
+def random_correlation(n_states, *, rng):
+    """Entries uniform on [0, 1), rows divided by their sums; as in the paper's run-time figure."""
+    entries = np.random.default_rng(rng).random((n_states, n_states))
+    return TransitionMatrix(entries / entries.sum(axis=1, keepdims=True))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.linalg import circulant
 
 from data_sets import sleep_sample
-from making import around, of_words
+from making import around, of_words, smoothed_correlation, strongest_correlation
 from matrices import matrices
 from methods import method_of
 from oracles import defined_leakage, highs_lift, metric_mechanism
@@ -40,7 +40,6 @@ from temporaldp import (
 )
 from temporaldp.base.errors import StateError
 from temporaldp.core.accounting.pairwise import PairwiseLeakage
-from temporaldp.core.correlation import smoothed_correlation, strongest_correlation
 from temporaldp.core.kernels.lifting import closed, lifted, no_trees, off_diagonal
 from temporaldp.core.mechanisms.distances import box_of
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from making import laplace_counts
+from making import laplace_counts, random_correlation, smoothed_correlation, strongest_correlation
 from matrices import budgets, matrices
 from methods import method_of
 from oracles import defined_leakage, exact_loss
@@ -28,7 +28,6 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.base.errors import StateError
-from temporaldp.core.correlation import random_correlation, smoothed_correlation, strongest_correlation
 
 
 @pytest.fixture(params=["exact", "paper"])

@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from making import around
+from making import around, random_correlation, strongest_correlation
 from matrices import matrices
 from temporaldp import (
     Adversary,
@@ -23,7 +23,6 @@ from temporaldp import (
     estimate_adversary,
 )
 from temporaldp.base.errors import MatrixError, StateError
-from temporaldp.core.correlation import random_correlation, strongest_correlation
 
 CHAIN = TransitionMatrix([[0.8, 0.2], [0.1, 0.9]], ["a", "b"])
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from data_sets import sleep_sample
-from making import from_sequences
+from making import from_sequences, random_correlation
 from temporaldp import (
     Adversary,
     InputError,
@@ -30,7 +30,7 @@ from temporaldp import (
     temporal_leakage,
 )
 from temporaldp.core.accounting import Observation
-from temporaldp.core.correlation import Provenance, random_correlation
+from temporaldp.core.correlation import Provenance
 from temporaldp.data.smoothing import CountEstimate
 from temporaldp.publish.report import Publication, Report, explanation, render_report, write_report
 from temporaldp.publish.report.figures import (
